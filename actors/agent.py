@@ -1,0 +1,294 @@
+"""An agent or judge: renders an ask, calls its model, reads the reply, and writes down what it paid for.
+
+A plain class; `cluster.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import os
+import re
+import time
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, Protocol
+from uuid import uuid4
+
+import msgspec
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
+from moot.actors.roles import RoleBinding, Roles
+from moot.metrics.answer_probability import answer_probability
+from moot.protocols.errors import ConfigError
+from moot.protocols.labels import surface_forms
+from moot.protocols.messages import Answered, Ask, Decoding, Intrinsic, Message, Usage
+from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.templates import Templates
+
+_log = structlog.get_logger(__name__)
+_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
+
+
+class ReplySink(Protocol):
+    """Where an agent puts the rows of the replies that it paid for."""
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """Take one row of the journal's stream `replies`; never waits."""
+        ...
+
+
+class Agent:
+    """Serves the asks of one role family on one model; any number at once.
+
+    Args:
+        model: the backend.
+        roles: the run's bindings, for persona and decoding.
+        templates: the run's templates.
+        sink: takes the rows of paid replies.
+        save_tokens: how much of the token log-probabilities is recorded.
+        retry: the retry policy.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        roles: Roles,
+        templates: Templates,
+        sink: ReplySink,
+        save_tokens: SaveTokens = "all",
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
+        self._save_tokens: SaveTokens = save_tokens
+        self._retry = retry or RetryPolicy()
+        self._life = uuid4().hex[:12]
+        self._count = itertools.count()
+        self._under_way: dict[tuple[str, int, str], asyncio.Task[Answered]] = {}
+        self._process_id = os.getpid()
+
+    async def answer(self, ask: Ask) -> Answered:
+        """The reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
+
+        An ask that is already under way (a message delivered twice, a moderator that was restarted) is joined, not
+        paid for again. Cancelling cancels the model's call, unless another waiter has joined.
+        """
+        task = self._under_way.get(ask.key)
+        if task is None:
+            task = asyncio.ensure_future(self._answer(ask))
+            self._under_way[ask.key] = task
+            task.add_done_callback(lambda _: self._under_way.pop(ask.key, None))
+            return await task
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """Cancel what is under way and release the model."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._model.close()
+
+    async def _answer(self, ask: Ask) -> Answered:
+        binding = self._roles.binding(ask.role)
+        attempt = _Attempt(ask, binding, ask.decoding or binding.decoding(), time.time(), time.perf_counter())
+        try:
+            attempt.messages = self._messages(ask, binding)
+            async with asyncio.timeout(ask.seconds_left):
+                return await self._converse(attempt)
+        except TimeoutError:
+            return self._failed(attempt, "timeout", f"no usable reply within {ask.seconds_left:g} s")
+        except ModelError as error:
+            return self._failed(attempt, error.kind, error.message)
+        except ConfigError as error:
+            return self._failed(attempt, "request", str(error))
+
+    def _messages(self, ask: Ask, binding: RoleBinding) -> tuple[Message, ...]:
+        messages = self._templates.render(ask.template, ask.slots, binding.persona)
+        if ask.images:
+            messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
+        return messages
+
+    async def _converse(self, attempt: _Attempt) -> Answered:
+        ask = attempt.ask
+        reply_model = load_reply(ask.reply)
+        attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
+        try:
+            parsed = parse_reply(attempt.reply.text, reply_model, ask.labels, ask.choices)
+        except InvalidReply as error:
+            return await self._reask(attempt, reply_model, str(error))
+        return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
+
+    async def _reask(self, attempt: _Attempt, reply_model: Any, why: str) -> Answered:
+        first = attempt.reply
+        assert first is not None
+        self._write(attempt, path=attempt.ask.path + INVALID_SUFFIX, outcome="invalid", error=why)
+        attempt.usage_before = first.usage
+        attempt.reply = None
+        again = self._templates.render("reask", {"error": why})
+        attempt.messages = (*attempt.messages, Message("assistant", first.text), *again)
+        attempt.reply = await self._call(attempt, attempt.messages, attempt.ask.step_key + INVALID_SUFFIX)
+        try:
+            parsed = parse_reply(attempt.reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
+        except InvalidReply as error:
+            return self._failed(attempt, "unparsable", str(error))
+        return self._done(attempt, parsed, "reasked")
+
+    async def _call(self, attempt: _Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
+        return await call_with_retries(
+            self._retry, lambda: self._model.complete(messages, attempt.decoding, step_key=step_key)
+        )
+
+    def _done(self, attempt: _Attempt, parsed: Parsed, outcome: Any) -> Answered:
+        intrinsic = self._intrinsic(attempt, parsed)
+        answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
+        self._write(
+            attempt,
+            path=attempt.ask.path,
+            outcome=outcome,
+            data=_json(parsed.data),
+            answer=parsed.answer,
+            reply_id=answered.reply_id,
+            **_intrinsic_columns(intrinsic),
+        )
+        return answered
+
+    def _failed(self, attempt: _Attempt, kind: str, message: str) -> Answered:
+        answered = self._answered(attempt, "failed", failure=kind, error=message)
+        self._write(
+            attempt,
+            path=attempt.ask.path,
+            outcome="failed",
+            failure=kind,
+            error=message,
+            reply_id=answered.reply_id,
+        )
+        _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
+        return answered
+
+    def _answered(self, attempt: _Attempt, outcome: Any, **fields: Any) -> Answered:
+        reply = attempt.reply
+        usage = reply.usage if reply else Usage() if outcome == "failed" else Usage(0, 0)
+        if attempt.usage_before is not None:
+            usage = add_usage(usage, attempt.usage_before)
+        return Answered(
+            path=attempt.ask.path,
+            reply_id=self._new_id(),
+            model=self._model.name,
+            text=reply.text if reply else "",
+            usage=usage,
+            outcome=outcome,
+            **fields,
+        )
+
+    def _new_id(self) -> str:
+        return f"{self._life}-{next(self._count):x}"
+
+    def _intrinsic(self, attempt: _Attempt, parsed: Parsed) -> Intrinsic | None:
+        reply, labels = attempt.reply, attempt.ask.labels
+        if reply is None or reply.tokens is None or not labels or parsed.answer is None:
+            return None
+        found = _ANSWER_VALUE.search(reply.text)
+        stage = self._model.capabilities.logprob_stage
+        if found is None:
+            return Intrinsic(stage=stage, reason="the reply has no `answer` key to look at")
+        tokens = reply.tokens
+        known = answer_probability(
+            tokens.tokens,
+            tokens.logprob,
+            tokens.alt_tokens,
+            tokens.alt_logprob,
+            found.end(),
+            surface_forms(labels, attempt.ask.choices),
+        )
+        return Intrinsic(
+            normalised=known.normalised,
+            printed=known.printed,
+            raw=known.raw,
+            bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
+            stage=stage,
+            reason=known.reason,
+        )
+
+    def _write(self, attempt: _Attempt, *, path: str, outcome: str, **columns: Any) -> None:
+        ask, reply, decoding = attempt.ask, attempt.reply, attempt.decoding
+        failpoint_family = "judge" if ask.role.startswith("judge") else "agent"
+        if reply is not None:
+            failpoint(f"{failpoint_family}.received")
+            columns |= token_columns(reply.tokens, self._save_tokens)
+            columns |= {
+                "text": reply.text,
+                "finish_reason": reply.finish_reason,
+                "prompt_tokens": reply.usage.prompt_tokens,
+                "completion_tokens": reply.usage.completion_tokens,
+                "http_attempts": reply.http_attempts,
+            }
+        columns.setdefault("reply_id", self._new_id())
+        self._sink.put_reply(
+            ask.case_id,
+            {
+                "case_id": ask.case_id,
+                "attempt": ask.attempt,
+                "path": path,
+                "role": ask.role,
+                "model": self._model.name,
+                "template": ask.template,
+                "template_hash": self._templates.hash(ask.template),
+                "fingerprint": ask.fingerprint,
+                "sample": ask.sample,
+                "temperature": decoding.temperature,
+                "top_p": decoding.top_p,
+                "max_tokens": decoding.max_tokens,
+                "messages": messages_json(attempt.messages),
+                "image_hashes": [_image_hash(image.data) for image in ask.images],
+                "outcome": outcome,
+                "supersedes": ask.supersedes or None,
+                "latency_s": time.perf_counter() - attempt.started,
+                "at": attempt.at,
+                "process_id": self._process_id,
+                **columns,
+            },
+        )
+
+
+class _Attempt:
+    """What is known of one ask while it is answered."""
+
+    __slots__ = ("ask", "at", "binding", "decoding", "messages", "reply", "started", "usage_before")
+
+    def __init__(self, ask: Ask, binding: RoleBinding, decoding: Decoding, at: float, started: float) -> None:
+        self.ask, self.binding, self.decoding, self.at, self.started = ask, binding, decoding, at, started
+        self.messages: tuple[Message, ...] = ()
+        self.reply: ModelReply | None = None
+        self.usage_before: Usage | None = None
+
+
+def messages_json(messages: Sequence[Message]) -> str:
+    """Messages as the record keeps them: a JSON list of [role, content]."""
+    return _json([(message.role, message.content) for message in messages])
+
+
+def _intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
+    if intrinsic is None:
+        return {}
+    return {
+        "p_normalised": intrinsic.normalised,
+        "p_printed": intrinsic.printed,
+        "p_raw": intrinsic.raw,
+        "p_bound_shift": intrinsic.bound_shift,
+        "p_reason": intrinsic.reason,
+        "logprob_stage": intrinsic.stage,
+    }
+
+
+def _image_hash(data: bytes) -> str:
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,205 @@
+"""The arena: hands cases to moderators with a bound on how many are open, and sees every one of them through."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.moderator import Assignment, Outcome, Report
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RunMismatch
+
+_log = structlog.get_logger(__name__)
+_HANDFUL = 64
+DRAIN_S = 6.0
+
+CaseKey = tuple[str, int]
+
+
+class SeatLost(Exception):
+    """A moderator died with its open debates; it is back, and knows nothing of them."""
+
+
+class Seat(Protocol):
+    """A moderator as the arena sees it."""
+
+    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+        """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `SeatLost`."""
+        ...
+
+    async def drain(self, seconds: float) -> None:
+        """Let asks under way finish, then put every debate aside."""
+        ...
+
+
+class Archive(Protocol):
+    """The record's writers as the arena sees them."""
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """Make cases known, gold labels included, before they are debated."""
+        ...
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """These cases are done: they need not be registered again if a writer is lost."""
+        ...
+
+    async def counts(self) -> Counts:
+        """Running totals over all writers."""
+        ...
+
+    async def events(self) -> list[StreamedEvent]:
+        """Events since the last call."""
+        ...
+
+    async def close(self) -> None:
+        """Flush and compact."""
+        ...
+
+
+class Runtime(Protocol):
+    """An engine with its actors: where moderators and writers live."""
+
+    seats: Sequence[Seat]
+    archive: Archive
+
+    async def start(self) -> None:
+        """Bring everything up; raises a `UserError` when that cannot be."""
+        ...
+
+    async def stop(self) -> None:
+        """Close the record and take everything down."""
+        ...
+
+
+class Past:
+    """What the record already holds when a run starts.
+
+    Args:
+        finished: debates with a verdict: (case id, attempt) to whether it failed.
+        content: content hash by case id.
+        retry_failed: whether failed cases get a new attempt.
+    """
+
+    def __init__(
+        self, finished: Mapping[CaseKey, bool], content: Mapping[str, str], *, retry_failed: bool = False
+    ) -> None:
+        self._content = dict(content)
+        self._latest: dict[str, tuple[int, bool]] = {}
+        for (case_id, attempt), failed in finished.items():
+            if attempt >= self._latest.get(case_id, (-1, False))[0]:
+                self._latest[case_id] = (attempt, failed)
+        self._retry_failed = retry_failed
+
+    def assignment(self, labelled: LabelledCase) -> Assignment | None:
+        """The debate to hold for a case; None when it is done.
+
+        Raises:
+            RunMismatch: when the case's content is not what the record was made with.
+        """
+        case = labelled.case
+        known = self._content.get(case.id)
+        if known is not None and known != case.content_hash():
+            raise RunMismatch(
+                f"case {case.id!r} is not what it was when this run began: its text in the task's file has changed; "
+                "start a new run with --out"
+            )
+        attempt, failed = self._latest.get(case.id, (-1, False))
+        if attempt >= 0 and not (failed and self._retry_failed):
+            return None
+        return Assignment(case, max(attempt + 1, 0), replay=known is not None, invalid=labelled.invalid)
+
+
+class Arena:
+    """Holds one run.
+
+    Args:
+        runtime: started by `run`.
+        cases: the task's cases, read lazily.
+        past: what the record already holds.
+        max_open: bound on debates that are open at once.
+    """
+
+    def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past, max_open: int) -> None:
+        self._runtime, self._cases, self._past, self._max_open = runtime, cases, past, max_open
+        self._exhausted = False
+        self._reading = asyncio.Lock()
+        self._stopping = asyncio.Event()
+        self.parked: list[str] = []
+
+    def stop(self) -> None:
+        """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
+        self._stopping.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether a drain was asked for."""
+        return self._stopping.is_set()
+
+    async def run(self) -> None:
+        """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
+        seats = self._runtime.seats
+        share = max(1, self._max_open // len(seats))
+        serving = asyncio.gather(*(self._serve(seat, share) for seat in seats))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        both: list[asyncio.Future[Any]] = [serving, stopping]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if not serving.done():
+                await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
+                serving.cancel()
+                await asyncio.wait([serving])
+            else:
+                serving.result()
+        finally:
+            stopping.cancel()
+            serving.cancel()
+
+    async def _serve(self, seat: Seat, share: int) -> None:
+        waiting: dict[CaseKey, Assignment] = {}
+        again: list[Assignment] = []
+        places = share
+        while True:
+            batch = again or await self._next(min(places, _HANDFUL))
+            again = []
+            waiting |= {(a.case.id, a.attempt): a for a in batch}
+            places -= len(batch)
+            if not waiting:
+                return
+            try:
+                report = await seat.exchange(batch)
+            except SeatLost:
+                again = [Assignment(a.case, a.attempt, True, a.invalid) for a in waiting.values()]
+                places = share
+                _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
+                continue
+            failpoint("driver.fed")
+            places += report.closed
+            self._settle(report.done, waiting)
+
+    def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment]) -> None:
+        for outcome in done:
+            waiting.pop((outcome.case_id, outcome.attempt), None)
+            if outcome.status == "parked":
+                self.parked.append(outcome.case_id)
+        self._runtime.archive.forget([outcome.case_id for outcome in done])
+
+    async def _next(self, count: int) -> list[Assignment]:
+        """Up to `count` debates that are not done yet, registered with the record."""
+        async with self._reading:
+            taken: list[tuple[LabelledCase, Assignment]] = []
+            while len(taken) < count and not self._exhausted:
+                labelled = next(self._cases, None)
+                if labelled is None:
+                    self._exhausted = True
+                    break
+                assignment = self._past.assignment(labelled)
+                if assignment is not None:
+                    taken.append((labelled, assignment))
+        if taken:
+            await self._runtime.archive.register([labelled for labelled, _ in taken])
+        return [assignment for _, assignment in taken]

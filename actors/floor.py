@@ -1,0 +1,379 @@
+"""The floor of one debate: journal first, then the crew; the same class in every runtime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+from moot.actors.encoder import Encoder
+from moot.actors.ports import Crew, Scribe
+from moot.actors.record.recovery import History, vector_key
+from moot.actors.roles import Roles, fingerprint
+from moot.protocols.case import Case, Image
+from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.floor import Brief, Request
+from moot.protocols.messages import (
+    Answered,
+    Ask,
+    Decision,
+    Decoding,
+    Event,
+    Failure,
+    Form,
+    Judgment,
+    Message,
+    Missing,
+    Slots,
+    Turn,
+)
+from moot.protocols.replies import Reply, Score, reply_path
+from moot.protocols.templates import Templates
+
+R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+_SHARED = "shared"
+_GRACE_S = 5.0
+
+
+class Parked(BaseException):
+    """The debate waits for a person: it is put aside, and runs again once the decision is recorded.
+
+    Not an `Exception`, so that no protocol catches it by accident.
+    """
+
+
+class DecisionReply(Reply):
+    """A person's decision as it lies in the journal."""
+
+    action: str
+    text: str = ""
+    by: str = "person"
+
+
+class Asking:
+    """How many asks of a process are under way."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all debates of a process share.
+
+    Attributes:
+        crew: who answers.
+        scribe: who writes.
+        attended: whether a person answers `consult`; otherwise it answers `go on`.
+        drain: set when no new ask may start: debates stand still until they are put aside.
+        asking: the asks under way.
+        shared: shared replies that this process has seen, by pseudo case id.
+    """
+
+    crew: Crew
+    scribe: Scribe
+    roles: Roles
+    templates: Templates
+    encoder: Encoder
+    seed: int
+    attended: bool
+    drain: asyncio.Event
+    asking: Asking = field(default_factory=Asking)
+    shared: dict[str, Answered] = field(default_factory=dict)
+
+
+class CaseFloor:
+    """The floor under one debate.
+
+    Args:
+        case: what is debated.
+        attempt: 0, or higher after `--retry-failed`.
+        house: shared parts.
+        history: what the journal holds of it, if the debate has run before.
+    """
+
+    def __init__(self, case: Case, attempt: int, house: House, history: History | None = None) -> None:
+        self.case = case
+        self.attempt = attempt
+        self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
+        self._house = house
+        history = history or History()
+        self._recorded = {reply.path: reply for reply in history.replies}
+        self._vectors = dict(history.vectors)
+        self._asks: dict[str, Ask] = {}
+        self.replies: dict[str, str] = {}
+        self.calls = 0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.calls_without_usage = 0
+
+    async def ask(
+        self,
+        role: str,
+        template: str,
+        slots: Slots,
+        *,
+        reply: type[R],
+        path: str,
+        sample: int = 0,
+        images: Sequence[Image] = (),
+        decoding: Decoding | None = None,
+    ) -> Turn[R]:
+        """See `Floor.ask`."""
+        request = Request(role, template, slots, reply, path, sample, images, decoding)
+        outcome = await self._request(self._ask(request), reply)
+        if isinstance(outcome, Failure):
+            raise AskFailed(outcome.path, outcome.kind, outcome.message)
+        return outcome
+
+    async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
+        """See `Floor.ask_all`."""
+        asks = [self._ask(request) for request in requests]
+        waiting = [self._request(ask, r.reply) for ask, r in zip(asks, requests, strict=True)]
+        return await _together(waiting)
+
+    async def judge(
+        self, brief: Brief, *, path: str, variants: Sequence[Slots] = ({},), passes: int = 1
+    ) -> list[Judgment | Missing]:
+        """See `Floor.judge`."""
+        places = [
+            (judge, number, pass_index)
+            for judge in self._house.roles.panel(brief.role)
+            for number in range(len(variants))
+            for pass_index in range(passes)
+        ]
+        requests = [
+            Request(
+                role=judge,
+                template=brief.template,
+                slots={**brief.slots, **variants[number]},
+                reply=Score,
+                path=f"{path}/{judge}/variant/{number}/pass/{pass_index}",
+                sample=pass_index,
+            )
+            for judge, number, pass_index in places
+        ]
+        outcomes = await self.ask_all(requests)
+        return [_judgment(outcome, *place) for outcome, place in zip(outcomes, places, strict=True)]
+
+    async def consult(self, form: Form, *, path: str) -> Decision:
+        """See `Floor.consult`."""
+        ask = self._ask(Request("person", "consult", msgspec.to_builtins(form), DecisionReply, path))
+        known = self._replay(ask)
+        if known is not None and known.data is not None:
+            return Decision(known.data["action"], known.data.get("text", ""), known.data.get("by", "person"))
+        if self._house.attended:
+            self.note(Event("parked", path, msgspec.to_builtins(form)))
+            raise Parked(path)
+        decision = Decision("go on", by="unattended")
+        self._house.scribe.put_reply(self.case.id, decision_columns(ask, decision))
+        self.replies[path] = decision_id(ask)
+        return decision
+
+    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """See `Floor.embed`."""
+        encoder = self._house.encoder
+        hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
+        vectors = np.empty((len(texts), encoder.dimension), np.float32)
+        missing = []
+        for i, text_hash in enumerate(hashes):
+            stored = self._vectors.get(vector_key(encoder.name, text_hash))
+            if stored is None:
+                missing.append(i)
+            else:
+                vectors[i] = np.frombuffer(stored, np.float32)
+        if missing:
+            vectors[missing] = encoder.encode([texts[i] for i in missing])
+            new = [(hashes[i], vectors[i].tobytes()) for i in missing]
+            self._vectors |= {vector_key(encoder.name, text_hash): raw for text_hash, raw in new}
+            self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
+        return vectors
+
+    async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
+        """See `Floor.retrieve`."""
+        vectors = await self.embed([query, *documents])
+        nearness = vectors[1:] @ vectors[0]
+        return [int(i) for i in np.argsort(-nearness, kind="stable")[:n]]
+
+    async def compute(self, function: Callable[..., T], *args: Any) -> T:
+        """See `Floor.compute`."""
+        return await asyncio.to_thread(function, *args)
+
+    async def shared(self, key: str, request: Request[R]) -> Turn[R]:
+        """See `Floor.shared`."""
+        body = msgspec.structs.replace(self._ask(request), labels=None, choices=())
+        digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
+        case_id = f"{_SHARED}-{digest}"
+        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=_SHARED)
+        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask))
+        answered = await self._shared_reply(case_id, ask)
+        turn = _turn(answered, request.role, request.reply, request.path)
+        if isinstance(turn, Failure):
+            raise AskFailed(turn.path, turn.kind, turn.message)
+        return turn
+
+    async def _shared_reply(self, case_id: str, ask: Ask) -> Answered:
+        known = self._house.shared.get(case_id)
+        if known is None:
+            known = self._house.shared[case_id] = await self._claimed(case_id, ask)
+        return known
+
+    async def _claimed(self, case_id: str, ask: Ask) -> Answered:
+        scribe = self._house.scribe
+        mine = await scribe.claim(case_id)
+        try:
+            recorded = (await scribe.history(case_id, 0)).replies
+            return recorded[0].answered if recorded else await self._pay(ask)
+        finally:
+            if mine:
+                await scribe.settle(case_id)
+
+    async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
+        """See `Floor.sent`."""
+        ask = self._asks[turn.path]
+        messages = self._house.templates.render(ask.template, ask.slots, self._house.roles.binding(ask.role).persona)
+        if ask.images:
+            messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
+        return messages
+
+    def note(self, event: Event) -> None:
+        """See `Floor.note`."""
+        self._house.scribe.put_event(self.case.id, self.attempt, event)
+
+    def _ask(self, request: Request[Any]) -> Ask:
+        if request.path in self._asks:
+            raise PathReused(f"case {self.case.id}: the path {request.path!r} was used twice")
+        ask = Ask(
+            case_id=self.case.id,
+            attempt=self.attempt,
+            path=request.path,
+            role=request.role,
+            template=request.template,
+            slots=dict(request.slots),
+            reply=reply_path(request.reply),
+            labels=self.case.labels,
+            choices=self.case.choices,
+            sample=request.sample,
+            images=tuple(request.images),
+            decoding=request.decoding,
+        )
+        self._asks[request.path] = ask
+        return ask
+
+    def _fingerprint(self, ask: Ask) -> str:
+        binding = self._house.roles.binding(ask.role)
+        return fingerprint(ask, binding, self._house.templates.hash(ask.template))
+
+    def _replay(self, ask: Ask) -> Answered | None:
+        recorded = self._recorded.get(ask.path)
+        return recorded.answered if recorded else None
+
+    async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
+        binding = self._house.roles.binding(ask.role)
+        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=binding.timeout_s)
+        recorded = self._recorded.get(ask.path)
+        if recorded is not None and recorded.fingerprint == ask.fingerprint:
+            answered = recorded.answered
+        else:
+            if recorded is not None:
+                ask = msgspec.structs.replace(ask, supersedes=recorded.answered.reply_id)
+                self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
+            answered = await self._pay(ask)
+        self._count(answered)
+        return _turn(answered, ask.role, reply, ask.path)
+
+    async def _pay(self, ask: Ask) -> Answered:
+        if self._house.drain.is_set():
+            await asyncio.Event().wait()
+        self.note(Event("asked", ask.path))
+        asking = self._house.asking
+        asking.count += 1
+        try:
+            return await self._house.crew.answer(ask)
+        finally:
+            asking.count -= 1
+
+    def _count(self, answered: Answered) -> None:
+        self.replies[answered.path] = answered.reply_id
+        self.calls += 1
+        prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
+        self.calls_without_usage += prompt is None or completion is None
+        self.prompt_tokens += prompt or 0
+        self.completion_tokens += completion or 0
+
+
+async def _together(waiting: Sequence[Any]) -> list[Any]:
+    """All results in order; if one raises, the others are cancelled and awaited before it is raised on."""
+    if len(waiting) == 1:
+        return [await waiting[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in waiting]
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _turn(answered: Answered, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
+    if answered.data is None:
+        return Failure(path, role, answered.failure or "unparsable", answered.error)
+    return Turn(
+        path=path,
+        role=role,
+        model=answered.model,
+        text=answered.text,
+        reply=reply.model_construct(**answered.data),
+        answer=answered.answer,
+        intrinsic=answered.intrinsic,
+        usage=answered.usage,
+    )
+
+
+def _judgment(outcome: Turn[Score] | Failure, judge: str, variant: int, pass_index: int) -> Judgment | Missing:
+    if isinstance(outcome, Failure):
+        return Missing(outcome.path, judge, variant, pass_index, f"{outcome.kind}: {outcome.message}")
+    score = outcome.reply
+    return Judgment(
+        path=outcome.path,
+        judge=judge,
+        model=outcome.model,
+        variant=variant,
+        pass_index=pass_index,
+        score=score.score,
+        support=score.support,
+        rationale=score.rationale,
+    )
+
+
+def decision_id(ask: Ask) -> str:
+    """The reply id of a decision: there is one per form, so its path names it."""
+    return f"decision-{ask.case_id}-{ask.attempt}-{ask.path}"
+
+
+def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
+    """The journal's row for a decision; it costs nothing."""
+    return {
+        "case_id": ask.case_id,
+        "attempt": ask.attempt,
+        "path": ask.path,
+        "role": "person",
+        "model": decision.by,
+        "template": "consult",
+        "messages": msgspec.json.encode(ask.slots).decode(),
+        "data": msgspec.json.encode(decision).decode(),
+        "outcome": "ok",
+        "prompt_tokens": 0,
+        "completion_tokens": 0,
+        "reply_id": decision_id(ask),
+    }

@@ -1,0 +1,86 @@
+"""The inline engine: moderator, agents, judges and the record's writer in the user's own process, without Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from moot.actors.arena import Archive, Seat
+from moot.actors.household import LocalCrew, build_house
+from moot.actors.moderator import Assignment, Moderator, Report
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.recorder import Recorder
+from moot.actors.scribe import LocalScribe
+from moot.actors.spec import RunSpec
+from moot.protocols.case import LabelledCase
+from moot.protocols.floor import DebateProtocol
+
+
+class InlineSeat:
+    """The process's own moderator."""
+
+    def __init__(self, moderator: Moderator) -> None:
+        self._moderator = moderator
+
+    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+        """See `arena.Seat.exchange`."""
+        return await self._moderator.exchange(assignments)
+
+    async def drain(self, seconds: float) -> None:
+        """See `arena.Seat.drain`."""
+        await self._moderator.drain(seconds)
+
+
+class InlineArchive:
+    """The process's own record writer."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._cursor = 0
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """See `arena.Archive.register`."""
+        self._recorder.register(cases)
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """Nothing to do: this writer cannot be lost alone."""
+
+    async def counts(self) -> Counts:
+        """See `arena.Archive.counts`."""
+        return self._recorder.progress.counts
+
+    async def events(self) -> list[StreamedEvent]:
+        """See `arena.Archive.events`."""
+        self._cursor, found = self._recorder.progress.events_since(self._cursor)
+        return found
+
+    async def close(self) -> None:
+        """See `arena.Archive.close`."""
+        await self._recorder.close()
+
+
+class InlineRuntime:
+    """Everything in this process and on this event loop.
+
+    Args:
+        spec: the run.
+        protocol: the protocol, already made.
+    """
+
+    def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
+        self._spec, self._protocol = spec, protocol
+        self.seats: Sequence[Seat] = ()
+        self._recorder = Recorder(Path(spec.folder), spec.epoch)
+        self.archive: Archive = InlineArchive(self._recorder)
+
+    async def start(self) -> None:
+        """See `arena.Runtime.start`."""
+        await self._recorder.load()
+        scribe = LocalScribe(self._recorder)
+        self._crew = LocalCrew(self._spec, scribe)
+        self.seats = [InlineSeat(Moderator(self._protocol, build_house(self._spec, self._crew, scribe)))]
+
+    async def stop(self) -> None:
+        """See `arena.Runtime.stop`."""
+        await self._crew.close()
+        await self._recorder.close()

@@ -1,0 +1,135 @@
+"""From an OpenAI-style failure to a `ModelError`: the one table of kinds, waits and messages."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import msgspec
+
+from moot.actors.models.api_key import redact
+from moot.actors.models.interface import ModelError
+
+MESSAGE_LIMIT = 300
+"""Longest message of a `ModelError`, in characters."""
+
+_OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
+_CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
+_CONTEXT_LENGTH = {"context_length_exceeded", "exceed_context_size_error"}
+_CONTEXT_WORDS = ("maximum context length", "context window", "context length", "context size")
+
+
+class VendorError(msgspec.Struct, frozen=True):
+    """What an error body says.
+
+    Attributes:
+        message: for people; empty when the body holds none.
+        codes: its `code` and `type`, lower case.
+        status: an HTTP status that the body itself names (routers put one in a 200); None otherwise.
+    """
+
+    message: str
+    codes: frozenset[str] = frozenset()
+    status: int | None = None
+
+    @classmethod
+    def from_body(cls, body: bytes) -> VendorError:
+        """Read `{"error": {...}}`, `{"error": "text"}`, `{"message": ...}` or any text; never raises."""
+        try:
+            data = msgspec.json.decode(body)
+        except (ValueError, RecursionError):
+            return cls(body[: 8 * MESSAGE_LIMIT].decode("utf-8", "replace"))
+        if isinstance(data, list) and data:  # some gateways wrap the object in a list
+            data = data[0]
+        return cls.from_data(data.get("error") or data if isinstance(data, dict) else data)
+
+    @classmethod
+    def from_data(cls, error: object) -> VendorError:
+        """The same from the decoded `error` value."""
+        if not isinstance(error, dict):
+            return cls(error if isinstance(error, str) else "")
+        code, message = error.get("code"), error.get("message") or error.get("detail")
+        codes = frozenset(str(word).lower() for word in (code, error.get("type")) if isinstance(word, str | int))
+        status = int(code) if isinstance(code, int | str) and str(code) in _STATUS_WORDS else None
+        return cls(message if isinstance(message, str) else "", codes, status)
+
+
+_STATUS_WORDS = frozenset(str(status) for status in range(400, 600))
+
+
+def error_from_response(
+    status: int, headers: Mapping[str, str], body: bytes, *, key: str | None = None, now: float | None = None
+) -> ModelError:
+    """The failure that a response with an error status means.
+
+    Args:
+        status: HTTP status, 300 and up.
+        headers: with case-insensitive lookup, as HTTP clients give them.
+        body: as received, decompressed.
+        key: the API key in use, kept out of the message.
+        now: seconds since the epoch, to read a dated `Retry-After`; the clock when None.
+    """
+    error = VendorError.from_body(body)
+    wait = retry_after(headers, time.time() if now is None else now)
+    return vendor_failure(status, error, key=key, retry_after_s=wait)
+
+
+def vendor_failure(
+    status: int, error: VendorError, *, key: str | None = None, retry_after_s: float | None = None
+) -> ModelError:
+    """The failure that a vendor's error means under an HTTP status."""
+    kind = _kind(status, error)
+    waits = retry_after_s if kind in ("rate_limited", "server") else None
+    said = f": {error.message}" if error.message.strip() else " without a message"
+    note = " (redirects are not followed)" if 300 <= status < 400 else ""
+    return ModelError(kind, plain(f"HTTP {status}{note}{said}", key), waits)
+
+
+def _kind(status: int, error: VendorError) -> str:
+    if status == 429:
+        return "refused" if error.codes & _OUT_OF_CREDIT else "rate_limited"
+    if status in (408, 409) or status >= 500:
+        return "server"
+    if status in (401, 403):
+        return "refused"
+    if error.codes & _CONTENT_FILTER:
+        return "content_filter"
+    said = error.message.lower()
+    if error.codes & _CONTEXT_LENGTH or (status in (400, 413) and any(word in said for word in _CONTEXT_WORDS)):
+        return "context_length"
+    return "request"
+
+
+def plain(text: str, key: str | None = None) -> str:
+    """One line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
+    words = " ".join(redact(text, key).split())
+    line = "".join(char if char.isprintable() else "?" for char in words)
+    return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
+
+
+def retry_after(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds that the server asked us to wait, 0 and up; None when it did not say, or not legibly.
+
+    `retry-after-ms` is the more exact and wins; `Retry-After` is seconds or an HTTP date, read against `now`.
+    """
+    exact = _seconds(headers.get("retry-after-ms"))
+    if exact is not None:
+        return exact / 1000
+    value = headers.get("retry-after")
+    seconds = _seconds(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        number = float(value) if value is not None else math.nan
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None

@@ -1,0 +1,99 @@
+"""Token log-probabilities of an OpenAI-style reply, from its JSON to arrays."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.models.interface import TokenLogprobs
+
+FLOOR = -1000.0
+"""Log-probabilities at or below this are a server's way to write minus infinity (vLLM sends -9999)."""
+
+_SLACK = 1e-3
+
+
+class WireAlternative(msgspec.Struct, gc=False):
+    """One alternative token as it is sent."""
+
+    token: str
+    logprob: float | None = None
+
+
+class WireToken(msgspec.Struct, gc=False):
+    """One token of the reply as it is sent."""
+
+    token: str
+    logprob: float | None = None
+    top_logprobs: list[WireAlternative] | None = None
+
+
+class WireLogprobs(msgspec.Struct):
+    """A choice's `logprobs`."""
+
+    content: list[WireToken] | None = None
+
+
+def token_logprobs(content: list[WireToken], alternatives: int) -> TokenLogprobs:
+    """Arrays of T tokens by `alternatives`; a server's surplus alternatives are cut, missing ones padded."""
+    rows = [token.top_logprobs or [] for token in content]
+    if any(len(row) != alternatives for row in rows):
+        rows = [_padded(row, alternatives) for row in rows]
+    flat = [alternative for row in rows for alternative in row]
+    return TokenLogprobs(
+        tokens=[token.token for token in content],
+        logprob=_array([token.logprob for token in content]),
+        alt_tokens=[alternative.token for alternative in flat],
+        alt_logprob=_array([alternative.logprob for alternative in flat]).reshape(len(content), alternatives),
+    )
+
+
+def _padded(row: list[WireAlternative], alternatives: int) -> list[WireAlternative]:
+    return row[:alternatives] + [WireAlternative("")] * (alternatives - len(row))
+
+
+def _array(values: list[float | None]) -> npt.NDArray[np.float32]:
+    """float32 in [-inf, 0] or NaN: null and positive values are unknown, `FLOOR` and below is -inf."""
+    array = np.array(values, dtype=np.float64)
+    array[array <= FLOOR] = -np.inf
+    array[array > _SLACK] = np.nan
+    return np.minimum(array, 0.0).astype(np.float32)
+
+
+class _Bytes(msgspec.Struct, gc=False):
+    bytes: list[int] | None = None
+
+
+class _BytesLogprobs(msgspec.Struct):
+    content: list[_Bytes] | None = None
+
+
+class _BytesChoice(msgspec.Struct):
+    logprobs: _BytesLogprobs | None = None
+
+
+class _BytesReply(msgspec.Struct):
+    choices: list[_BytesChoice]
+
+
+_bytes_reply = msgspec.json.Decoder(_BytesReply)
+
+
+def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
+    """The reply's tokens read from their `bytes`, for tokens that split a character.
+
+    The piece that completes a character holds it, the ones before it are empty, so that the tokens joined are
+    `text`. None when the server sent no bytes, or they are not `text` either.
+    """
+    try:
+        logprobs = _bytes_reply.decode(body).choices[0].logprobs
+        pieces = [bytes(token.bytes or ()) for token in (logprobs and logprobs.content) or ()]
+        decoder: Any = codecs.getincrementaldecoder("utf-8")()
+        tokens = [decoder.decode(piece) for piece in pieces]
+    except (ValueError, IndexError, RecursionError):
+        return None
+    return tokens if "".join(tokens) == text else None

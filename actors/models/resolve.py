@@ -1,0 +1,147 @@
+"""From a model's name, as users write it, to a backend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from moot.actors.models.api_key import redact
+from moot.actors.models.interface import Model
+from moot.protocols.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from moot.actors.models.answer_key import AnswerKey
+
+MODELS = {
+    "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
+    "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
+    "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
+}
+"""The forms of a model's name, with what each gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """A model's name, taken apart.
+
+    Attributes:
+        kind: which backend.
+        name: the name as it was written.
+        model: the model's name at its service; empty for `simulated`.
+        base_url: the server, without a trailing slash; empty unless `url`.
+        query: settings of `simulated`, as `competence=0.8&...`; may be empty.
+    """
+
+    kind: Literal["simulated", "openai", "url"]
+    name: str
+    model: str = ""
+    base_url: str = ""
+    query: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> ModelSpec:
+        """Take `name` apart.
+
+        Raises:
+            ConfigError: it has none of the forms in `MODELS`, or holds a password.
+        """
+        if name.startswith(("http://", "https://")):
+            return _url_spec(name)
+        head, _, query = name.partition("?")
+        if head == "simulated":
+            return cls("simulated", name, query=query)
+        vendor, _, model = name.partition("/")
+        if vendor != "openai":
+            raise unknown_name("model", redact(name), MODELS)
+        if not model.strip() or not model.isprintable():
+            raise ConfigError("model 'openai/' has no name: write openai/NAME, such as openai/gpt-4o-mini")
+        return cls("openai", name, model=model)
+
+
+def _url_spec(name: str) -> ModelSpec:
+    base_url, _, model = name.partition("#")
+    base_url = check_base_url(base_url)
+    if not model.strip() or not model.isprintable():
+        raise ConfigError(
+            f"model {base_url!r} does not say which model of the server: add #NAME, as in {base_url}#NAME"
+        )
+    return ModelSpec("url", name, model=model, base_url=base_url)
+
+
+def check_base_url(url: str) -> str:
+    """`url` without a trailing slash, if it can be the base of a server's API.
+
+    Raises:
+        ConfigError: not an http(s) URL with a host, or it holds a user, a password, a query or a fragment.
+    """
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not url.isprintable() or " " in url:
+        raise ConfigError(f"{redact(url)!r} is not a server's URL: write http://HOST:PORT/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ConfigError(
+            f"the URL of {parts.hostname!r} may not hold a user, password, query or fragment: "
+            "put the key into an environment variable and name that in `api_key_env`"
+        )
+    if parts.path.rstrip("/").endswith("/chat/completions"):
+        raise ConfigError(f"{url!r} should end before /chat/completions")
+    return url.rstrip("/")
+
+
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+"""Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
+
+
+class ModelBinding(BaseModel):
+    """What a role's configuration says about its model. Holds no secret; refused values are not echoed.
+
+    Attributes:
+        model: one of the forms in `MODELS`.
+        api_key_env: name of the environment variable with the key; None for the backend's default.
+        base_url: another endpoint for `openai/NAME`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    model: str
+    api_key_env: EnvName | None = None
+    base_url: str | None = None
+
+
+def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None) -> Model:
+    """The backend that `binding` names, ready to be called; no connection is opened.
+
+    Args:
+        binding: the role's model and where its key is.
+        seed: the run's seed, for `simulated` only.
+        answer_key: the gold labels, for `simulated` only; None leaves it at chance.
+
+    Raises:
+        ConfigError: the name or a setting is malformed.
+    """
+    spec = ModelSpec.parse(binding.model)
+    if binding.base_url is not None and spec.kind != "openai":
+        raise ConfigError(f"`base_url` goes with openai/NAME only, not with {redact(binding.model)!r}")
+    if spec.kind == "simulated":
+        return _simulated(spec, seed, answer_key)
+    if spec.kind == "url":
+        from moot.actors.models.compatible import CompatibleModel
+
+        return CompatibleModel(spec.base_url, spec.model, api_key_env=binding.api_key_env)
+    base_url = check_base_url(binding.base_url) if binding.base_url is not None else None
+    from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
+
+    return OpenAIModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+
+
+def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Model:
+    from moot.actors.models.simulated import SimulatedModel
+    from moot.actors.models.simulated_settings import SimulatedSettings
+
+    return SimulatedModel(SimulatedSettings.from_query(spec.query), seed, answer_key)

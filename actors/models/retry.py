@@ -1,0 +1,91 @@
+"""The one retry policy: which failures of a model call are worth another attempt, and after which wait."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Annotated
+
+import structlog
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.actors.models.interface import ModelError, ModelReply
+
+log = structlog.get_logger(__name__)
+
+RETRIED_KINDS = frozenset({"rate_limited", "server", "connection", "timeout"})
+"""Kinds of failure that another attempt may mend; all others are raised at once."""
+
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class RetryPolicy(BaseModel):
+    """Bounds of the retries of one call.
+
+    Attributes:
+        max_attempts: requests in all, the first included.
+        total_s: no attempt begins later than this many seconds after the first one began.
+        base_s: upper end of the first random wait; it doubles with each further attempt.
+        cap_s: upper end of any random wait.
+        retry_after_cap_s: longest wait that a server can ask for.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_attempts: Annotated[int, Field(ge=1)] = 6
+    total_s: Seconds = 120.0
+    base_s: Seconds = 0.5
+    cap_s: Seconds = 20.0
+    retry_after_cap_s: Seconds = 60.0
+
+    def wait_s(self, attempt: int, retry_after_s: float | None, uniform: Callable[[float, float], float]) -> float:
+        """Seconds to wait after the failed `attempt` (1-based).
+
+        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word replaces that,
+            plus up
+        to `base_s`, so that clients who were told the same do not come back together.
+        """
+        if retry_after_s is not None:
+            return min(retry_after_s, self.retry_after_cap_s) + uniform(0.0, self.base_s)
+        return uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 60)))
+
+
+async def call_with_retries(
+    policy: RetryPolicy,
+    attempt: Callable[[], Awaitable[ModelReply]],
+    *,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    uniform: Callable[[float, float], float] = random.uniform,
+    clock: Callable[[], float] = time.monotonic,
+) -> ModelReply:
+    """The first reply that `attempt` gives, with `http_attempts` set to the number of attempts made.
+
+    Cancelling it cancels the attempt or the wait under way, at once.
+
+    Args:
+        policy: how often and how long.
+        attempt: makes one call; called anew for each attempt.
+        sleep, uniform, clock: how to wait, draw and tell the time (seconds); replaced in tests.
+
+    Raises:
+        ModelError: the last one, when its kind is not in `RETRIED_KINDS`, the attempts are used up, or the
+            next wait would pass `total_s`.
+    """
+    start = clock()
+    number = 1
+    while True:
+        try:
+            reply = await attempt()
+            return reply if reply.http_attempts == number else replace(reply, http_attempts=number)
+        except ModelError as error:
+            if error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
+                raise
+            wait = policy.wait_s(number, error.retry_after_s, uniform)
+            if clock() - start + wait > policy.total_s:
+                raise
+            log.info("model call retried", kind=error.kind, attempt=number, wait_s=round(wait, 3))
+        number += 1
+        await sleep(wait)

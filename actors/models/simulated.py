@@ -1,0 +1,106 @@
+"""The simulated model: a random model that debates, judges and paraphrases without a network or weights.
+
+It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol
+works. NOTHING may be concluded from it about real models: its accuracy is a setting, its gain from a debate
+is built in, and its judges count words. A table of protocols run on it compares the protocols' costs and
+plumbing, never their merit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from urllib.parse import unquote
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.openai_wire import request_id
+from moot.actors.models.simulated_agent import SimulatedAgent
+from moot.actors.models.simulated_draft import Draft
+from moot.actors.models.simulated_draws import call_digest
+from moot.actors.models.simulated_judge import SimulatedJudge
+from moot.actors.models.simulated_prompt import SeenPrompt, read_prompt
+from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.models.simulated_text import write_paraphrase, write_plain
+from moot.actors.models.simulated_tokens import draw_logprobs, split_draft
+from moot.protocols.messages import Decoding, Message, Usage
+
+__all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
+
+MAX_ALTERNATIVES = 20
+
+Writer = Callable[[SeenPrompt, Random, bool], Draft]
+
+
+class SimulatedModel:
+    """A `Model` whose replies are drawn from a stable hash.
+
+    A reply is a function of the seed, the messages as rendered, the step key and whether the temperature is
+    0, and of nothing else: the same call gives the same reply in any process, and any change of the history
+    another one. `max_tokens` only cuts it, and asking for log-probabilities does not change its text.
+
+    Args:
+        settings: how agents and judges behave.
+        seed: the run's seed.
+        key: the answer key; None lets agents answer at random. Judges never get it.
+    """
+
+    name = "simulated"
+    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", simulated=True)
+
+    def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None) -> None:
+        self._seed = seed
+        # The first row whose keys are all in the form that the prompt asks for.
+        self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
+            (frozenset({"answer"}), SimulatedAgent(settings, seed, key).write),
+            (frozenset({"support", "score"}), SimulatedJudge(settings).write),
+            (frozenset({"sentences"}), write_paraphrase),
+            (frozenset(), write_plain),
+        )
+
+    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+        """One reply, at once; see `reply`.
+
+        The step key is taken as a server would get it in a header, so that replies over HTTP are the same.
+        """
+        return self.reply(messages, decoding, unquote(request_id(step_key)))
+
+    def reply(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> ModelReply:
+        """One reply: at most `decoding.max_tokens` tokens; longer ones are cut and end with `length`.
+
+        Raises:
+            ModelError: `request`, when more alternatives are asked for than there are.
+        """
+        alternatives = decoding.top_logprobs
+        if alternatives is not None and not 0 <= alternatives <= MAX_ALTERNATIVES:
+            raise ModelError("request", f"top_logprobs is {alternatives}, expected 0 to {MAX_ALTERNATIVES}")
+        greedy = decoding.temperature == 0
+        digest = call_digest(self._seed, messages, step_key, greedy)
+        prompt = read_prompt(messages)
+        draft = self._writer(prompt.form)(prompt, Random(int.from_bytes(digest, "little")), greedy)
+        split = split_draft(draft)
+        kept = min(len(split.tokens), decoding.max_tokens)
+        cut = kept < len(split.tokens)
+        logprobs = None
+        if alternatives is not None:
+            logprobs = draw_logprobs(draft, split, kept, alternatives, digest)
+        return ModelReply(
+            text="".join(split.tokens[:kept]) if cut else draft.text,
+            finish_reason="length" if cut else "stop",
+            usage=Usage(_prompt_tokens(messages), kept),
+            tokens=logprobs,
+        )
+
+    def _writer(self, form: Sequence[str]) -> Writer:
+        keys = frozenset(form)
+        return next(writer for needed, writer in self._writers if needed <= keys)
+
+    async def check(self) -> None:
+        """It can always be used."""
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+
+def _prompt_tokens(messages: Sequence[Message]) -> int:
+    return sum(len(message.content) // 4 + 1 for message in messages)

@@ -1,0 +1,139 @@
+"""How the simulated model reads a prompt: as a model would, from the rendered text alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from moot.protocols.messages import Message
+from moot.protocols.templates import unfenced
+
+_REASK = "Your last reply could not be used"
+_OPEN_TAG = re.compile(r'<([A-Za-z_]+)((?: \w+="[^"]*")*)>\n')
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_FORM = re.compile(r'\{\s*"[^{}]*\}')
+_FORM_KEY = re.compile(r'"(\w+)"\s*:')
+_LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenReply:
+    """A reply shown in a prompt: its answer and stated confidence in [0, 1] (0.5 if unreadable)."""
+
+    answer: str
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPrompt:
+    """What stands in a prompt.
+
+    Attributes:
+        form: keys of the JSON object asked for, in its order; empty when none is described.
+        question: the question; the whole user text when the template marks none.
+        passage: the evidence that comes with it; may be empty.
+        labels: the closed set of answers; empty when the prompt names none.
+        own: the agent's own last reply; None before a debate.
+        others: the other agents' last replies.
+        candidate: the answer that a judge is to check, as text.
+        rationale: the reasoning behind the candidate; may be empty.
+        evidence: the numbered pieces of evidence.
+    """
+
+    form: tuple[str, ...]
+    question: str
+    passage: str
+    labels: tuple[str, ...]
+    own: SeenReply | None
+    others: tuple[SeenReply, ...]
+    candidate: str
+    rationale: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    tag: str
+    attributes: dict[str, str]
+    body: str
+    start: int
+    end: int
+
+
+def count_reasks(messages: Sequence[Message]) -> int:
+    """How many times the conversation already asked for the same reply again."""
+    return sum(message.role == "user" and message.content.startswith(_REASK) for message in messages)
+
+
+def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
+    """Read a conversation; re-asks in it say nothing new. Nothing is required: a bare text is a question."""
+    system = "\n".join(message.content for message in messages if message.role == "system")
+    user = "\n".join(
+        message.content for message in messages if message.role == "user" and not message.content.startswith(_REASK)
+    )
+    fences = list(_fences(user))
+    outside = _outside(user, fences)
+    instructions = f"{system}\n{outside}"
+    first = {fence.tag: fence.body for fence in reversed(fences)}
+    own = [_seen_reply(fence) for fence in fences if fence.tag == "own_reply"]
+    return SeenPrompt(
+        form=_form(instructions),
+        question=first.get("question", unfenced(user)),
+        passage=first.get("passage", ""),
+        labels=_labels(instructions, fences),
+        own=own[-1] if own else None,
+        others=tuple(_seen_reply(fence) for fence in fences if fence.tag == "reply"),
+        candidate=first.get("candidate", ""),
+        rationale=first.get("rationale", ""),
+        evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
+    )
+
+
+def _fences(text: str) -> Iterator[_Fence]:
+    at = 0
+    while opened := _OPEN_TAG.search(text, at):
+        closing = f"\n</{opened[1]}>"
+        close = text.find(closing, opened.end() - 1)
+        if close < 0:
+            at = opened.end()
+            continue
+        at = close + len(closing)
+        attributes = {name: _plain(value) for name, value in _ATTRIBUTE.findall(opened[2])}
+        yield _Fence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
+
+
+def _plain(attribute: str) -> str:
+    return unfenced(attribute.replace("&quot;", '"'))
+
+
+def _outside(text: str, fences: Sequence[_Fence]) -> str:
+    pieces, at = [], 0
+    for fence in fences:
+        pieces.append(text[at : fence.start])
+        at = fence.end
+    return "".join([*pieces, text[at:]])
+
+
+def _form(instructions: str) -> tuple[str, ...]:
+    found = _FORM.search(instructions)
+    return tuple(dict.fromkeys(_FORM_KEY.findall(found[0]))) if found else ()
+
+
+def _labels(instructions: str, fences: Sequence[_Fence]) -> tuple[str, ...]:
+    lettered = [fence.attributes.get("label", "") for fence in fences if fence.tag == "choice"]
+    if lettered and all(lettered):
+        return tuple(dict.fromkeys(lettered))
+    named = _LABELS.search(instructions)
+    parts = (part.strip() for part in named[1].split(", ")) if named else ()
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _seen_reply(fence: _Fence) -> SeenReply:
+    try:
+        confidence = float(fence.attributes.get("confidence", ""))
+    except ValueError:
+        confidence = 0.5
+    if not 0.0 <= confidence <= 1.0:
+        confidence = 0.5
+    return SeenReply(fence.attributes.get("answer", ""), confidence)

@@ -1,0 +1,72 @@
+"""What can be set on the simulated model, and how a model spec such as `simulated?competence=0.9` sets it."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from moot.protocols.errors import ConfigError, unknown_name
+
+
+class SimulatedSettings(BaseModel):
+    """How the simulated agents and judges behave.
+
+    Attributes:
+        competence: mean probability, over questions, that an independent answer is right; 0 to 1.
+        calibration: 1 states the belief itself as confidence; towards 0 confidence is blurred and too high,
+            most of all where belief is low; 0 to 1.
+        stubbornness: how much an agent resists the others' answers; 1 never gives way to them; 0 to 1.
+        judge_noise: standard deviation of a judge's score around its reading of the evidence; 0 to 1.
+        reasoning_words: length of a reasoning trace in words; 1 to 2000.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    competence: float = Field(default=0.78, ge=0.0, le=1.0)
+    calibration: float = Field(default=0.85, ge=0.0, le=1.0)
+    stubbornness: float = Field(default=0.5, ge=0.0, le=1.0)
+    judge_noise: float = Field(default=0.12, ge=0.0, le=1.0)
+    reasoning_words: int = Field(default=40, ge=1, le=2000)
+
+    @classmethod
+    def from_query(cls, spec: str) -> SimulatedSettings:
+        """Settings from a model spec, or from the part of it after the question mark.
+
+        Raises:
+            ConfigError: for an unknown, doubled or malformed setting, or one out of range.
+
+        >>> SimulatedSettings.from_query("simulated?competence=0.9&stubbornness=0.2").competence
+        0.9
+        """
+        head, mark, query = spec.partition("?")
+        if not mark and "=" in spec:
+            head, query = "", spec
+        if head not in ("", "simulated"):
+            raise ConfigError(f"model {spec!r}: expected `simulated` or `simulated?NAME=VALUE&...`")
+        return cls._from_pairs(spec, _pairs(spec, query))
+
+    @classmethod
+    def _from_pairs(cls, spec: str, pairs: list[tuple[str, str]]) -> SimulatedSettings:
+        values: dict[str, str] = {}
+        for name, value in pairs:
+            if name not in cls.model_fields:
+                raise unknown_name("setting of `simulated`", name, cls.model_fields)
+            if name in values:
+                raise ConfigError(f"model {spec!r}: `{name}` is given twice")
+            values[name] = value
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ConfigError(f"model {spec!r}: `{where}`: {first['msg']}, not {first['input']!r}") from error
+
+
+def _pairs(spec: str, query: str) -> list[tuple[str, str]]:
+    if not query:
+        return []
+    try:
+        return parse_qsl(query, keep_blank_values=True, strict_parsing=True)
+    except ValueError as error:
+        raise ConfigError(f"model {spec!r}: {error}; expected NAME=VALUE&...") from error

@@ -1,0 +1,175 @@
+"""A moderator: runs the debates it is handed, many at once, and reports each when its verdict is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.floor import CaseFloor, House, Parked
+from moot.actors.record.recorder import Closing
+from moot.actors.record.recovery import History
+from moot.protocols.case import Case
+from moot.protocols.errors import MootError, PathReused
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.messages import Verdict
+
+_log = structlog.get_logger(__name__)
+_MAX_REPLAYS = 5
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A debate to hold. `replay` says that the journal may already hold a part of it."""
+
+    case: Case
+    attempt: int = 0
+    replay: bool = False
+    invalid: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How an assignment ended: its verdict is durable, or the debate waits for a person."""
+
+    case_id: str
+    attempt: int
+    status: Literal["finished", "failed", "parked"]
+
+
+class Report(msgspec.Struct):
+    """What happened since the last exchange: how many debates gave their place free, and which are done."""
+
+    closed: int = 0
+    done: list[Outcome] = []
+
+
+class Moderator:
+    """Runs one protocol on the cases it is handed.
+
+    Args:
+        protocol: the protocol.
+        house: what the debates share.
+    """
+
+    def __init__(self, protocol: DebateProtocol, house: House) -> None:
+        self._protocol = protocol
+        self._house = house
+        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._report = Report()
+        self._news = asyncio.Event()
+
+    async def exchange(self, assignments: Sequence[Assignment], wait_s: float = 5.0, linger_s: float = 0.02) -> Report:
+        """Take assignments and return what is new; waits up to `wait_s` for news, then a little for more."""
+        for assignment in assignments:
+            key = (assignment.case.id, assignment.attempt)
+            if key not in self._tasks:
+                self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._news.wait()
+            await asyncio.sleep(linger_s)
+        except TimeoutError:
+            pass
+        self._news.clear()
+        report, self._report = self._report, Report()
+        return report
+
+    async def drain(self, seconds: float) -> None:
+        """Start no new ask, let those under way finish for at most `seconds`, then put every debate aside."""
+        self._house.drain.set()
+        try:
+            async with asyncio.timeout(seconds):
+                while self._house.asking.count:
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(0.05)
+        except TimeoutError:
+            pass
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _hold(self, assignment: Assignment) -> None:
+        key = (assignment.case.id, assignment.attempt)
+        with structlog.contextvars.bound_contextvars(debate=key[0]):
+            history = await self._house.scribe.history(*key) if assignment.replay else None
+            freed = False
+            for _ in range(_MAX_REPLAYS):
+                closing = await self._debate(assignment, history)
+                if not freed:
+                    self._report.closed += 1
+                    self._news.set()
+                    freed = True
+                failpoint("moderator.debate_closed")
+                if closing is None:
+                    self._done(Outcome(*key, "parked"))
+                    return
+                if await self._house.scribe.commit(closing):
+                    failpoint("moderator.committed")
+                    self._done(Outcome(*key, "failed" if closing.failure else "finished"))
+                    return
+                _log.warning("the journal lacks a reply of this debate; replaying it")
+                history = await self._house.scribe.history(*key)
+            self._tasks.pop(key, None)
+            raise RuntimeError(f"{key[0]}: verdict refused {_MAX_REPLAYS} times by the record")
+
+    def _done(self, outcome: Outcome) -> None:
+        self._tasks.pop((outcome.case_id, outcome.attempt), None)
+        self._report.done.append(outcome)
+        self._news.set()
+
+    async def _debate(self, assignment: Assignment, history: History | None) -> Closing | None:
+        """Run the protocol once; None when the debate is parked."""
+        started = time.perf_counter()
+        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history)
+        verdict, failure, error = None, "", ""
+        try:
+            if assignment.invalid:
+                failure, error = "invalid_case", assignment.invalid
+            else:
+                verdict = await self._protocol.run(assignment.case, floor)
+        except Parked:
+            return None
+        except PathReused as reused:
+            failure, error = "path_reused", str(reused)
+        except MootError as known:
+            failure, error = _snake(type(known).__name__), str(known)
+        except Exception as bug:
+            failure, error = "bug", f"{type(bug).__name__}: {bug}"
+            _log.exception("the protocol raised")
+        return _closing(floor, verdict, failure, error, time.perf_counter() - started)
+
+
+def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Closing:
+    said: Mapping[str, Any] = {}
+    if verdict is not None:
+        said = {
+            "answer": verdict.answer,
+            "how": verdict.how,
+            "confidence": verdict.confidence,
+            "distribution": dict(verdict.distribution) if verdict.distribution is not None else None,
+            "rounds": verdict.rounds,
+            "flags": tuple(verdict.flags),
+            "payload": dict(verdict.payload),
+        }
+    return Closing(
+        case_id=floor.case.id,
+        attempt=floor.attempt,
+        replies=floor.replies,
+        failure=failure,
+        error=error[:2000],
+        calls=floor.calls,
+        prompt_tokens=floor.prompt_tokens,
+        completion_tokens=floor.completion_tokens,
+        calls_without_usage=floor.calls_without_usage,
+        wall_s=wall_s,
+        **({"how": "failed"} if verdict is None else said),
+    )
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,169 @@
+"""A run's folder: who owns it, which bytes of which segment count, and where its parts lie.
+
+runs/NAME/
+    run.yaml                 configuration, versions, seed
+    owner.lock               held (flock) by the one live owner
+    epochs.json              one entry per owner, with the segment lengths it found when it took over
+    journal/                 segments: eEPOCH-wWRITER-rROLL-STREAM.arrows
+    parts/                   one JSON per committed roll: its Parquet files and the segments they replace
+    TABLE/                   Parquet files: eEPOCH-wWRITER-rROLL.parquet
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from moot.protocols.errors import RecordError, RunFolderBusy
+
+_SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
+
+
+class Epoch(msgspec.Struct):
+    """One owner of the folder: its number, when it took over, and the segment lengths that it found."""
+
+    number: int
+    started_at: float
+    valid_bytes: dict[str, int]
+
+
+class Part(msgspec.Struct):
+    """A committed roll: Parquet files by table, and the segments that they replace."""
+
+    tables: dict[str, str]
+    covers: list[str]
+
+
+class RunFolder:
+    """Paths and facts of one run's folder; reading needs no ownership.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.journal = self.path / "journal"
+        self.parts = self.path / "parts"
+
+    def exists(self) -> bool:
+        """Whether a run has been started here."""
+        return (self.path / "run.yaml").is_file()
+
+    def epochs(self) -> list[Epoch]:
+        """All owners so far, oldest first."""
+        file = self.path / "epochs.json"
+        return msgspec.json.decode(file.read_bytes(), type=list[Epoch]) if file.exists() else []
+
+    def valid_bytes(self) -> dict[str, int]:
+        """Segments of older owners with the length up to which they count."""
+        found: dict[str, int] = {}
+        for epoch in self.epochs():
+            for name, size in epoch.valid_bytes.items():
+                found.setdefault(name, size)
+        return found
+
+    def committed_parts(self) -> list[Part]:
+        """Every committed roll, in order of name."""
+        return [msgspec.json.decode(p.read_bytes(), type=Part) for p in sorted(self.parts.glob("*.json"))]
+
+    def segments(self, stream: str | None = None, writer: int | None = None) -> Iterator[tuple[Path, int | None]]:
+        """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
+        covered = {name for part in self.committed_parts() for name in part.covers}
+        valid = self.valid_bytes()
+        last = max((epoch.number for epoch in self.epochs()), default=0)
+        for path in sorted(self.journal.glob("e*.arrows")):
+            parsed = _SEGMENT.match(path.name)
+            if parsed is None or path.name in covered:
+                continue
+            epoch, of_writer, _, of_stream = parsed.groups()
+            if stream not in (None, of_stream) or writer not in (None, int(of_writer)):
+                continue
+            if int(epoch) < last and path.name not in valid:
+                continue
+            yield path, valid.get(path.name)
+
+    def segment_path(self, epoch: int, writer: int, roll: int, stream: str) -> Path:
+        """Where a writer puts a segment."""
+        return self.journal / f"{roll_name(epoch, writer, roll)}-{stream}.arrows"
+
+    def next_roll(self, epoch: int, writer: int) -> int:
+        """The first roll number that a (re)started writer may use."""
+        rolls = [
+            int(m.group(3))
+            for p in self.journal.glob("*.arrows")
+            if (m := _SEGMENT.match(p.name)) and (int(m.group(1)), int(m.group(2))) == (epoch, writer)
+        ]
+        done = [int(p.stem.rsplit("-r", 1)[1]) for p in self.parts.glob(f"e{epoch:04d}-w{writer}-r*.json")]
+        return max([*rolls, *done], default=-1) + 1
+
+
+def roll_name(epoch: int, writer: int, roll: int) -> str:
+    """The common stem of a roll's files."""
+    return f"e{epoch:04d}-w{writer}-r{roll:04d}"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it is either absent, old or complete: temporary name, sync, rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+class Ownership:
+    """The right to write into a run's folder, held from `take` to `release` and lost with the process."""
+
+    def __init__(self, folder: RunFolder, lock: IO[bytes], epoch: int) -> None:
+        self.folder = folder
+        self.epoch = epoch
+        self._lock = lock
+
+    @classmethod
+    def take(cls, folder: RunFolder) -> Ownership:
+        """Become the owner: a new epoch begins, and what older owners append from now on does not count.
+
+        Raises:
+            RunFolderBusy: when another live process owns the folder.
+            RecordError: when the folder cannot be written.
+        """
+        try:
+            folder.journal.mkdir(parents=True, exist_ok=True)
+            folder.parts.mkdir(exist_ok=True)
+            lock = open(folder.path / "owner.lock", "a+b")  # noqa: SIM115 - held for the run
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().decode(errors="replace").strip()
+            lock.close()
+            raise RunFolderBusy(
+                f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
+            ) from None
+        lock.seek(0)
+        lock.truncate()
+        lock.write(f"pid {os.getpid()}".encode())
+        lock.flush()
+        epochs = folder.epochs()
+        known = {name for epoch in epochs for name in epoch.valid_bytes}
+        sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
+        number = max((epoch.number for epoch in epochs), default=0) + 1
+        epochs.append(Epoch(number, time.time(), sizes))
+        write_whole(folder.path / "epochs.json", msgspec.json.encode(epochs))
+        return cls(folder, lock, number)
+
+    def release(self) -> None:
+        """Give the folder up."""
+        self._lock.close()

@@ -1,0 +1,105 @@
+"""Running aggregates of a run, and the stream of its events, kept by the record's writer while it writes."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from moot.protocols.messages import Event
+
+_KEPT_EVENTS = 20_000
+
+
+class Counts(msgspec.Struct):
+    """Totals so far; add the counts of several writers with `merge`.
+
+    Attributes:
+        finished: debates with a verdict that did not fail.
+        failed: debates recorded as failed.
+        scored: verdicts with a gold label to compare.
+        correct: scored verdicts that agree with the gold label.
+        skipped: debates that the gate skipped.
+        rounds: debate rounds over all verdicts.
+        replies: paid replies.
+        reused: replies taken from another run.
+        tokens_paid: tokens of replies paid for; unknown usage is left out and counted in `calls_without_usage`.
+        tokens_reused: tokens of replies taken from another run.
+        tokens_late: tokens of replies that came after their key was recorded: paid for twice.
+    """
+
+    finished: int = 0
+    failed: int = 0
+    scored: int = 0
+    correct: int = 0
+    skipped: int = 0
+    rounds: int = 0
+    replies: int = 0
+    reused: int = 0
+    tokens_paid: int = 0
+    tokens_reused: int = 0
+    tokens_late: int = 0
+    calls_without_usage: int = 0
+
+    def merge(self, other: Counts) -> Counts:
+        """The counts of both together."""
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
+
+
+class StreamedEvent(msgspec.Struct, frozen=True):
+    """An event of a running debate, as subscribers get it."""
+
+    case_id: str
+    attempt: int
+    kind: str
+    path: str
+    data: dict[str, Any]
+    at: float
+
+
+class Progress:
+    """Counts and recent events of one writer."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self._events: deque[StreamedEvent] = deque(maxlen=_KEPT_EVENTS)
+        self._seen = 0
+
+    def reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
+        """A reply was taken into the journal."""
+        tokens = (prompt or 0) + (completion or 0)
+        if reused:
+            self.counts.reused += 1
+            self.counts.tokens_reused += tokens
+            return
+        self.counts.replies += 1
+        self.counts.tokens_paid += tokens
+        self.counts.calls_without_usage += prompt is None or completion is None
+
+    def late_reply(self, prompt: int | None, completion: int | None) -> None:
+        """A reply came for a key that was already recorded."""
+        self.counts.tokens_late += (prompt or 0) + (completion or 0)
+
+    def verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
+        """A verdict was taken into the journal."""
+        if failed:
+            self.counts.failed += 1
+            return
+        self.counts.finished += 1
+        self.counts.scored += correct is not None
+        self.counts.correct += bool(correct)
+        self.counts.skipped += how == "skipped"
+        self.counts.rounds += rounds
+
+    def event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
+        """An event was taken into the journal."""
+        self._events.append(StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at))
+        self._seen += 1
+
+    def events_since(self, cursor: int, limit: int = 2000) -> tuple[int, list[StreamedEvent]]:
+        """Events after `cursor` (0 at first) and the next cursor; those that fell out of the window are skipped."""
+        first = self._seen - len(self._events)
+        start = max(cursor, first) - first
+        found = [self._events[i] for i in range(start, min(start + limit, len(self._events)))]
+        return first + start + len(found), found

@@ -1,0 +1,371 @@
+"""The record's writer: buffers rows, flushes them in order, and commits a verdict only when all it rests on is durable.
+
+One recorder writes the cases that hash to it. It is a plain class: the inline engine calls it directly, a metrics actor
+hosts it on a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from moot.actors.failpoints import failpoint
+from moot.actors.record.compaction import compact
+from moot.actors.record.folder import RunFolder, roll_name
+from moot.actors.record.progress import Progress
+from moot.actors.record.recovery import History, histories, recover
+from moot.actors.record.rows import Rows
+from moot.actors.record.schema import BOOKKEEPING_EVENTS, JOURNAL
+from moot.actors.record.segments import SegmentWriter
+from moot.protocols.case import LabelledCase
+from moot.protocols.messages import Event
+from moot.protocols.tasks.scoring import is_correct
+
+FLUSH_ROWS = 256
+FLUSH_S = 1.0
+ROLL_BYTES = 64 * 2**20
+_PATIENCE_S = 5.0
+_MAX_ATTEMPTS = 16
+_REPLY_KEYS = [
+    "case_id",
+    "attempt",
+    "path",
+    "reply_id",
+    "supersedes",
+    "prompt_tokens",
+    "completion_tokens",
+    "reused_from",
+]
+
+CaseKey = tuple[str, int]
+
+
+class Closing(msgspec.Struct, frozen=True, kw_only=True):
+    """A debate's end, as its moderator reports it: the verdict and the replies that it rests on."""
+
+    case_id: str
+    attempt: int
+    replies: dict[str, str]
+    answer: str | None = None
+    how: str = ""
+    confidence: float | None = None
+    distribution: dict[str, float] | None = None
+    rounds: int = 0
+    flags: tuple[str, ...] = ()
+    payload: dict[str, Any] = {}
+    failure: str = ""
+    error: str = ""
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls_without_usage: int = 0
+    wall_s: float = 0.0
+
+
+def writer_of(case_id: str, writers: int) -> int:
+    """Which of `writers` recorders owns a case: a stable hash, so there is one writer per case."""
+    return crc32(case_id.encode()) % writers
+
+
+class _Open:
+    """What the recorder keeps in mind of a debate without verdict."""
+
+    __slots__ = ("arrived", "events", "reply_ids")
+
+    def __init__(self) -> None:
+        self.reply_ids: dict[str, str] = {}
+        self.events: set[tuple[str, str]] = set()
+        self.arrived = asyncio.Event()
+
+
+class Recorder:
+    """Writes the rows of the cases that hash to it.
+
+    Args:
+        folder: the run's folder; the process that made this owns it.
+        epoch: the owner's number.
+        writer: which of the `writers` recorders this is.
+    """
+
+    def __init__(self, folder: Path, epoch: int, writer: int = 0, writers: int = 1) -> None:
+        self._folder = RunFolder(folder)
+        self._epoch, self._writer, self._writers = epoch, writer, writers
+        self._rows = {stream: Rows(stream) for stream in JOURNAL if stream != "replies"}
+        self._batches: list[pa.RecordBatch] = []
+        self._buffered = 0
+        self._open: dict[CaseKey, _Open] = {}
+        self._finished: set[CaseKey] = set()
+        self._gold: dict[str, str | None] = {}
+        self._cases_written: set[str] = set()
+        self._segments: dict[str, SegmentWriter] = {}
+        self._roll = 0
+        self._flushing = asyncio.Lock()
+        self._flushed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._flush_task: asyncio.Task[None] | None = None
+        self._shared: dict[str, asyncio.Future[None]] = {}
+        self.progress = Progress()
+
+    async def load(self) -> None:
+        """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
+        state = await asyncio.to_thread(recover, self._folder, self._mine)
+        self._finished = state.finished
+        self._cases_written = state.cases
+        for case_id, attempt, path, reply_id in state.replies:
+            self._debate(case_id, attempt).reply_ids[path] = reply_id
+        for case_id, attempt, kind, path in state.events:
+            self._debate(case_id, attempt).events.add((kind, path))
+        self._roll = self._folder.next_roll(self._epoch, self._writer)
+        self.progress = state.progress
+        self._new_segments()
+
+    def _debate(self, case_id: str, attempt: int) -> _Open:
+        return self._open.get((case_id, attempt)) or self._open.setdefault((case_id, attempt), _Open())
+
+    def _mine(self, case_id: str) -> bool:
+        return writer_of(case_id, self._writers) == self._writer
+
+    def register(self, cases: Iterable[LabelledCase]) -> None:
+        """Make cases known with their gold labels, before their first row."""
+        for labelled in cases:
+            case = labelled.case
+            self._gold[case.id] = labelled.gold
+            for attempt in range(_MAX_ATTEMPTS):
+                if (case.id, attempt) in self._open:
+                    self._open[case.id, attempt].arrived.set()
+            if case.id in self._cases_written:
+                continue
+            self._cases_written.add(case.id)
+            self._rows["cases"].append(
+                case_id=case.id,
+                index=labelled.index,
+                content_hash=case.content_hash(),
+                question=case.question,
+                labels=list(case.labels) if case.labels is not None else None,
+                choices=list(case.choices),
+                passage=case.passage,
+                title=case.title,
+                gold=labelled.gold,
+                invalid=labelled.invalid,
+            )
+            self._buffer(1)
+
+    def add_replies(self, batch: pa.RecordBatch) -> None:
+        """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
+        keep = [self._accept(row) for row in batch.select(_REPLY_KEYS).to_pylist()]
+        if not all(keep):
+            batch = batch.filter(pa.array(keep))
+        if batch.num_rows:
+            self._batches.append(batch)
+            self._buffer(batch.num_rows)
+        failpoint("writer.buffered")
+
+    def _accept(self, row: dict[str, Any]) -> bool:
+        key = (row["case_id"], row["attempt"])
+        if key in self._finished:
+            self.progress.late_reply(row["prompt_tokens"], row["completion_tokens"])
+            return False
+        debate = self._debate(*key)
+        path, known = row["path"], debate.reply_ids.get(row["path"])
+        if known is not None and row["supersedes"] != known:
+            if known != row["reply_id"]:
+                self.progress.late_reply(row["prompt_tokens"], row["completion_tokens"])
+            return False
+        debate.reply_ids[path] = row["reply_id"]
+        debate.arrived.set()
+        self.progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
+        return True
+
+    def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
+        """Take (case id, attempt, event, unix time); an event already noted is dropped, bookkeeping is not."""
+        for case_id, attempt, event, at in events:
+            key = (case_id, attempt)
+            if key in self._finished:
+                continue
+            debate = self._debate(*key)
+            if event.kind not in BOOKKEEPING_EVENTS:
+                if (event.kind, event.path) in debate.events:
+                    continue
+                debate.events.add((event.kind, event.path))
+            self._write_event(case_id, attempt, event, at)
+
+    def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
+        self._rows["events"].append(
+            case_id=case_id,
+            attempt=attempt,
+            kind=event.kind,
+            path=event.path,
+            data=msgspec.json.encode(event.data, order="sorted").decode(),
+            at=at,
+        )
+        self.progress.event(case_id, attempt, event, at)
+        self._buffer(1)
+
+    async def history(self, keys: Sequence[CaseKey]) -> list[History]:
+        """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
+        await self.flush()
+        async with self._flushing:
+            return await asyncio.to_thread(histories, self._folder, list(keys))
+
+    def add_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """Store a debate's embeddings by text hash, as float32 bytes."""
+        for text_hash, raw in vectors:
+            self._rows["embeddings"].append(
+                case_id=case_id,
+                attempt=attempt,
+                encoder=encoder,
+                text_hash=text_hash,
+                vector=np.frombuffer(raw, np.float32),
+            )
+        self._buffer(len(vectors))
+
+    async def claim(self, key: str, lease_s: float) -> bool:
+        """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
+
+        While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
+        """
+        while not self._debate(key, 0).reply_ids:
+            held = self._shared.get(key)
+            if held is None:
+                self._shared[key] = asyncio.get_running_loop().create_future()
+                return True
+            try:
+                await asyncio.wait_for(asyncio.shield(held), lease_s)
+            except TimeoutError:
+                self._shared.pop(key, None)
+        return False
+
+    def settle(self, key: str) -> None:
+        """The holder of a claim is done, with or without a reply."""
+        held = self._shared.pop(key, None)
+        if held is not None and not held.done():
+            held.set_result(None)
+
+    async def commit(self, closings: Sequence[Closing]) -> list[bool]:
+        """Record verdicts; returns when they are durable.
+
+        False for a debate whose replies are not (or not the same ones) in the journal: its moderator replays it.
+        """
+        accepted = await asyncio.gather(*(self._admit(closing) for closing in closings))
+        if any(accepted):
+            await self.flush()
+        return list(accepted)
+
+    async def _admit(self, closing: Closing) -> bool:
+        key = (closing.case_id, closing.attempt)
+        if key in self._finished:
+            return True
+        debate = self._debate(*key)
+        if not await self._all_arrived(debate, closing):
+            return False
+        if key in self._finished:
+            return True
+        self._finished.add(key)
+        self._open.pop(key, None)
+        self._write_verdict(closing)
+        return True
+
+    async def _all_arrived(self, debate: _Open, closing: Closing) -> bool:
+        """Whether the case's gold label and every reply of the verdict are here; waits a little for them."""
+
+        def incomplete() -> bool:
+            replies = debate.reply_ids
+            return closing.case_id not in self._gold or any(path not in replies for path in closing.replies)
+
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while incomplete():
+                    debate.arrived.clear()
+                    await debate.arrived.wait()
+        except TimeoutError:
+            return False
+        return all(debate.reply_ids[path] == reply_id for path, reply_id in closing.replies.items())
+
+    def _write_verdict(self, closing: Closing) -> None:
+        gold = self._gold.pop(closing.case_id, None)
+        failed = bool(closing.failure)
+        correct = None if failed else is_correct(closing.answer, gold)
+        columns = msgspec.structs.asdict(closing)
+        del columns["replies"]
+        columns |= {
+            "distribution": _json(closing.distribution) if closing.distribution is not None else None,
+            "payload": _json(closing.payload),
+            "flags": list(closing.flags),
+            "failed": failed,
+            "gold": gold,
+            "correct": correct,
+            "at": time.time(),
+        }
+        self._rows["verdicts"].append(**columns)
+        self._buffer(1)
+        self.progress.verdict(closing.how, failed, correct, closing.rounds)
+
+    def _buffer(self, rows: int) -> None:
+        self._buffered += rows
+        if self._buffered >= FLUSH_ROWS:
+            if self._flush_task is None or self._flush_task.done():
+                self._flush_task = asyncio.create_task(self.flush())
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._flush_task = asyncio.create_task(self.flush())
+
+    async def flush(self) -> None:
+        """Make everything taken so far durable."""
+        async with self._flushing:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            if not self._buffered:
+                return
+            self._buffered = 0
+            batches, self._batches = self._batches, []
+            taken = {stream: rows.take() for stream, rows in self._rows.items() if len(rows)}
+            await asyncio.to_thread(self._write, taken, batches)
+        failpoint("writer.flushed")
+
+    def _write(self, taken: dict[str, pa.RecordBatch], replies: list[pa.RecordBatch]) -> None:
+        for stream in JOURNAL:
+            segment = self._segments[stream]
+            for batch in replies if stream == "replies" else filter(None, [taken.get(stream)]):
+                segment.append(batch)
+            segment.sync()
+        if self._segments["replies"].size > ROLL_BYTES:
+            self._compact()
+            self._new_segments()
+
+    def _new_segments(self) -> None:
+        self._segments = {
+            stream: SegmentWriter(self._folder.segment_path(self._epoch, self._writer, self._roll, stream), schema)
+            for stream, schema in JOURNAL.items()
+        }
+
+    def _compact(self) -> None:
+        written: dict[str, list[tuple[Path, int | None]]] = {}
+        for stream, segment in self._segments.items():
+            if segment.size:
+                segment.close()
+                written[stream] = [(segment.path, None)]
+        if written:
+            compact(self._folder, roll_name(self._epoch, self._writer, self._roll), written)
+        self._roll += 1
+
+    async def close(self) -> None:
+        """Flush and turn the journal of this writer into Parquet; nothing may be added afterwards."""
+        await self.flush()
+        async with self._flushing:
+            await asyncio.to_thread(self._compact)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()

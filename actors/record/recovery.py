@@ -1,0 +1,121 @@
+"""Reading a journal back: what a writer must know when it starts, and what a debate that runs again may reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.progress import Progress
+from moot.actors.record.rows import RecordedReply, merge_reasks, recorded_replies
+from moot.actors.record.schema import EMBEDDINGS, TURNS
+from moot.actors.record.segments import read_segment
+from moot.actors.record.tables import read_table
+
+CaseKey = tuple[str, int]
+
+
+class History(msgspec.Struct, frozen=True):
+    """What is recorded of one debate: its replies, and its embeddings by (encoder, text hash) as float32 bytes."""
+
+    replies: list[RecordedReply] = []
+    vectors: dict[str, bytes] = {}
+
+
+def vector_key(encoder: str, text_hash: str) -> str:
+    """The key of `History.vectors`."""
+    return f"{encoder}/{text_hash}"
+
+
+@dataclass
+class State:
+    """A writer's knowledge at its start: finished debates, and the keys of what the others have recorded."""
+
+    finished: set[CaseKey]
+    cases: set[str]
+    replies: list[tuple[str, int, str, str]]
+    events: list[tuple[str, int, str, str]]
+    progress: Progress
+
+
+def recover(folder: RunFolder, mine: Callable[[str], bool]) -> State:
+    """Read the record as far as `mine(case_id)` says it concerns this writer."""
+    progress = Progress()
+    finished: set[CaseKey] = set()
+    for verdict in read_table(folder, "verdicts", ["how", "failed", "correct", "rounds"]).to_pylist():
+        if mine(verdict["case_id"]):
+            finished.add((verdict["case_id"], verdict["attempt"]))
+            progress.verdict(verdict["how"], verdict["failed"], verdict["correct"], verdict["rounds"])
+    replies: dict[tuple[str, int, str], str] = {}
+    columns = [
+        "case_id",
+        "attempt",
+        "path",
+        "reply_id",
+        "supersedes",
+        "prompt_tokens",
+        "completion_tokens",
+        "reused_from",
+    ]
+    for batch in _batches(folder, "turns", "replies", columns):
+        for row in batch.to_pylist():
+            if not mine(row["case_id"]):
+                continue
+            progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
+            key = (row["case_id"], row["attempt"], row["path"])
+            if key[:2] not in finished and replies.get(key) in (None, row["supersedes"]):
+                replies[key] = row["reply_id"]
+    events = [
+        (row["case_id"], row["attempt"], row["kind"], row["path"])
+        for row in read_table(folder, "events", []).to_pylist()
+        if (row["case_id"], row["attempt"]) not in finished and mine(row["case_id"])
+    ]
+    cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}
+    return State(finished, cases, [(*key, reply_id) for key, reply_id in replies.items()], events, progress)
+
+
+def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
+    """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
+    case_ids = pa.array(sorted({case_id for case_id, _ in keys}))
+    replies: dict[CaseKey, dict[str, RecordedReply]] = {key: {} for key in keys}
+    for batch in _batches(folder, "turns", "replies", TURNS.names, case_ids):
+        replaced = batch["supersedes"].to_pylist()
+        for (case_id, attempt, reply), supersedes in zip(recorded_replies(batch), replaced, strict=True):
+            known = replies.get((case_id, attempt))
+            if known is None:
+                continue
+            earlier = known.get(reply.path)
+            if earlier is None or supersedes == earlier.answered.reply_id:
+                known[reply.path] = reply
+    vectors: dict[CaseKey, dict[str, bytes]] = {key: {} for key in keys}
+    for batch in _batches(folder, "embeddings", "embeddings", EMBEDDINGS.names, case_ids):
+        for row in batch.to_pylist():
+            if (row["case_id"], row["attempt"]) in vectors:
+                stored = vectors[row["case_id"], row["attempt"]]
+                raw = np.asarray(row["vector"], np.float32).tobytes()
+                stored.setdefault(vector_key(row["encoder"], row["text_hash"]), raw)
+    return [History(list(merge_reasks(list(replies[key].values())).values()), vectors[key]) for key in keys]
+
+
+def _batches(
+    folder: RunFolder, table: str, stream: str, columns: Sequence[str], case_ids: pa.Array | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table in the order they were written, from committed parts and from segments."""
+    names = list(columns)
+    chosen = None if case_ids is None else pc.field("case_id").isin(case_ids)
+    for part in folder.committed_parts():
+        if table in part.tables:
+            path = folder.path / part.tables[table]
+            yield from pq.read_table(path, columns=names, filters=chosen, partitioning=None).to_batches()
+    for path, valid in folder.segments(stream):
+        for batch in read_segment(path, valid):
+            if case_ids is not None:
+                batch = batch.filter(pc.is_in(batch["case_id"], value_set=case_ids))
+            if batch.num_rows:
+                yield batch.select(names)

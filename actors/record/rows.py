@@ -1,0 +1,159 @@
+"""Rows of the record as they travel: columns gathered in one process, sent as one Arrow batch to the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from moot.actors.models.interface import TokenLogprobs
+from moot.actors.record.schema import JOURNAL, TURNS
+from moot.protocols.messages import Answered, Intrinsic, Usage
+
+SaveTokens = Literal["none", "chosen", "all"]
+"""How much of the token log-probabilities the record keeps."""
+
+_STREAM_COLUMNS = {name: schema.names for name, schema in JOURNAL.items()}
+
+
+class Rows:
+    """Rows of one journal stream, gathered column by column.
+
+    Args:
+        stream: a key of `schema.JOURNAL`.
+    """
+
+    def __init__(self, stream: str) -> None:
+        self.stream = stream
+        self._names = _STREAM_COLUMNS[stream]
+        self._columns: list[list[Any]] = [[] for _ in self._names]
+        self._positions = {name: i for i, name in enumerate(self._names)}
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def append(self, **values: Any) -> None:
+        """Add a row; columns that are not given are null.
+
+        Raises:
+            KeyError: for a column that the stream does not have.
+        """
+        for column in self._columns:
+            column.append(None)
+        for name, value in values.items():
+            self._columns[self._positions[name]][-1] = value
+
+    def take(self) -> pa.RecordBatch:
+        """Everything gathered so far as one batch; the rows start empty again."""
+        schema = JOURNAL[self.stream]
+        arrays = [_array(column, field.type) for column, field in zip(self._columns, schema, strict=True)]
+        self._columns = [[] for _ in self._names]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_list(kind) and pa.types.is_float32(kind.value_type):
+        return _float_lists(column, kind)
+    return pa.array(column, kind)
+
+
+def _float_lists(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """numpy rows as one list<float32> column, without a Python object per number."""
+    present = [row for row in column if row is not None]
+    if not present:
+        return pa.nulls(len(column), kind)
+    values = np.concatenate([np.asarray(row, dtype=np.float32).ravel() for row in present])
+    sizes = np.fromiter((0 if row is None else np.size(row) for row in column), np.int32, len(column))
+    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int32)))
+    missing = pa.array([row is None for row in column]) if len(present) < len(column) else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.float32()), mask=missing)
+
+
+def token_columns(tokens: TokenLogprobs | None, save: SaveTokens) -> dict[str, Any]:
+    """The token columns of a reply's row, as much as `save` keeps."""
+    if tokens is None or save == "none":
+        return {}
+    kept: dict[str, Any] = {"token": tokens.tokens, "logprob": tokens.logprob}
+    if save == "all" and tokens.alternatives:
+        kept |= {
+            "alternatives": tokens.alternatives,
+            "alt_token": tokens.alt_tokens,
+            "alt_logprob": tokens.alt_logprob,
+        }
+    return kept
+
+
+_REPLAYED_COLUMNS = [name for name in TURNS.names if name != "messages"]
+
+
+class RecordedReply(msgspec.Struct, frozen=True):
+    """A reply of the journal, as a replay needs it."""
+
+    path: str
+    fingerprint: str
+    answered: Answered
+
+
+def recorded_replies(batch: pa.RecordBatch) -> list[tuple[str, int, RecordedReply]]:
+    """(case id, attempt, reply) for each row of a batch of the stream `replies`."""
+    rows = batch.select(_REPLAYED_COLUMNS).to_pylist()
+    return [(row["case_id"], row["attempt"], _recorded(row)) for row in rows]
+
+
+def _recorded(row: dict[str, Any]) -> RecordedReply:
+    intrinsic = None
+    if row["logprob_stage"] is not None:
+        intrinsic = Intrinsic(
+            normalised=row["p_normalised"],
+            printed=row["p_printed"],
+            raw=row["p_raw"],
+            bound_shift=row["p_bound_shift"],
+            stage=row["logprob_stage"],
+            reason=row["p_reason"] or "",
+        )
+    answered = Answered(
+        path=row["path"],
+        reply_id=row["reply_id"],
+        model=row["model"],
+        text=row["text"] or "",
+        data=msgspec.json.decode(row["data"]) if row["data"] is not None else None,
+        answer=row["answer"],
+        intrinsic=intrinsic,
+        usage=Usage(row["prompt_tokens"], row["completion_tokens"]),
+        outcome=row["outcome"] if row["outcome"] != "invalid" else "failed",
+        failure=row["failure"] or "",
+        error=row["error"] or "",
+    )
+    return RecordedReply(row["path"], row["fingerprint"], answered)
+
+
+def add_usage(one: Usage, other: Usage) -> Usage:
+    """Tokens of two calls together; unknown if either is unknown."""
+
+    def total(a: int | None, b: int | None) -> int | None:
+        return None if a is None or b is None else a + b
+
+    return Usage(total(one.prompt_tokens, other.prompt_tokens), total(one.completion_tokens, other.completion_tokens))
+
+
+INVALID_SUFFIX = "~1"
+"""Path suffix of a first reply that could not be read and was asked again."""
+
+
+def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
+    """Replies by path, the usage of an unreadable first reply added to the one that replaced it."""
+    by_path = {reply.path: reply for reply in replies}
+    for path, first in list(by_path.items()):
+        if not path.endswith(INVALID_SUFFIX):
+            continue
+        del by_path[path]
+        final = by_path.get(path.removesuffix(INVALID_SUFFIX))
+        if final is not None:
+            usage = add_usage(final.answered.usage, first.answered.usage)
+            by_path[final.path] = msgspec.structs.replace(
+                final, answered=msgspec.structs.replace(final.answered, usage=usage)
+            )
+    return by_path

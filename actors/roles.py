@@ -1,0 +1,114 @@
+"""Roles: names that a protocol asks, bound by configuration to a model, its decoding and a persona."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.protocols.errors import unknown_name
+from moot.protocols.messages import Ask, Decoding
+
+
+class RoleBinding(BaseModel):
+    """What stands behind a role.
+
+    Attributes:
+        model: `simulated`, `openai/NAME` or `http://host:port/v1#model`.
+        persona: text put before the system prompt.
+        temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
+        top_logprobs: alternatives per token; None leaves it to what the protocol needs.
+        api_key_env: name of the environment variable that holds the key.
+        base_url: another server for the vendor's client.
+        timeout_s: deadline of one ask, re-ask and retries included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str = "simulated"
+    persona: str = ""
+    temperature: float | None = Field(default=0.3, ge=0.0, le=2.0)
+    top_p: float | None = Field(default=0.9, gt=0.0, le=1.0)
+    max_tokens: int = Field(default=400, ge=1)
+    top_logprobs: int | None = Field(default=None, ge=0, le=20)
+    api_key_env: str | None = None
+    base_url: str | None = None
+    timeout_s: float = Field(default=120.0, gt=0.0)
+
+    def decoding(self) -> Decoding:
+        """The decoding that an ask uses unless it brings its own."""
+        return Decoding(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_tokens,
+            top_logprobs=self.top_logprobs,
+        )
+
+
+def family_of(role: str) -> str:
+    """`agent/1` belongs to the family `agent`."""
+    return role.partition("/")[0]
+
+
+class Roles:
+    """The bindings of a run: for each family a list of members; `agent/4` of three members is the second one again.
+
+    Args:
+        bindings: family name to members, in order.
+    """
+
+    def __init__(self, bindings: Mapping[str, list[RoleBinding]]) -> None:
+        self._members = dict(bindings)
+        self._resolved: dict[str, RoleBinding] = {}
+
+    @property
+    def members(self) -> dict[str, list[RoleBinding]]:
+        """All bindings by family."""
+        return dict(self._members)
+
+    def binding(self, role: str) -> RoleBinding:
+        """The binding of a full role name.
+
+        Raises:
+            ConfigError: when the role's family has no binding.
+        """
+        known = self._resolved.get(role)
+        if known is None:
+            family, _, number = role.partition("/")
+            if family not in self._members:
+                raise unknown_name("role", family, self._members)
+            members = self._members[family]
+            known = members[int(number) % len(members) if number.isdigit() else 0]
+            self._resolved[role] = known
+        return known
+
+    def panel(self, family: str) -> list[str]:
+        """The full names of a family's members: `judge/0`, `judge/1` ..."""
+        if family not in self._members:
+            raise unknown_name("role", family, self._members)
+        return [f"{family}/{i}" for i in range(len(self._members[family]))]
+
+
+def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
+    """32 hex digits over everything that the reply depends on, except the ask's place in the debate."""
+    decoding = ask.decoding or binding.decoding()
+    images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
+    body = (
+        binding.model,
+        binding.base_url,
+        binding.persona,
+        decoding,
+        template_hash,
+        ask.slots,
+        ask.reply,
+        ask.labels,
+        ask.choices,
+        ask.sample,
+        images,
+    )
+    return blake2b(_ENCODER.encode(body), digest_size=16).hexdigest()
+
+
+_ENCODER = msgspec.msgpack.Encoder(order="sorted")

@@ -1,0 +1,2 @@
+if __name__ != "moot.deploy":
+    raise ImportError("import this package as `moot.deploy`, not `deploy`: two identities of one class break pickling")

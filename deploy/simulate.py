@@ -1,0 +1,245 @@
+"""`moot simulate`: the simulated model as a local HTTP server that speaks the OpenAI chat-completions wire.
+
+Its replies are those of the embedded model of the same seed. What may not be concluded from them is said in
+`moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an oracle that does not
+depend on any client's record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.interface import ModelReply
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER
+from moot.actors.models.simulated import SimulatedModel
+from moot.actors.models.simulated_draws import stable_uniform
+from moot.actors.models.simulated_prompt import count_reasks
+from moot.deploy.simulate_faults import RateLimit, garble, is_garbled, retry_headers
+from moot.deploy.simulate_options import SimulateOptions
+from moot.deploy.simulate_wire import ChatRequest, WireError, completion, events, read_request
+from moot.protocols.errors import ConfigError
+
+__all__ = ["SimulateOptions", "run_server", "serve"]
+
+_LARGEST_BODY = 64 * 2**20
+_SHUTDOWN_S = 1.0
+
+
+class _Served(msgspec.Struct):
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def add(self, reply: ModelReply) -> None:
+        self.calls += 1
+        self.prompt_tokens += reply.usage.prompt_tokens or 0
+        self.completion_tokens += reply.usage.completion_tokens or 0
+
+
+class _Stats(_Served):
+    by_step: dict[str, _Served] = {}
+    in_flight: int = 0
+    failed: int = 0
+    limited: int = 0
+    garbled: int = 0
+
+    @contextmanager
+    def flying(self) -> Iterator[None]:
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+class _Server:
+    def __init__(self, options: SimulateOptions, key: AnswerKey | None) -> None:
+        self._options = options
+        self._model = SimulatedModel(options.settings, options.seed, key)
+        self._token = options.read_token()
+        self._limit = RateLimit(options.rate_limit, time.monotonic) if options.rate_limit else None
+        self._stats = _Stats()
+        self._attempts: dict[str, int] = {}
+        self._started = int(time.time())
+
+    def app(self) -> web.Application:
+        middlewares = [_errors_as_objects, self._authorise]
+        app = web.Application(middlewares=middlewares, client_max_size=_LARGEST_BODY)
+        app.add_routes(
+            [
+                web.post("/v1/chat/completions", self._chat),
+                web.get("/v1/models", self._models),
+                web.get("/stats", self._show_stats),
+                web.get("/health", self._health),
+            ]
+        )
+        return app
+
+    @web.middleware
+    async def _authorise(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._token is not None and request.path != "/health":
+            sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+            if not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
+                raise WireError(401, "the token is missing or wrong", code="invalid_api_key")
+        return await handler(request)
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        asked = read_request(body)
+        step_key = _step_key(request, body)
+        self._take_from_limit()
+        with self._stats.flying():
+            attempt = self._attempts.get(step_key, 0)
+            self._attempts[step_key] = attempt + 1
+            await self._wait(step_key, attempt)
+            if stable_uniform(self._options.seed, "fail", step_key, attempt) < self._options.fail_rate:
+                self._stats.failed += 1
+                raise WireError(500, "the server failed on purpose (fail rate)", "server_error")
+            reply = self._reply(asked, step_key)
+            self._stats.add(reply)
+            self._stats.by_step.setdefault(step_key, _Served()).add(reply)
+            identity = blake2b(f"{step_key}#{attempt}".encode("utf-8", "replace"), digest_size=12).hexdigest()
+            return await _answer(request, asked, reply, identity)
+
+    def _take_from_limit(self) -> None:
+        wait_s = self._limit.wait_s() if self._limit else 0.0
+        if wait_s > 0.0:
+            self._stats.limited += 1
+            message = f"rate limit reached: try again in {wait_s:.3f} s"
+            raise WireError(429, message, "requests", "rate_limit_exceeded", retry_headers(wait_s))
+
+    async def _wait(self, step_key: str, attempt: int) -> None:
+        options = self._options
+        jitter = options.jitter_ms * stable_uniform(options.seed, "jitter", step_key, attempt)
+        if options.latency_ms + jitter > 0.0:
+            await asyncio.sleep((options.latency_ms + jitter) / 1000.0)
+
+    def _reply(self, asked: ChatRequest, step_key: str) -> ModelReply:
+        """The model's reply, garbled if that is drawn; with tokens if they were asked for or are streamed."""
+        seed, reasks = self._options.seed, count_reasks(asked.messages)
+        broken = is_garbled(self._options.garble_rate, seed, step_key, reasks)
+        decoding = asked.decoding
+        if decoding.top_logprobs is None and (broken or asked.stream):
+            decoding = msgspec.structs.replace(decoding, top_logprobs=0)
+        reply = self._model.reply(asked.messages, decoding, step_key)
+        if broken:
+            self._stats.garbled += 1
+            reply = garble(reply, seed, step_key, reasks)
+        if asked.decoding.top_logprobs is None and not asked.stream:
+            reply = replace(reply, tokens=None)
+        return reply
+
+    async def _models(self, request: web.Request) -> web.Response:
+        model = {"id": "simulated", "object": "model", "created": self._started, "owned_by": "moot"}
+        return _json({"object": "list", "data": [model]})
+
+    async def _show_stats(self, request: web.Request) -> web.Response:
+        return _json(self._stats)
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return _json({"status": "ok", "simulated": True})
+
+
+def _step_key(request: web.Request, body: bytes) -> str:
+    given = unquote(request.headers.get(REQUEST_ID_HEADER, ""))
+    return given or blake2b(body, digest_size=16).hexdigest()
+
+
+async def _answer(request: web.Request, asked: ChatRequest, reply: ModelReply, identity: str) -> web.StreamResponse:
+    created = int(time.time())
+    if not asked.stream:
+        return web.Response(body=completion(asked, reply, identity, created), content_type="application/json")
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await response.prepare(request)
+    for event in events(asked, reply, identity, created):
+        await response.write(event)
+    await response.write_eof()
+    return response
+
+
+@web.middleware
+async def _errors_as_objects(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except WireError as error:
+        failure = error
+    except web.HTTPException as error:
+        failure = WireError(error.status, error.reason)
+    return web.Response(
+        status=failure.status,
+        body=failure.body(),
+        headers=failure.headers,
+        content_type="application/json",
+    )
+
+
+def _json(data: Any) -> web.Response:
+    return web.Response(body=msgspec.json.encode(data), content_type="application/json")
+
+
+async def serve(options: SimulateOptions, key: AnswerKey | None, ready: Callable[[int], None] | None = None) -> None:
+    """Serve until cancelled; then calls in flight get a second to finish.
+
+    Args:
+        key: the answer key; None leaves the agents at chance.
+        ready: called once with the port, when requests are taken.
+
+    Raises:
+        MissingKey: the token's variable is not set.
+        ConfigError: the address cannot be bound.
+    """
+    runner = web.AppRunner(
+        _Server(options, key).app(),
+        access_log=None,
+        handler_cancellation=True,
+        shutdown_timeout=_SHUTDOWN_S,
+    )
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, options.host, options.port).start()
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {options.host}:{options.port}: {error.strerror}") from error
+        if ready:
+            ready(runner.addresses[0][1])
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def run_server(options: SimulateOptions, key: AnswerKey | None, ready: Callable[[int], None] | None = None) -> None:
+    """Serve in this process until SIGINT or SIGTERM, then return; see `serve` for arguments and errors."""
+
+    async def until_signalled() -> None:
+        serving = asyncio.ensure_future(serve(options, key, ready))
+        with suppress(NotImplementedError):  # no signal handlers on Windows: Ctrl-C raises instead
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
+        with suppress(asyncio.CancelledError):
+            await serving
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(KeyboardInterrupt):
+        runner.run(until_signalled())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,6 @@
+"""Pure numbers: numpy and scipy in, numbers out; what is unknown is NaN or None, never 0."""
+
+if __name__ != "moot.metrics":
+    raise ImportError(
+        "import this package as `moot.metrics`, not `metrics`: two identities of one class break pickling"
+    )

@@ -1,0 +1,266 @@
+"""The probability that a model gave its answer, read from the log-probabilities at the answer's token."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.misalignment import sigmoid_of_log_probability
+
+MAX_BOUND_SHIFT: Final = 0.05
+"""Above this `bound_shift` (a difference of probabilities) the normalised probability is None."""
+
+_IMPOSSIBLE: Final = -1000.0  # at or below: servers' stand-ins for minus infinity (-9999 is common)
+_SPACE_AND_QUOTES: Final = " \t\r\n\u00a0\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_AMBIGUOUS: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProbability:
+    """What the token log-probabilities say about one answer.
+
+    Attributes:
+        normalised: the answer's probability among the labels, in [0, 1]; None when unknown.
+        printed: `raw / (1 + raw)`, in [0, 0.5], the paper's sigma(log p); None when `raw` is.
+        raw: the summed probability of all listed spellings of the answer's label, in [0, 1]; None
+            when the answer was not located, its token is ambiguous or has no known probability.
+        bound_shift: the furthest that `normalised` could move, in [0, 1], if what is not listed or
+            ambiguous were known; NaN when no label has any listed probability.
+        mass: label -> summed listed probability; a label that is not listed has no entry.
+        reason: why `normalised` is None; empty when it is a number.
+    """
+
+    normalised: float | None = None
+    printed: float | None = None
+    raw: float | None = None
+    bound_shift: float = math.nan
+    mass: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+
+
+def fold_spelling(text: str) -> str:
+    """The spelling under which `forms` is looked up: no outer space or quotes, case folded.
+
+    >>> fold_spelling(' "Yes"')
+    'yes'
+    """
+    return text.strip(_SPACE_AND_QUOTES).casefold()
+
+
+def answer_probability(
+    tokens: Sequence[str],
+    logprob: npt.NDArray[np.floating],
+    alt_tokens: Sequence[str],
+    alt_logprob: npt.NDArray[np.floating],
+    answer_start: int,
+    forms: Mapping[str, str],
+) -> AnswerProbability:
+    """Find the answer's token and read from its alternatives how probable each label was.
+
+    Only one position is read: the token that covers `answer_start` (or, if that holds nothing but
+    space and quotes, the next that holds more). Every alternative there, and the chosen token once,
+    counts for the label that it means, whatever its case, outer space and quotes:
+    - a whole form of a label counts for that label;
+    - a beginning of forms of exactly one label counts for that label (`N` of `N` + `o`);
+    - what may become forms of several labels is ambiguous and counts for none. A whole form that
+      another label's form continues is ambiguous too (`Yes` beside `yes, in part`; `1` beside `10`),
+      except in mid-word (`no` beside `not sure`): there tokenisers use a token of its own.
+    `normalised = mass(answer's label) / sum of the masses of all labels`.
+
+    A label with no listed token has at most the smallest listed alternative's probability p_K
+    (leaving aside the chosen token, which some servers append whatever its rank; 1 if nothing else
+    is listed), and all such labels together have at most `1 - sum of listed`. `bound_shift` is the
+    furthest that `normalised` moves when they take `min(labels * p_K, max(0, 1 - sum of listed))`,
+    when ambiguous mass goes to the answer or to the others, and when a chosen token of unknown
+    probability takes `min(p_K, max(0, 1 - sum of listed))`; above `MAX_BOUND_SHIFT` `normalised` is
+    None. Unlisted spellings of listed labels are left aside.
+
+    Args:
+        tokens: the reply's T tokens as text; their concatenation is the reply.
+        logprob: `(T,)`, natural log-probability of each token.
+        alt_tokens: T * K texts, the K alternatives of position 0 first; the chosen token may or may
+            not be among its alternatives (the text decides).
+        alt_logprob: `(T, K)`, NaN where fewer than K are listed. K may be 0.
+        answer_start: offset in characters, in the joined tokens, of the answer's first character.
+        forms: folded spelling (`fold_spelling`) -> label, for every spelling of every label.
+
+    Returns:
+        See `AnswerProbability`. A log-probability that is NaN, infinite or at most -1000 is unknown
+        and adds nothing; one above 0 counts as 0. With no alternative listed, `raw` is the chosen
+        token's probability and `normalised` None. With a single label `normalised` is 1.
+
+    Raises:
+        ValueError: if the shapes do not fit, or `forms` is empty or has an empty spelling.
+
+    Source: SELENE, intrinsic confidence, with sigma applied to the log-odds over the case's labels.
+
+    >>> found = answer_probability(
+    ...     ['{"answer": "', "Yes", '"}'], np.log([1.0, 0.6, 1.0]),
+    ...     ["", "", "Yes", "no", "", ""], np.log([[1.0, 1.0], [0.6, 0.2], [1.0, 1.0]]),
+    ...     answer_start=12, forms={"yes": "Yes", "no": "No"})
+    >>> round(found.normalised, 3), round(found.raw, 3), round(found.printed, 3)
+    (0.75, 0.6, 0.375)
+    """
+    width = _width(tokens, logprob, alt_tokens, alt_logprob)
+    if not forms or "" in forms:
+        raise ValueError("forms must hold at least one spelling, and no empty one")
+    located = _locate(tokens, answer_start)
+    if located is None:
+        return AnswerProbability(reason="no answer at the given place")
+    at, lead = located
+    label = _label_of_text(tokens, at, len(lead), forms)
+    if label is None:
+        return AnswerProbability(reason="the answer's text is none of the labels' spellings")
+
+    chosen = tokens[at]
+    strip = _SPACE_AND_QUOTES + "".join(c for c in lead if not c.isalnum())
+    meaning = _meaning(chosen, lead, strip, forms)
+    chosen_known = False
+    listed_min = 1.0
+    heaps: dict[object, list[float]] = {}  # label, None (no label) or _AMBIGUOUS -> probabilities
+    listed = _listed(alt_tokens, alt_logprob, at, width)
+    for token, p in listed:
+        if token == chosen:
+            chosen_known = True
+        elif p < listed_min:
+            listed_min = p
+        heaps.setdefault(_meaning(token, lead, strip, forms), []).append(p)
+    if not chosen_known and (own := _known(float(logprob[at]))) is not None:
+        chosen_known = True
+        heaps.setdefault(meaning, []).append(own)
+
+    labels = dict.fromkeys(forms.values())
+    mass = {each: math.fsum(heaps[each]) for each in labels if each in heaps}
+    if meaning != label:
+        return AnswerProbability(mass=mass, reason=f"the token {chosen!r} does not tell which label follows")
+    raw = min(1.0, mass[label]) if chosen_known else None
+    total = math.fsum(mass.values())
+    rest = max(0.0, 1.0 - math.fsum(p for heap in heaps.values() for p in heap))
+    share, bound_shift = _bounded(
+        answer=mass.get(label, 0.0),
+        total=total,
+        ambiguous=math.fsum(heaps.get(_AMBIGUOUS, ())),
+        unlisted_others=min(len(labels.keys() - mass.keys() - {label}) * listed_min, rest),
+        unlisted_answer=0.0 if chosen_known else min(listed_min, rest),
+    )
+    reason = ""
+    if not listed:
+        reason = "no alternatives listed"
+    elif total <= 0.0:
+        reason = "no label has a known probability"
+    elif bound_shift > MAX_BOUND_SHIFT:
+        reason = f"what is not listed or ambiguous could move it by {bound_shift:.3f}"
+    return AnswerProbability(
+        normalised=None if reason else share,
+        printed=None if raw is None else sigmoid_of_log_probability(raw),
+        raw=raw,
+        bound_shift=bound_shift,
+        mass=mass,
+        reason=reason,
+    )
+
+
+def _width(
+    tokens: Sequence[str],
+    logprob: npt.NDArray[np.floating],
+    alt_tokens: Sequence[str],
+    alt_logprob: npt.NDArray[np.floating],
+) -> int:
+    """K, after checking that the four shapes fit."""
+    width = int(alt_logprob.shape[1]) if alt_logprob.ndim == 2 else 0
+    if logprob.shape != (len(tokens),):
+        raise ValueError(f"{len(tokens)} tokens but log-probabilities of shape {logprob.shape}")
+    if alt_logprob.size != len(tokens) * width or len(alt_tokens) != len(tokens) * width:
+        raise ValueError(
+            f"{len(tokens)} tokens, {len(alt_tokens)} alternatives and alternative "
+            f"log-probabilities of shape {alt_logprob.shape} do not fit"
+        )
+    return width
+
+
+def _listed(
+    alt_tokens: Sequence[str], alt_logprob: npt.NDArray[np.floating], at: int, width: int
+) -> list[tuple[str, float]]:
+    """The alternatives of one position whose probabilities are known."""
+    if not width:
+        return []
+    here = zip(alt_tokens[at * width : (at + 1) * width], alt_logprob[at].tolist(), strict=True)
+    return [(token, p) for token, value in here if (p := _known(value)) is not None]
+
+
+def _known(value: float) -> float | None:
+    """The probability of a log-probability; None when that is unknown."""
+    if not _IMPOSSIBLE < value < math.inf:  # also catches NaN
+        return None
+    return math.exp(min(value, 0.0))
+
+
+def _locate(tokens: Sequence[str], answer_start: int) -> tuple[int, str] | None:
+    """The answer's first telling token, and what of that token stands before the answer."""
+    if answer_start < 0:
+        return None
+    start = 0
+    for at, token in enumerate(tokens):
+        end = start + len(token)
+        if end > answer_start:
+            cut = max(0, answer_start - start)
+            if token[cut:].strip(_SPACE_AND_QUOTES):
+                return at, token[:cut]
+        start = end
+    return None
+
+
+def _label_of_text(tokens: Sequence[str], at: int, cut: int, forms: Mapping[str, str]) -> str | None:
+    """The label of the longest form that the reply spells, as whole words, from the answer on."""
+    longest = max(map(len, forms))
+    text = tokens[at][cut:].lstrip(_SPACE_AND_QUOTES)
+    for following in tokens[at + 1 :] if len(text) <= longest else ():
+        text += following
+        if len(text) > longest:
+            break
+    return _spelled(text.casefold(), forms)
+
+
+def _spelled(text: str, forms: Mapping[str, str]) -> str | None:
+    """The label of the longest form with which a folded text begins as whole words."""
+    best = ""
+    for form in forms:
+        if len(form) > len(best) and text.startswith(form):
+            after = text[len(form) : len(form) + 1]
+            if not (after.isalnum() and form[-1].isalnum()):
+                best = form
+    return forms[best] if best else None
+
+
+def _meaning(token: str, lead: str, strip: str, forms: Mapping[str, str]) -> object:
+    """The label that a token at the answer's place counts for; None for no label, or `_AMBIGUOUS`."""
+    text = token.removeprefix(lead).lstrip(strip).casefold()
+    if not text:
+        return _AMBIGUOUS  # only space and quotes: any label may follow
+    size = len(text)
+    becomes = {form for form in forms if len(form) > size and form.startswith(text)}
+    whole = _spelled(text, forms)
+    if whole is None:
+        labels = {forms[form] for form in becomes}
+    else:
+        in_word = text[-1].isalpha()
+        labels = {forms[form] for form in becomes if not (in_word and form[size].isalpha())} | {whole}
+    if len(labels) > 1:
+        return _AMBIGUOUS
+    return labels.pop() if labels else None
+
+
+def _bounded(
+    *, answer: float, total: float, ambiguous: float, unlisted_others: float, unlisted_answer: float
+) -> tuple[float, float]:
+    """The answer's share of the listed mass, and how far it could move; NaN without listed mass."""
+    if total <= 0.0:
+        return math.nan, math.nan
+    share = answer / total
+    low = answer / (total + ambiguous + unlisted_others)
+    gain = ambiguous + unlisted_answer
+    high = (answer + gain) / (total + gain)
+    return share, max(share - low, high - share)

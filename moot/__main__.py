@@ -1,0 +1,6 @@
+"""`python -m moot` is the same as the `moot` command."""
+
+from moot.deploy.cli import main
+
+if __name__ == "__main__":
+    main()

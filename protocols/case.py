@@ -1,0 +1,57 @@
+"""A case: one thing to debate. Its gold label travels apart from it and never reaches a message."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+
+
+class Image(msgspec.Struct, frozen=True):
+    """A picture given by the user: its media type (`image/png` ...) and its bytes."""
+
+    media_type: str
+    data: bytes
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What a debate is about; everything in it may be shown to a model.
+
+    Attributes:
+        id: unique in its task; `TASK-INDEX` when the file gives none.
+        question: the question or subject as the file has it.
+        labels: the closed set of answers, in the file's order; None for free-text answers.
+        choices: for lettered labels, the text behind each label; empty otherwise.
+        passage: the evidence that comes with the case; empty when there is none.
+        title: a heading for the passage; may be empty.
+        images: pictures that belong to the case.
+    """
+
+    id: str
+    question: str
+    labels: tuple[str, ...] | None = None
+    choices: tuple[str, ...] = ()
+    passage: str = ""
+    title: str = ""
+    images: tuple[Image, ...] = ()
+
+    def content_hash(self) -> str:
+        """32 hex digits over everything but the id: the same text gives the same hash in any file."""
+        body = msgspec.msgpack.encode(msgspec.structs.replace(self, id=""))
+        return blake2b(body, digest_size=16).hexdigest()
+
+
+class LabelledCase(msgspec.Struct, frozen=True):
+    """A case with its place in the task's file and its gold label, which only the record's writer reads.
+
+    Attributes:
+        case: what is debated.
+        index: 0-based place in the file.
+        gold: the correct label; None when the file has none.
+        invalid: why a row that could not be validated beforehand is no case; empty for a good one.
+    """
+
+    case: Case
+    index: int
+    gold: str | None = None
+    invalid: str = ""

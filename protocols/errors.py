@@ -1,0 +1,122 @@
+"""Every error of moot, in one tree.
+
+MootError
+├── UserError                 the user can mend it: one line, exit code 2
+│   ├── ConfigError           a setting is unknown, malformed or contradicts another
+│   ├── TaskFileError         a task's file: names file, line, field and what was expected
+│   ├── MissingKey            an API key is not in the environment
+│   ├── ModelUnavailable      a model's server cannot be reached or refuses us
+│   ├── CapabilityMissing     the model cannot do what the protocol needs
+│   ├── RunFolderBusy         another live process owns the run folder
+│   └── RunMismatch           the folder holds a run with other settings
+├── AskFailed                 one ask ended without a usable reply
+├── QuorumFailed              a debate has too few valid replies to go on
+├── PathReused                a protocol asked the same path twice (a bug in the protocol)
+├── ReplayMiss                a replayed run asked something that was never recorded
+└── RecordError               the record cannot be read or written
+
+All constructor arguments are positional and passed to `super().__init__`, so each survives pickling.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MootError(Exception):
+    """Base of every error that moot raises on purpose."""
+
+
+class UserError(MootError):
+    """Something the user can mend; printed as one line, exit code 2."""
+
+
+class ConfigError(UserError):
+    """A setting is unknown, malformed or contradicts another."""
+
+
+class TaskFileError(UserError):
+    """A row of a task's file is not what the format promises.
+
+    Args:
+        file: the path as the user gave it.
+        line: 1-based line on which the row starts; 0 when the whole file is meant.
+        field: the column or key.
+        expected: what should have stood there.
+    """
+
+    def __init__(self, file: str, line: int, field: str, expected: str) -> None:
+        super().__init__(file, line, field, expected)
+        self.file, self.line, self.field, self.expected = file, line, field, expected
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        field = f" field `{self.field}`:" if self.field else ""
+        return f"{where}:{field} {self.expected}"
+
+
+class MissingKey(UserError):
+    """The environment variable that should hold an API key is not set."""
+
+
+class ModelUnavailable(UserError):
+    """A model's server cannot be reached, or it refuses the key or the model."""
+
+
+class CapabilityMissing(UserError):
+    """The model cannot do what the protocol needs; the message names the alternatives."""
+
+
+class RunFolderBusy(UserError):
+    """Another live process owns the run folder."""
+
+
+class RunMismatch(UserError):
+    """The run folder holds a run whose settings differ in a way that resume cannot allow."""
+
+
+class AskFailed(MootError):
+    """One ask ended without a usable reply.
+
+    Args:
+        path: the ask's path in its debate.
+        kind: `timeout`, `refused`, `unparsable`, `connection`, `server`, `rate_limited`, `request`,
+            `context_length` or `content_filter`.
+        message: what happened, without any secret.
+    """
+
+    def __init__(self, path: str, kind: str, message: str) -> None:
+        super().__init__(path, kind, message)
+        self.path, self.kind, self.message = path, kind, message
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.kind}: {self.message}"
+
+
+class QuorumFailed(MootError):
+    """A debate has too few valid replies to go on."""
+
+
+class PathReused(MootError):
+    """A protocol used the same path twice, which would make its journal ambiguous."""
+
+
+class ReplayMiss(MootError):
+    """A replayed run asked something that its source never recorded."""
+
+
+class RecordError(MootError):
+    """The record cannot be read or written."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
+    """The error for a name that is not in a closed set; it names the nearest known one.
+
+    >>> str(unknown_name("protocol", "selen", ["selene", "single-agent"]))
+    "unknown protocol 'selen': did you mean 'selene'? Known: selene, single-agent"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return ConfigError(f"unknown {kind} {name!r}: {hint}Known: {', '.join(names) or 'none'}")

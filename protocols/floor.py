@@ -1,0 +1,139 @@
+"""The floor: everything that a protocol can ask for. A protocol awaits only this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel
+
+from moot.protocols.case import Case, Image
+from moot.protocols.messages import (
+    Decision,
+    Decoding,
+    Event,
+    Failure,
+    Form,
+    Judgment,
+    Message,
+    Missing,
+    Slots,
+    Turn,
+    Verdict,
+)
+
+R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Generic[R]):
+    """One ask of a fan-out; the arguments of `Floor.ask`."""
+
+    role: str
+    template: str
+    slots: Slots
+    reply: type[R]
+    path: str
+    sample: int = 0
+    images: Sequence[Image] = ()
+    decoding: Decoding | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What judges are given: a template and its slots. `variants` of `Floor.judge` are merged into the slots."""
+
+    template: str
+    slots: Slots
+    role: str = "judge"
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Floor(Protocol):
+    """What a protocol may do. Every method that can change a later step takes a `path`, unique in its debate.
+
+    Replies are journalled under (case, attempt, path); after a crash the protocol runs again and gets the recorded
+    replies back, so it must not use a clock, a random source or a race of its own.
+    """
+
+    case: Case
+    seed: int
+    """Seed of this case: derived from the run's seed and the case's id."""
+
+    async def ask(
+        self,
+        role: str,
+        template: str,
+        slots: Slots,
+        *,
+        reply: type[R],
+        path: str,
+        sample: int = 0,
+        images: Sequence[Image] = (),
+        decoding: Decoding | None = None,
+    ) -> Turn[R]:
+        """Ask one role. Raises `AskFailed` when no usable reply came, `PathReused` on a used path."""
+        ...
+
+    async def ask_all(self, requests: Sequence[Request[R]]) -> list[Turn[R] | Failure]:
+        """Ask several at once; results in the order asked, failures as values."""
+        ...
+
+    async def judge(
+        self, brief: Brief, *, path: str, variants: Sequence[Slots] = ({},), passes: int = 1
+    ) -> list[Judgment | Missing]:
+        """Every judge of the panel on every variant, `passes` times, all in flight together.
+
+        The order of results is judge, then variant, then pass.
+        """
+        ...
+
+    async def consult(self, form: Form, *, path: str) -> Decision:
+        """Ask a person. Unattended runs answer `go on`; attended ones may park the debate until it is answered."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors, shape (len(texts), d), from the run's encoder; stored, so a replay sees the same."""
+        ...
+
+    async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
+        """Indices of the `n` documents nearest to `query` by cosine, best first; ties by position."""
+        ...
+
+    async def compute(self, function: Callable[..., T], *args: Any) -> T:
+        """Run a pure, CPU-heavy function off the event loop."""
+        ...
+
+    async def shared(self, key: str, request: Request[R]) -> Turn[R]:
+        """One reply for every case of the run that asks with this key; paid once."""
+        ...
+
+    async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
+        """The messages that produced `turn`, exactly as the model was sent them."""
+        ...
+
+    def note(self, event: Event) -> None:
+        """Put an event into the record (signals, decisions); never changes a later step."""
+        ...
+
+
+class DebateProtocol(Protocol):
+    """A way to debate: settings in, one coroutine per case.
+
+    Attributes:
+        name: how users call it.
+        roles: the role families it asks, e.g. `("agent", "judge")`.
+        needs_logprobs: whether it cannot work without token log-probabilities as configured.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    needs_logprobs: bool
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case. Raise a `MootError` to fail the case; any other exception fails it as a bug."""
+        ...

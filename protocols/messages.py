@@ -1,0 +1,258 @@
+"""The typed messages of a debate: what is asked, what comes back, and how it ends.
+
+Messages that cross between actors are `msgspec.Struct`s, because thousands cross each second; what users and models
+write is validated by pydantic before it becomes one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.protocols.case import Image
+
+R = TypeVar("R", bound=BaseModel, covariant=True)
+
+Slots = Mapping[str, Any]
+"""Values for a template's slots: JSON-like data only."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One chat message exactly as it is sent to a model."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+    images: tuple[Image, ...] = ()
+
+
+class Decoding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a reply is sampled.
+
+    Attributes:
+        temperature: 0 and up; None leaves the server's default.
+        top_p: nucleus share in (0, 1]; None leaves the server's default.
+        max_tokens: upper bound of the reply's length.
+        top_logprobs: alternatives per token that are asked for; None asks for no log-probabilities.
+    """
+
+    temperature: float | None = 0.3
+    top_p: float | None = 0.9
+    max_tokens: int = 400
+    top_logprobs: int | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens that the server billed; None where it did not say."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
+    """What the token probabilities say about the chosen answer.
+
+    Attributes:
+        normalised: probability of the answer among the case's labels, in [0, 1]; None when it cannot be known.
+        printed: sigma(l) = p/(1+p) with p the answer's raw probability, the reading printed in SELENE eq. 3.
+        raw: the answer's raw probability at its first token.
+        bound_shift: how far `normalised` could move because a label was not among the listed alternatives;
+            None when no label was.
+        stage: whether the server takes probabilities before or after temperature; `unknown` when it does not say.
+        reason: why `normalised` is None; empty otherwise.
+    """
+
+    normalised: float | None = None
+    printed: float | None = None
+    raw: float | None = None
+    bound_shift: float | None = None
+    stage: Literal["before", "after", "unknown"] = "unknown"
+    reason: str = ""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on its way to an agent or judge: everything needed to render, send and parse it.
+
+    Attributes:
+        case_id, attempt, path: the journal's key.
+        role: the role's full name, e.g. `agent/1`.
+        template: name of the prompt template.
+        slots: the template's slots.
+        reply: import path `module:Class` of the pydantic model that the reply must fit.
+        labels, choices: the closed answer set, when the reply has an answer.
+        sample: number of the sample among otherwise equal asks.
+        fingerprint: hash of model, decoding, template text, persona, slots and images.
+        seconds_left: deadline, counted from when the message is received.
+        supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
+    """
+
+    case_id: str
+    attempt: int
+    path: str
+    role: str
+    template: str
+    slots: dict[str, Any]
+    reply: str
+    labels: tuple[str, ...] | None = None
+    choices: tuple[str, ...] = ()
+    sample: int = 0
+    images: tuple[Image, ...] = ()
+    decoding: Decoding | None = None
+    fingerprint: str = ""
+    seconds_left: float = 120.0
+    supersedes: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """The journal's key of this ask."""
+        return (self.case_id, self.attempt, self.path)
+
+    @property
+    def step_key(self) -> str:
+        """Identifies the step across processes and servers: seeds and server-side counts hang on it."""
+        return f"{self.case_id}/{self.attempt}/{self.path}"
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes back for an ask, without token arrays (those go to the record's writer).
+
+    Attributes:
+        path: the ask's path.
+        reply_id: unique for each reply that was paid for; names the winning row of the record.
+        model: the model's name as configured.
+        text: the reply as the model wrote it.
+        data: the validated reply as plain data; None when the ask failed.
+        answer: the canonical label, or the normalised free text; None when the reply has no answer.
+        intrinsic: what the token probabilities say; None when no log-probabilities came.
+        usage: tokens of every call made for this ask.
+        outcome: `ok`, `repaired` (mended JSON), `reasked` (second call) or `failed`.
+        failure: kind of failure (see `AskFailed.kind`); empty unless `failed`.
+        error: message of the failure.
+    """
+
+    path: str
+    reply_id: str
+    model: str
+    text: str = ""
+    data: dict[str, Any] | None = None
+    answer: str | None = None
+    intrinsic: Intrinsic | None = None
+    usage: Usage = Usage()
+    outcome: Literal["ok", "repaired", "reasked", "failed"] = "ok"
+    failure: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Generic[R]):
+    """A reply that fits its model, as a protocol sees it.
+
+    Attributes:
+        path: where in the debate it was said.
+        role: who said it.
+        model: the model's name as configured.
+        text: the reply as the model wrote it.
+        reply: the reply, validated.
+        answer: canonical label or normalised free text; None when the reply has no answer.
+        intrinsic: what the token probabilities say of the answer; None when there are none.
+        usage: tokens billed.
+    """
+
+    path: str
+    role: str
+    model: str
+    text: str
+    reply: R
+    answer: str | None
+    intrinsic: Intrinsic | None
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An ask that ended without a usable reply; see `AskFailed` for the kinds."""
+
+    path: str
+    role: str
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """One judge's score of one candidate under one evidence variant.
+
+    Attributes:
+        score: judged correctness in [0, 1].
+        support: what the evidence says of the candidate.
+    """
+
+    path: str
+    judge: str
+    model: str
+    variant: int
+    pass_index: int
+    score: float
+    support: Literal["supported", "contradicted", "not covered"]
+    rationale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A judgment that did not come: the judge failed or abstained. It is never a score of 0."""
+
+    path: str
+    judge: str
+    variant: int
+    pass_index: int
+    reason: str
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened in a debate; `data` is JSON-like. The first event per (kind, path) is kept."""
+
+    kind: str
+    path: str
+    data: dict[str, Any] = {}
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A question to a person: a title, the text to read, and the actions to choose from."""
+
+    title: str
+    body: str = ""
+    actions: tuple[str, ...] = ("go on",)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What a person decided: an action of the form and free text. Unattended runs answer `go on`."""
+
+    action: str
+    text: str = ""
+    by: Literal["person", "unattended"] = "person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """How a debate ended.
+
+    Attributes:
+        answer: the chosen answer; None when the protocol reached none.
+        how: e.g. `skipped`, `unanimous`, `stable-agree`, `stable-disagree`, `diverging`, `t_max`, `single`, `vote`.
+        confidence: in [0, 1]; None when unknown.
+        distribution: probability per label; None when the protocol gives none.
+        rounds: debate rounds after the independent answers.
+        flags: short marks a reader should see, e.g. `judge-below-half`.
+        payload: a protocol's own JSON-like result.
+    """
+
+    answer: str | None
+    how: str
+    confidence: float | None = None
+    distribution: Mapping[str, float] | None = None
+    rounds: int = 0
+    flags: tuple[str, ...] = ()
+    payload: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,231 @@
+"""Protocols by name: the built-in ones, a user's own as `module:Class`, and the one reader of settings."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from moot.protocols.case import Case
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.floor import DebateProtocol, Floor
+from moot.protocols.messages import Verdict
+from moot.protocols.selene.protocol import Selene
+from moot.protocols.selene.settings import SeleneSettings
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolEntry:
+    """A protocol that can be chosen by name.
+
+    Attributes:
+        description: one line for lists.
+        make: from settings (dotted keys or nested) to the protocol; raises `ConfigError`.
+        settings_model: the tree of its settings.
+        preset: dotted keys whose defaults differ from the model's.
+        fixed: dotted keys that make the protocol what it is; setting one to another value is refused.
+    """
+
+    description: str
+    make: Callable[[Mapping[str, Any]], DebateProtocol]
+    settings_model: type[BaseModel]
+    preset: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _selene(
+    name: str,
+    description: str,
+    preset: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> ProtocolEntry:
+    preset, fixed = dict(preset or {}), dict(fixed or {})
+
+    def make(settings: Mapping[str, Any]) -> DebateProtocol:
+        return Selene(read_settings(SeleneSettings, settings, name=name, preset=preset, fixed=fixed), name)
+
+    return ProtocolEntry(description, make, SeleneSettings, preset, fixed)
+
+
+PROTOCOLS: dict[str, ProtocolEntry] = {
+    "selene": _selene(
+        "selene", "debate only where disagreement or misalignment asks for it; evidence-weighted judging"
+    ),
+    "always-debate": _selene(
+        "always-debate",
+        "CFMAD-like: debate every case, one judge pass per answer (real CFMAD also presets stances)",
+        preset={"judging.method": "single"},
+        fixed={"gate.when": "always"},
+    ),
+    "single-agent": _selene(
+        "single-agent",
+        "one agent, one answer, no debate and no judge",
+        fixed={"agents": 1, "gate.when": "never", "judging.method": "none", "vote.samples": 1},
+    ),
+    "majority-vote": _selene(
+        "majority-vote",
+        "independent answers (agents x vote.samples, about a debate's number of calls) and a vote",
+        preset={"vote.samples": 3},
+        fixed={"gate.when": "never", "judging.method": "none"},
+    ),
+}
+"""Every built-in protocol by its name."""
+
+
+def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> DebateProtocol:
+    """The protocol `name`, or a user's own behind `module:Class`, with its settings.
+
+    A class of one's own needs `async def run(self, case, floor)`. If it has a pydantic model as `Settings`, it
+    is called with an instance of that, else with nothing. `name`, `roles` (default: `agent`) and
+    `needs_logprobs` (default: no) are attributes that it may have.
+
+    Args:
+        name: a key of `PROTOCOLS`, or an import path.
+        settings: dotted keys (`{"gate.tau_d": 0.2}`), nested mappings, or both.
+
+    Raises:
+        ConfigError: for an unknown protocol, an unknown setting or a wrong value; always one line.
+    """
+    if ":" in name:
+        return _own_protocol(name, settings or {})
+    if name not in PROTOCOLS:
+        raise unknown_name("protocol", name, PROTOCOLS)
+    return PROTOCOLS[name].make(settings or {})
+
+
+def read_settings(
+    model: type[M],
+    settings: Mapping[str, Any],
+    *,
+    name: str,
+    preset: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] | None = None,
+) -> M:
+    """Settings from dotted keys or nested mappings over the protocol's preset.
+
+    Raises:
+        ConfigError: naming the dotted key: an unknown one with the nearest known, a wrong value with what was
+            expected, one given twice, or one that the protocol `name` fixes.
+    """
+    leaves = list(setting_keys(model))
+    groups = {leaf.rpartition(".")[0] for leaf in leaves} - {""}
+    given: dict[str, Any] = {}
+    for key, value in _flat(settings, frozenset(leaves)):
+        if key in groups:
+            inside = ", ".join(leaf for leaf in leaves if leaf.startswith(f"{key}."))
+            raise ConfigError(f"setting `{key}` is a group, not a value: set one of {inside}")
+        if key not in leaves:
+            raise unknown_name("setting", key, leaves)
+        if key in given:
+            raise ConfigError(f"setting `{key}` is given twice")
+        given[key] = value
+    try:
+        read = model.model_validate(_nested({**(preset or {}), **(fixed or {}), **given}))
+    except ValidationError as error:
+        raise ConfigError(_explain(error)) from error
+    for key, value in (fixed or {}).items():
+        if _at(read, key) != value:
+            raise ConfigError(f"setting `{key}` is fixed to {value!r} in protocol {name!r}")
+    return read
+
+
+def setting_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every setting of a tree as a dotted key, in the tree's order.
+
+    >>> list(setting_keys(SeleneSettings))[:2]
+    ['agents', 'gate.when']
+    """
+    for name, info in model.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from setting_keys(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _flat(settings: Mapping[str, Any], leaves: frozenset[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, Mapping) and key not in leaves:
+            yield from _flat(value, leaves, f"{key}.")
+        else:
+            yield key, value
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        branch = tree
+        for part in path:
+            branch = branch.setdefault(part, {})
+        branch[last] = value
+    return tree
+
+
+def _at(settings: BaseModel, key: str) -> Any:
+    found: Any = settings
+    for part in key.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    given = first["input"]
+    got = "" if isinstance(given, dict | BaseModel) else f" (got {repr(given)[:60]})"
+    return f"setting `{where}`: {message}{got}" if where else f"settings: {message}"
+
+
+class NoSettings(BaseModel):
+    """The settings of a protocol that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OwnProtocol:
+    """A user's protocol with the attributes that it left out.
+
+    Attributes:
+        name: its `name`, else its import path.
+        roles: its `roles`, else `("agent",)`.
+        needs_logprobs: its `needs_logprobs`, else False.
+        inner: the user's object.
+    """
+
+    def __init__(self, path: str, inner: Any) -> None:
+        self.name: str = getattr(inner, "name", path)
+        self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
+        self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
+        self.inner = inner
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case with the user's protocol."""
+        verdict: Verdict = await self.inner.run(case, floor)
+        return verdict
+
+
+def _own_protocol(path: str, settings: Mapping[str, Any]) -> DebateProtocol:
+    module, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise ConfigError(f"protocol {path!r} cannot be imported: {type(error).__name__}: {error}") from error
+    if not (isinstance(found, type) and callable(getattr(found, "run", None))):
+        raise ConfigError(f"protocol {path!r} is not a class with `async def run(self, case, floor)`")
+    model = getattr(found, "Settings", None)
+    if model is None:
+        read_settings(NoSettings, settings, name=path)
+        return OwnProtocol(path, found())
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise ConfigError(f"protocol {path!r}: `Settings` is not a pydantic model")
+    return OwnProtocol(path, found(read_settings(model, settings, name=path)))

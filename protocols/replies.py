@@ -1,0 +1,179 @@
+"""What agents and judges must reply: one pydantic model per kind of reply, and the one place that parses them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import json_repair
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from moot.protocols.errors import ConfigError
+from moot.protocols.labels import canonical_label, fold
+
+
+class Reply(BaseModel):
+    """Base of every reply: a JSON object whose extra keys are ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Position(Reply):
+    """An answer first, then a short reasoning trace and a stated confidence (SELENE, section 3.2).
+
+    The answer comes first because after reasoning the answer token saturates near probability 1.
+    """
+
+    answer: str = Field(min_length=1)
+    reasoning: str = Field(min_length=1)
+    confidence: float = Field(ge=0.0, le=1.0)
+
+    @field_validator("answer", mode="before")
+    @classmethod
+    def _boolean_is_a_word(cls, value: Any) -> Any:
+        return ("Yes" if value else "No") if isinstance(value, bool) else value
+
+    @field_validator("confidence", mode="before")
+    @classmethod
+    def _percent_is_a_share(cls, value: Any) -> Any:
+        if isinstance(value, str) and value.strip().endswith("%"):
+            return float(value.strip().rstrip("%")) / 100.0
+        return value
+
+
+class Score(Reply):
+    """A judge's reading of one candidate against the evidence: support first, then a score in [0, 1]."""
+
+    support: Literal["supported", "contradicted", "not covered"]
+    score: float = Field(ge=0.0, le=1.0)
+    rationale: str = ""
+
+    @field_validator("support", mode="before")
+    @classmethod
+    def _plain_support(cls, value: Any) -> Any:
+        return fold(value).replace("_", " ").replace("-", " ") if isinstance(value, str) else value
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _finite(cls, value: Any) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must be a finite number")
+        return value
+
+
+class FreeText(Reply):
+    """Any text; the whole reply is `text`."""
+
+    text: str
+
+
+def reply_path(model: type[BaseModel]) -> str:
+    """The import path `module:Class` under which an agent finds a reply model."""
+    return f"{model.__module__}:{model.__qualname__}"
+
+
+@lru_cache(maxsize=256)
+def load_reply(path: str) -> type[BaseModel]:
+    """The reply model behind `module:Class`.
+
+    Raises:
+        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook.
+    """
+    module, _, name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, BaseModel)):
+        raise ConfigError(f"reply model {path!r} is not a pydantic model")
+    return found
+
+
+class InvalidReply(ValueError):
+    """A reply that does not fit its model even after repair; the message is fit to be shown to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A reply that fits.
+
+    Attributes:
+        data: the validated reply as plain data.
+        answer: canonical label or folded free text; None when the reply has no `answer`.
+        repaired: whether the JSON had to be mended.
+    """
+
+    data: dict[str, Any]
+    answer: str | None
+    repaired: bool
+
+
+_TORN_NUMBER = re.compile(r"[-+0-9.eE]+\s*$")
+_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+
+
+def _load_json(text: str) -> tuple[Any, bool]:
+    body = text.strip()
+    try:
+        return msgspec.json.decode(body), False
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    fenced = _FENCE.search(body)
+    if fenced:
+        body = fenced.group(1).strip()
+    start = body.find("{")
+    if start < 0:
+        raise InvalidReply("the reply holds no JSON object")
+    try:
+        value, _ = json.JSONDecoder().raw_decode(body[start:])
+        return value, True
+    except ValueError:
+        # A number at the torn end may have lost digits: without it the field is missing, not wrong.
+        return json_repair.loads(_TORN_NUMBER.sub("", body[start:])), True
+
+
+def _explain(error: ValidationError) -> str:
+    parts = [f"`{'.'.join(map(str, e['loc']))}`: {e['msg']}" for e in error.errors(include_url=False)[:3]]
+    return "; ".join(parts)
+
+
+def parse_reply(
+    text: str, model: type[BaseModel], labels: tuple[str, ...] | None = None, choices: tuple[str, ...] = ()
+) -> Parsed:
+    """Read a reply: JSON as sent, else mended once; then validated; then its answer mapped to a label.
+
+    Raises:
+        InvalidReply: naming what is wrong. There is no default for anything that is missing.
+    """
+    if model is FreeText:
+        if not text.strip():
+            raise InvalidReply("the reply is empty")
+        return Parsed({"text": text}, None, False)
+    value, repaired = _load_json(text)
+    if not isinstance(value, dict):
+        raise InvalidReply("the reply is not a JSON object")
+    try:
+        reply = model.model_validate(value)
+    except (ValidationError, ValueError) as error:
+        why = _explain(error) if isinstance(error, ValidationError) else str(error)
+        raise InvalidReply(f"the reply does not fit: {why}") from error
+    answer = getattr(reply, "answer", None)
+    if isinstance(answer, str):
+        label = canonical_label(answer, labels, choices) if labels else fold(answer)
+        if not label:
+            allowed = ", ".join(labels or ())
+            raise InvalidReply(f"`answer` is {answer[:80]!r}, expected one of: {allowed}")
+        answer = label
+    else:
+        answer = None
+    return Parsed(reply.model_dump(mode="json"), answer, repaired)

@@ -1,0 +1,158 @@
+"""Stage 2: rounds of simultaneous revision until the disagreement stands still (SELENE section 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moot.metrics.disagreement import semantic_disagreement
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure
+from moot.protocols.replies import Position
+from moot.protocols.selene.gate import embedding_text, known
+from moot.protocols.selene.opening import case_slots
+from moot.protocols.selene.settings import DebateSettings, SeleneSettings
+from moot.protocols.selene.stand import Stand, stand_of, unanimous
+
+TEMPLATE = "selene/revision"
+
+Stop = Literal["unanimous", "stable-agree", "stable-disagree", "diverging", "t_max"]
+"""Why a debate stopped; see `stop_reason`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discussion:
+    """A finished discussion.
+
+    Attributes:
+        stands: everyone's last valid reply.
+        rounds: rounds that were held.
+        stop: why it stopped.
+        revision_failed: whether any revision failed; that agent's last reply was kept.
+    """
+
+    stands: list[Stand]
+    rounds: int
+    stop: Stop
+    revision_failed: bool
+
+
+def stop_reason(
+    before: float | None, after: float | None, *, agree: bool, revised: bool, last: bool, epsilon: float
+) -> Stop | None:
+    """Why to stop after a round, or None to go on.
+
+    - |D(t-1) - D(t)| < epsilon, the rule of Algorithm 1: `stable-agree` when all give the same answer, else
+      `stable-disagree`. A round in which every revision failed changes nothing and is no sign of stability.
+    - Otherwise at the last round: `diverging` when D rose (so by at least epsilon); `unanimous` when all give
+      the same answer, though their words still move; `t_max` when neither.
+
+    Args:
+        before, after: D before and after the round; None when unknown, which never counts as stable.
+        agree: whether all give the same answer after the round.
+        revised: whether at least one revision came.
+        last: whether no further round is allowed.
+        epsilon: the bound.
+    """
+    rise = None if before is None or after is None else after - before
+    if revised and rise is not None and abs(rise) < epsilon:
+        return "stable-agree" if agree else "stable-disagree"
+    if not last:
+        return None
+    if rise is not None and rise > 0.0:
+        return "diverging"
+    return "unanimous" if agree else "t_max"
+
+
+async def disagreement_of(case: Case, floor: Floor, stands: Sequence[Stand], settings: SeleneSettings) -> float | None:
+    """D of the stands (eq. 2); None with fewer than two."""
+    texts = [embedding_text(case, s, with_rationale=settings.gate.embed_rationale) for s in stands]
+    return known(semantic_disagreement(await floor.embed(texts)))
+
+
+async def discuss(
+    case: Case,
+    floor: Floor,
+    stands: Sequence[Stand],
+    opening_disagreement: float | None,
+    settings: SeleneSettings,
+) -> Discussion:
+    """Let all agents revise at once, round by round; paths `round/T/agent/I`, T from 1.
+
+    Notes one event `round` per round (`round`, `d`, `d_before`, `delta`, `answers`, `stated`, `changed`,
+    `failed`) and one event `stop` (`reason`, `rounds`, `d`, `delta`, `epsilon`, `max_rounds`).
+    """
+    current, before, any_failed = list(stands), opening_disagreement, False
+    rules: DebateSettings = settings.debate
+    for number in range(1, rules.max_rounds + 1):
+        turns = await floor.ask_all([_revision(case, number, stand, current) for stand in current])
+        revised = [
+            old if isinstance(turn, Failure) else stand_of(old.agent, turn, settings.gate.intrinsic)
+            for old, turn in zip(current, turns, strict=True)
+        ]
+        failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
+        any_failed = any_failed or bool(failures)
+        after = await disagreement_of(case, floor, revised, settings)
+        floor.note(Event("round", f"round/{number}", _round_record(number, before, after, current, revised, failures)))
+        stop = stop_reason(
+            before,
+            after,
+            agree=unanimous(revised),
+            revised=len(failures) < len(revised),
+            last=number == rules.max_rounds,
+            epsilon=rules.epsilon,
+        )
+        current = revised
+        if stop is not None:
+            floor.note(Event("stop", "stop", _stop_record(stop, number, before, after, rules)))
+            return Discussion(current, number, stop, any_failed)
+        before = after
+    raise AssertionError("the last round always stops")
+
+
+def _revision(case: Case, number: int, own: Stand, everyone: Sequence[Stand]) -> Request[Position]:
+    slots = case_slots(case) | {
+        "round": number,
+        "own": own.shown(),
+        "others": [other.shown() for other in everyone if other.agent != own.agent],
+    }
+    return Request(own.name, TEMPLATE, slots, Position, f"round/{number}/agent/{own.agent}", images=case.images)
+
+
+def _delta(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else after - before
+
+
+def _round_record(
+    number: int,
+    before: float | None,
+    after: float | None,
+    old: Sequence[Stand],
+    new: Sequence[Stand],
+    failures: dict[str, str],
+) -> dict[str, Any]:
+    return {
+        "round": number,
+        "d": after,
+        "d_before": before,
+        "delta": _delta(before, after),
+        "answers": {stand.name: stand.answer for stand in new},
+        "stated": {stand.name: stand.confidence for stand in new},
+        "changed": [n.name for o, n in zip(old, new, strict=True) if o.answer != n.answer],
+        "failed": failures,
+    }
+
+
+def _stop_record(
+    stop: Stop, rounds: int, before: float | None, after: float | None, rules: DebateSettings
+) -> dict[str, Any]:
+    return {
+        "reason": stop,
+        "rounds": rounds,
+        "d": after,
+        "delta": _delta(before, after),
+        "epsilon": rules.epsilon,
+        "max_rounds": rules.max_rounds,
+    }

@@ -1,0 +1,123 @@
+"""The evidence R_q of a case and its K perturbed variants (SELENE section 3.4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor, Request
+from moot.protocols.labels import fold
+from moot.protocols.messages import Failure
+from moot.protocols.replies import Reply
+from moot.protocols.selene.seeds import seeded
+from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.selene.stand import Stand
+
+_LONG = 20_000
+"""Characters above which splitting leaves the event loop."""
+
+
+class Paraphrase(Reply):
+    """The evidence in other words, one string per piece."""
+
+    sentences: list[str] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a case is judged by.
+
+    Attributes:
+        sentences: the pieces, in their order.
+        source: `passage`, or `rationales` when the case brings none and the agents' statements serve.
+    """
+
+    sentences: tuple[str, ...]
+    source: Literal["passage", "rationales"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """K perturbed evidence sets, shared by all candidates of a case.
+
+    Attributes:
+        sets: the sets that came about; the evidence as it stands when none did.
+        kind: how they were made; `none` for the evidence as it stands.
+        failed: how many paraphrases failed and are left out.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    kind: Literal["subset", "paraphrase", "none"]
+    failed: int = 0
+
+
+async def evidence_of(case: Case, floor: Floor, stands: Sequence[Stand]) -> Evidence:
+    """The passage in sentences; without one, the statements of the agents' last replies, each once."""
+    if case.passage.strip():
+        if len(case.passage) > _LONG:
+            return Evidence(tuple(await floor.compute(split_sentences, case.passage)), "passage")
+        return Evidence(tuple(split_sentences(case.passage)), "passage")
+    unique: dict[str, str] = {}
+    for stand in stands:
+        for sentence in split_sentences(stand.reasoning):
+            unique.setdefault(fold(sentence), sentence)
+    return Evidence(tuple(unique.values()), "rationales")
+
+
+def subset_variants(sentences: Sequence[str], k: int, seed: int) -> tuple[tuple[str, ...], ...]:
+    """K seeded samples of at least half of the sentences, in shuffled order.
+
+    At least one sentence is left out wherever half of them allows it, so that each sample perturbs.
+    """
+    half = math.ceil(len(sentences) / 2)
+    most = max(half, len(sentences) - 1)
+    sets: list[tuple[str, ...]] = []
+    for variant in range(k):
+        chance = seeded(seed, f"evidence/{variant}")
+        sets.append(tuple(chance.sample(list(sentences), chance.randint(half, most))))
+    return tuple(sets)
+
+
+async def paraphrase_variants(
+    floor: Floor, sentences: Sequence[str], k: int, *, root: str = "evidence"
+) -> tuple[tuple[str, ...], ...]:
+    """K rewritings by a judge model, paths `ROOT/paraphrase/K`; a failed one is left out.
+
+    A rewriting with fewer than half of the pieces lost evidence and counts as failed. Its tokens count as any
+    ask's.
+    """
+    requests = [
+        Request(
+            "judge/0",
+            "selene/paraphrase",
+            {"evidence": list(sentences)},
+            Paraphrase,
+            f"{root}/paraphrase/{variant}",
+            sample=variant,
+        )
+        for variant in range(k)
+    ]
+    turns = await floor.ask_all(requests)
+    rewritten = (
+        tuple(piece.strip() for piece in turn.reply.sentences if piece.strip())
+        for turn in turns
+        if not isinstance(turn, Failure)
+    )
+    return tuple(pieces for pieces in rewritten if len(pieces) >= math.ceil(len(sentences) / 2))
+
+
+async def perturb(floor: Floor, evidence: Evidence, k: int, kind: Literal["subset", "paraphrase"]) -> Variants:
+    """K variants of the evidence; the evidence as it stands when there is none or every paraphrase failed."""
+    if not evidence.sentences:
+        return Variants(((),), "none")
+    if kind == "subset":
+        return Variants(subset_variants(evidence.sentences, k, floor.seed), "subset")
+    sets = await paraphrase_variants(floor, evidence.sentences, k)
+    if not sets:
+        return Variants((evidence.sentences,), "none", failed=k)
+    return Variants(sets, "paraphrase", failed=k - len(sets))

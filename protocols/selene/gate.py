@@ -1,0 +1,139 @@
+"""The gate (SELENE section 3.2): from the openings' signals to "skip" or "debate", with the reasons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from moot.metrics.disagreement import semantic_disagreement
+from moot.metrics.misalignment import confidence_misalignment
+from moot.protocols.case import Case
+from moot.protocols.selene.settings import GateSettings
+from moot.protocols.selene.stand import Stand, candidate_text, mean_known, unanimous
+
+
+def known(value: float) -> float | None:
+    """The value, or None for NaN: records hold no NaN."""
+    return None if math.isnan(value) else value
+
+
+def embedding_text(case: Case, stand: Stand, *, with_rationale: bool) -> str:
+    """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
+    parts = (case.question, stand.reasoning if with_rationale else "", candidate_text(case, stand.answer))
+    return "\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class GateSignals:
+    """What the gate looks at.
+
+    Attributes:
+        disagreement: D, eq. 2; None with fewer than two openings.
+        misalignment: M, eq. 3, over the agents whose p_i is known; None when none is.
+        mean_intrinsic: mean of the known p_i; None when none is.
+        mean_stated: mean stated confidence.
+        unanimous: whether all gave the same answer.
+        answers, stated, intrinsic: per valid opening, in the agents' order.
+    """
+
+    disagreement: float | None
+    misalignment: float | None
+    mean_intrinsic: float | None
+    mean_stated: float | None
+    unanimous: bool
+    answers: tuple[str, ...] = ()
+    stated: tuple[float, ...] = ()
+    intrinsic: tuple[float | None, ...] = ()
+
+
+def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignals:
+    """The signals of the openings; `embeddings` has one row per stand."""
+    stated = [stand.confidence for stand in stands]
+    intrinsic = [stand.intrinsic for stand in stands]
+    return GateSignals(
+        disagreement=known(semantic_disagreement(embeddings)),
+        misalignment=known(confidence_misalignment(stated, intrinsic)),
+        mean_intrinsic=mean_known(intrinsic),
+        mean_stated=mean_known(stated),
+        unanimous=unanimous(stands),
+        answers=tuple(stand.answer for stand in stands),
+        stated=tuple(stated),
+        intrinsic=tuple(intrinsic),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """What the gate decided.
+
+    Attributes:
+        skip: whether the debate is skipped.
+        reasons: when debating, the tests that failed: `disagreement`, `misalignment`, `low_intrinsic`,
+            `not_unanimous`, or `always`; when skipping, `all_tests_passed` or `never`.
+        untested: tests that are on but had no known value: an unknown signal is no number to compare.
+    """
+
+    skip: bool
+    reasons: tuple[str, ...]
+    untested: tuple[str, ...] = ()
+
+
+def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
+    """Skip when every test that is on and has a value passes.
+
+    The tests are D < tau_d, M < tau_m, mean p >= tau_p and unanimity. An unknown M or p is not tested (the gate
+    then stands on D and unanimity); an unknown D debates.
+    """
+    if gate.when != "selective":
+        return GateDecision(gate.when == "never", (gate.when,))
+    d, m, p = signals.disagreement, signals.misalignment, signals.mean_intrinsic
+    failed: list[str] = []
+    untested: list[str] = []
+    if gate.tau_d is not None and (d is None or d >= gate.tau_d):
+        failed.append("disagreement")
+    if gate.tau_m is not None:
+        if m is None:
+            untested.append("misalignment")
+        elif m >= gate.tau_m:
+            failed.append("misalignment")
+    if gate.tau_p is not None:
+        if p is None:
+            untested.append("low_intrinsic")
+        elif p < gate.tau_p:
+            failed.append("low_intrinsic")
+    if gate.require_unanimity and not signals.unanimous:
+        failed.append("not_unanimous")
+    return GateDecision(not failed, tuple(failed) or ("all_tests_passed",), tuple(untested))
+
+
+def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings) -> dict[str, Any]:
+    """The data of the event `gate`: signals beside their thresholds, and the decision.
+
+    Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
+    intrinsic), `tau_p`, `c` (mean stated), `unanimous`, `require_unanimity`, `intrinsic_reading`, and per
+    valid opening `answers`, `stated`, `intrinsic` (None: unknown).
+    """
+    return {
+        "skip": decision.skip,
+        "reasons": list(decision.reasons),
+        "untested": list(decision.untested),
+        "when": gate.when,
+        "d": signals.disagreement,
+        "tau_d": gate.tau_d,
+        "tau_d_encoder": gate.tau_d_encoder,
+        "m": signals.misalignment,
+        "tau_m": gate.tau_m,
+        "p": signals.mean_intrinsic,
+        "tau_p": gate.tau_p,
+        "c": signals.mean_stated,
+        "unanimous": signals.unanimous,
+        "require_unanimity": gate.require_unanimity,
+        "intrinsic_reading": gate.intrinsic,
+        "answers": list(signals.answers),
+        "stated": list(signals.stated),
+        "intrinsic": list(signals.intrinsic),
+    }

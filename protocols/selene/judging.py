@@ -1,0 +1,209 @@
+"""Stage 3: judge the final answers over shared evidence variants and choose (SELENE section 3.4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.protocols.case import Case
+from moot.protocols.floor import Brief, Floor
+from moot.protocols.messages import Event, Missing
+from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
+from moot.protocols.selene.scoring import (
+    Candidate,
+    Choice,
+    Scored,
+    choose,
+    mean_stability,
+    score_candidate,
+    scored_record,
+    verdict_flip_rate,
+)
+from moot.protocols.selene.seeds import seeded
+from moot.protocols.selene.settings import JudgingSettings
+from moot.protocols.selene.stand import Stand, candidate_text, majority, mean_known
+
+TEMPLATE = "selene/judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What came of a judging.
+
+    Attributes:
+        answer: the chosen answer.
+        score: its S_i; None when no judge scored it.
+        flags: `judges-missing`, `judge-below-half`, `paraphrase-failed`, `evidence-from-rationales`.
+    """
+
+    answer: str
+    score: float | None
+    flags: tuple[str, ...] = ()
+
+
+def candidates_of(case: Case, stands: Sequence[Stand], judging: JudgingSettings) -> list[Candidate]:
+    """The distinct answers in the agents' order, or every agent's reply; each with its backers' numbers."""
+    if judging.candidates == "every-agent":
+        return [_candidate(case, stand.answer, stands, stand, judging) for stand in stands]
+    answers = dict.fromkeys(stand.answer for stand in stands)
+    return [_candidate(case, answer, stands, _spokesman(answer, stands), judging) for answer in answers]
+
+
+def _spokesman(answer: str, stands: Sequence[Stand]) -> Stand:
+    return max((s for s in stands if s.answer == answer), key=lambda s: (s.confidence, -s.agent))
+
+
+def _candidate(
+    case: Case, answer: str, stands: Sequence[Stand], spokesman: Stand, judging: JudgingSettings
+) -> Candidate:
+    backers = [stand for stand in stands if stand.answer == answer]
+    return Candidate(
+        answer=answer,
+        text=candidate_text(case, answer),
+        support=len(backers),
+        mean_p=mean_known([stand.intrinsic for stand in backers]),
+        rationale=spokesman.reasoning if judging.show_rationale else "",
+    )
+
+
+async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> Ruling:
+    """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
+
+    Without a judge (`method="none"`) the majority rules. Without any score the majority of the agents rules,
+    too, and the ruling is flagged `judges-missing`: there is no default score.
+    """
+    if judging.method == "none":
+        return Ruling(majority(stands, seeded(floor.seed, "tie/vote")).answer, None)
+    candidates = candidates_of(case, stands, judging)
+    evidence = await evidence_of(case, floor, stands)
+    perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
+    variants = (
+        await perturb(floor, evidence, judging.k, judging.variants)
+        if perturbed
+        else Variants((evidence.sentences,), "none")
+    )
+    passes = judging.repeats if perturbed else 1
+    scored = await _judge_all(case, floor, candidates, variants, judging, "judge/candidate", passes)
+    choice = choose(scored, floor.seed)
+    flags = _evidence_flags(evidence, variants)
+    if choice.index is None:
+        answer, score = majority(stands, seeded(floor.seed, "tie/vote")).answer, None
+        flags = ("judges-missing", *flags)
+    else:
+        answer, score = scored[choice.index].candidate.answer, scored[choice.index].score
+    data = _judging_record("debate", scored, choice, answer, evidence, variants, judging)
+    floor.note(Event("judging", "judge", data))
+    return Ruling(answer, score, flags)
+
+
+async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> Ruling:
+    """The consensus of a skipped case with its one judge pass, path `judge/consensus`, also the event's path.
+
+    The judge cannot flip the consensus: a score below .5 is flagged `judge-below-half`, none
+    `judges-missing`.
+    """
+    answer = majority(stands, seeded(floor.seed, "tie/consensus")).answer
+    if judging.method == "none":
+        return Ruling(answer, None)
+    evidence = await evidence_of(case, floor, stands)
+    variants = Variants((evidence.sentences,), "none")
+    candidate = _candidate(case, answer, stands, _spokesman(answer, stands), judging)
+    judgments = await floor.judge(_brief(case, candidate), path="judge/consensus", variants=_slots(variants), passes=1)
+    scored = score_candidate(candidate, judgments, 1, judging)
+    choice = choose([scored], floor.seed)
+    data = _judging_record("skip", [scored], choice, answer, evidence, variants, judging)
+    floor.note(Event("judging", "judge/consensus", data))
+    flags = _evidence_flags(evidence, variants)
+    if scored.score is None:
+        flags = ("judges-missing", *flags)
+    elif scored.score < 0.5:
+        flags = ("judge-below-half", *flags)
+    return Ruling(answer, scored.score, flags)
+
+
+async def audit_judging(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> None:
+    """Judge the distinct answers over K subset variants, outside the verdict: `audit/judge/candidate/I`.
+
+    Notes the event `judging` at path `audit/judge`: the same passes for every system that is compared.
+    """
+    same = JudgingSettings(k=judging.k, weighting="printed")
+    candidates = candidates_of(case, stands, same)
+    evidence = await evidence_of(case, floor, stands)
+    variants = await perturb(floor, evidence, same.k, "subset")
+    scored = await _judge_all(case, floor, candidates, variants, same, "audit/judge/candidate", 1)
+    choice = choose(scored, floor.seed)
+    answer = None if choice.index is None else scored[choice.index].candidate.answer
+    data = _judging_record("audit", scored, choice, answer, evidence, variants, same)
+    floor.note(Event("judging", "audit/judge", data))
+
+
+async def _judge_all(
+    case: Case,
+    floor: Floor,
+    candidates: Sequence[Candidate],
+    variants: Variants,
+    judging: JudgingSettings,
+    root: str,
+    passes: int,
+) -> list[Scored]:
+    """Every candidate on every variant, all in flight together; the order of arrival changes nothing."""
+    judged = await asyncio.gather(
+        *(
+            floor.judge(_brief(case, candidate), path=f"{root}/{i}", variants=_slots(variants), passes=passes)
+            for i, candidate in enumerate(candidates)
+        )
+    )
+    return [
+        score_candidate(candidate, judgments, len(variants.sets), judging)
+        for candidate, judgments in zip(candidates, judged, strict=True)
+    ]
+
+
+def _brief(case: Case, candidate: Candidate) -> Brief:
+    slots = {
+        "question": case.question,
+        "candidate": candidate.answer,
+        "candidate_text": candidate.text,
+        "rationale": candidate.rationale,
+    }
+    return Brief(TEMPLATE, slots)
+
+
+def _slots(variants: Variants) -> list[dict[str, Any]]:
+    return [{"evidence": list(sentences)} for sentences in variants.sets]
+
+
+def _evidence_flags(evidence: Evidence, variants: Variants) -> tuple[str, ...]:
+    flags = ("paraphrase-failed",) if variants.failed else ()
+    return (*flags, "evidence-from-rationales") if evidence.source == "rationales" else flags
+
+
+def _judging_record(
+    branch: str,
+    scored: Sequence[Scored],
+    choice: Choice,
+    answer: str | None,
+    evidence: Evidence,
+    variants: Variants,
+    judging: JudgingSettings,
+) -> dict[str, Any]:
+    return {
+        "branch": branch,
+        "method": judging.method,
+        "weighting": judging.weighting,
+        "lam": judging.lam,
+        "evidence_from": evidence.source,
+        "evidence_sentences": len(evidence.sentences),
+        "variants": variants.kind,
+        "variant_sizes": [len(sentences) for sentences in variants.sets],
+        "paraphrases_failed": variants.failed,
+        "candidates": [scored_record(one) for one in scored],
+        "winner": choice.index,
+        "answer": answer,
+        "tie_broken_by": choice.tie_broken_by,
+        "judge_stability": mean_stability(scored),
+        "flip_rate": verdict_flip_rate(scored, choice.index),
+        "missing": sum(isinstance(j, Missing) for one in scored for j in one.judgments),
+    }

@@ -1,0 +1,78 @@
+"""Stage 1: every agent answers on its own, and, when asked for, p_i is estimated by asking again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from moot.protocols.case import Case
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Failure
+from moot.protocols.replies import Position
+from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.selene.stand import Stand, stand_of
+
+TEMPLATE = "selene/opening"
+
+
+def case_slots(case: Case) -> dict[str, Any]:
+    """The case as the agents' templates take it."""
+    return {
+        "question": case.question,
+        "labels": list(case.labels or ()),
+        "choices": list(case.choices),
+        "passage": case.passage,
+        "title": case.title,
+    }
+
+
+def _request(case: Case, agent: int, path: str, sample: int = 0) -> Request[Position]:
+    return Request(f"agent/{agent}", TEMPLATE, case_slots(case), Position, path, sample=sample, images=case.images)
+
+
+def _opening_path(agent: int, sample: int) -> str:
+    return f"opening/agent/{agent}" if sample == 0 else f"vote/agent/{agent}/{sample}"
+
+
+async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> list[Stand]:
+    """The valid independent answers, in the agents' order; paths `opening/agent/I`, `vote/agent/I/SAMPLE`.
+
+    Raises:
+        QuorumFailed: with fewer than two valid openings (one, when a single one was asked for).
+    """
+    wanted = [(agent, sample) for sample in range(settings.vote.samples) for agent in range(settings.agents)]
+    turns = await floor.ask_all([_request(case, a, _opening_path(a, s), s) for a, s in wanted])
+    stands = [
+        stand_of(agent, turn, settings.gate.intrinsic)
+        for (agent, _), turn in zip(wanted, turns, strict=True)
+        if not isinstance(turn, Failure)
+    ]
+    quorum = min(2, len(wanted))
+    if len(stands) < quorum:
+        failed = "; ".join(f"{t.path}: {t.kind}" for t in turns if isinstance(t, Failure))
+        raise QuorumFailed(f"{len(stands)} of {len(wanted)} openings are valid, {quorum} needed ({failed})")
+    if settings.gate.intrinsic == "resampled" and settings.gate.uses_intrinsic:
+        return await resample(case, floor, stands, settings.gate.resamples)
+    return stands
+
+
+async def resample(case: Case, floor: Floor, stands: Sequence[Stand], times: int) -> list[Stand]:
+    """The stands with p_i = share of equal answers among `times` further replies of the same agent.
+
+    Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
+    not count on either side; an agent all of whose replies failed keeps an unknown p_i.
+    """
+    wanted = [(stand, n) for stand in stands for n in range(1, times + 1)]
+    turns = await floor.ask_all(
+        [_request(case, stand.agent, f"resample/agent/{stand.agent}/{n}", n) for stand, n in wanted]
+    )
+    equal: dict[int, list[bool]] = {stand.agent: [] for stand in stands}
+    for (stand, _), turn in zip(wanted, turns, strict=True):
+        if not isinstance(turn, Failure):
+            equal[stand.agent].append(stand_of(stand.agent, turn, "resampled").answer == stand.answer)
+    return [
+        dataclasses.replace(stand, intrinsic=sum(found) / len(found) if (found := equal[stand.agent]) else None)
+        for stand in stands
+    ]

@@ -1,0 +1,161 @@
+"""SELENE: independent answers, a gate, a debate where it pays, a judgment that weighs its variance."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Event, Verdict
+from moot.protocols.selene.debate import discuss
+from moot.protocols.selene.gate import (
+    GateDecision,
+    GateSignals,
+    decide,
+    embedding_text,
+    gate_record,
+    signals_of,
+)
+from moot.protocols.selene.judging import Ruling, audit_judging, rule_on_candidates, rule_on_consensus
+from moot.protocols.selene.opening import open_debate
+from moot.protocols.selene.seeds import seeded
+from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.selene.stand import Stand, mean_known, shares
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Branch:
+    """Where one way through the protocol ended: its ruling, how it got there, and everyone's last reply."""
+
+    ruling: Ruling
+    how: str
+    stands: Sequence[Stand]
+    rounds: int = 0
+    flags: tuple[str, ...] = ()
+
+
+class Selene:
+    """Selective debate initiation and evidence-weighted self-consistency (SELENE, Algorithm 1).
+
+    The baselines are this class with other settings; see `moot.protocols.registry`.
+
+    Args:
+        settings: see `SeleneSettings`.
+        name: how users call this configuration.
+
+    Attributes:
+        roles: `agent`, and `judge` unless no judge is asked.
+        needs_logprobs: whether the gate needs token log-probabilities as configured.
+    """
+
+    def __init__(self, settings: SeleneSettings | None = None, name: str = "selene") -> None:
+        self.settings = settings if settings is not None else SeleneSettings()
+        self.name = name
+        judged = self.settings.judging.method != "none" or self.settings.audit_judging
+        self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
+        self.needs_logprobs = self.settings.needs_logprobs
+
+    def check_encoder(self, encoder: str) -> None:
+        """Raise `ConfigError` when `gate.tau_d` was chosen for another encoder than the run's."""
+        self.settings.check_encoder(encoder)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case.
+
+        Notes the events `gate`, `round`, `stop`, `judging`, and, where configured, `audit` and `branches`.
+
+        Raises:
+            QuorumFailed: with fewer than two valid openings.
+        """
+        settings = self.settings
+        stands = await open_debate(case, floor, settings)
+        if settings.gate.when == "never":
+            branch = await self._undebated(case, floor, stands)
+            payload: dict[str, Any] = {}
+        else:
+            signals = await self._signals(case, floor, stands)
+            decision = decide(signals, settings.gate)
+            floor.note(Event("gate", "gate", gate_record(signals, decision, settings.gate)))
+            branch = await self._branches(case, floor, stands, signals, decision)
+            payload = {"skip": decision.skip, "reasons": list(decision.reasons)} | _brief_signals(signals)
+        if settings.audit_judging:
+            await audit_judging(case, floor, branch.stands, settings.judging)
+        if len(stands) < settings.agents * settings.vote.samples:
+            branch = dataclasses.replace(branch, flags=("opening-failed", *branch.flags))
+        return _verdict(case, branch, payload)
+
+    async def _signals(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> GateSignals:
+        with_rationale = self.settings.gate.embed_rationale
+        texts = [embedding_text(case, stand, with_rationale=with_rationale) for stand in stands]
+        return signals_of(stands, await floor.embed(texts))
+
+    async def _undebated(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
+        ruling = await rule_on_candidates(case, floor, stands, self.settings.judging)
+        if self.settings.judging.method != "none":
+            return Branch(ruling, "judged", stands)
+        alone = self.settings.agents * self.settings.vote.samples == 1
+        return Branch(ruling, "single" if alone else "vote", stands)
+
+    async def _branches(
+        self, case: Case, floor: Floor, stands: Sequence[Stand], signals: GateSignals, decision: GateDecision
+    ) -> Branch:
+        """The branch that the gate chose; the other one beside it for an audit or for calibration."""
+        both = self.settings.both_branches
+        audited = not both and decision.skip and seeded(floor.seed, "audit").random() < self.settings.audit_skipped
+        skipped = await self._skipped(case, floor, stands) if decision.skip or both else None
+        debated = None
+        if not decision.skip or both or audited:
+            debated = await self._debated(case, floor, stands, signals.disagreement)
+        if skipped is not None and debated is not None:
+            kind = "branches" if both else "audit"
+            floor.note(Event(kind, kind, _branches_record(skipped, debated, decision)))
+        chosen = skipped if decision.skip else debated
+        assert chosen is not None, "the branch that the gate chose always runs"
+        return chosen
+
+    async def _skipped(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
+        return Branch(await rule_on_consensus(case, floor, stands, self.settings.judging), "skipped", stands)
+
+    async def _debated(self, case: Case, floor: Floor, stands: Sequence[Stand], disagreement: float | None) -> Branch:
+        talk = await discuss(case, floor, stands, disagreement, self.settings)
+        ruling = await rule_on_candidates(case, floor, talk.stands, self.settings.judging)
+        flags = ("revision-failed",) if talk.revision_failed else ()
+        return Branch(ruling, talk.stop, talk.stands, talk.rounds, flags)
+
+
+def _brief_signals(signals: GateSignals) -> dict[str, Any]:
+    return {"d": signals.disagreement, "m": signals.misalignment, "p": signals.mean_intrinsic}
+
+
+def _branches_record(skipped: Branch, debated: Branch, decision: GateDecision) -> dict[str, Any]:
+    """The data of the events `audit` and `branches`: both answers and how the debate went."""
+    return {
+        "verdict_from": "skip" if decision.skip else "debate",
+        "skipped_answer": skipped.ruling.answer,
+        "skipped_confidence": skipped.ruling.score,
+        "skipped_flags": list(skipped.ruling.flags),
+        "debated_answer": debated.ruling.answer,
+        "debated_confidence": debated.ruling.score,
+        "debated_flags": [*debated.flags, *debated.ruling.flags],
+        "stop": debated.how,
+        "rounds": debated.rounds,
+    }
+
+
+def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
+    """The verdict; confidence is the judge's score, else the backers' mean known p, else None."""
+    ruling = branch.ruling
+    backing = mean_known([s.intrinsic for s in branch.stands if s.answer == ruling.answer])
+    confidence = ruling.score if ruling.score is not None else backing
+    source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
+    return Verdict(
+        answer=ruling.answer,
+        how=branch.how,
+        confidence=confidence,
+        distribution=shares(case, branch.stands),
+        rounds=branch.rounds,
+        flags=(*branch.flags, *ruling.flags),
+        payload=payload | {"confidence_from": source},
+    )

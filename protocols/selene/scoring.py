@@ -1,0 +1,168 @@
+"""From judgments to scores and a winner (SELENE section 3.4); missing judgments stay missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from moot.metrics.evidence_weighting import evidence_weighted_score, flip_rate, judge_stability
+from moot.protocols.messages import Judgment, Missing
+from moot.protocols.selene.gate import known
+from moot.protocols.selene.seeds import seeded
+from moot.protocols.selene.settings import JudgingSettings
+
+_EQUAL = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An answer that is judged.
+
+    Attributes:
+        answer: canonical label or folded free text.
+        text: the answer as a judge reads it.
+        support: number of agents that gave it.
+        mean_p: mean known intrinsic probability of those agents; None when none is known.
+        rationale: reasoning shown to the judge; empty unless configured.
+    """
+
+    answer: str
+    text: str
+    support: int
+    mean_p: float | None
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate with its judgments.
+
+    Attributes:
+        candidate: what was judged.
+        judgments: in the floor's order.
+        rows: per evidence variant, the scores of judges x passes; None is missing.
+        score: S_i; None when no judgment is usable.
+        stability: 1 - Var over the variants; None with fewer than two variants scored.
+    """
+
+    candidate: Candidate
+    judgments: tuple[Judgment | Missing, ...]
+    rows: tuple[tuple[float | None, ...], ...]
+    score: float | None
+    stability: float | None
+
+    @property
+    def means(self) -> list[float | None]:
+        """Mean score per variant; None when all of its judgments are missing."""
+        present = [[s for s in row if s is not None] for row in self.rows]
+        return [fmean(row) if row else None for row in present]
+
+
+def score_candidate(
+    candidate: Candidate, judgments: Sequence[Judgment | Missing], variants: int, judging: JudgingSettings
+) -> Scored:
+    """S_i by the configured weighting; a plain mean where there is one variant only (nothing to weigh)."""
+    rows: list[list[float | None]] = [[] for _ in range(variants)]
+    for judgment in judgments:
+        rows[judgment.variant].append(judgment.score if isinstance(judgment, Judgment) else None)
+    width = max(map(len, rows))
+    matrix = [[math.nan if s is None else s for s in row] + [math.nan] * (width - len(row)) for row in rows]
+    weighting = judging.weighting if variants > 1 else "printed"
+    return Scored(
+        candidate,
+        tuple(judgments),
+        tuple(map(tuple, rows)),
+        known(evidence_weighted_score(matrix, weighting, judging.lam)),
+        known(judge_stability(matrix)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The winner's place among the candidates (None: nobody has a score), and what broke a tie, if any."""
+
+    index: int | None
+    tie_broken_by: Literal["", "support", "mean_p", "seed"] = ""
+
+
+def choose(scored: Sequence[Scored], seed: int) -> Choice:
+    """argmax S_i; ties by support, then by mean p where every tied candidate has one, then by the seed.
+
+    A candidate without a score loses to every candidate with one.
+    """
+    scores = {i: s.score for i, s in enumerate(scored) if s.score is not None}
+    if not scores:
+        return Choice(None)
+    best = max(scores.values())
+    tied = [i for i, score in scores.items() if best - score <= _EQUAL]
+    if len(tied) == 1:
+        return Choice(tied[0])
+    support = {i: scored[i].candidate.support for i in tied}
+    tied = [i for i in tied if support[i] == max(support.values())]
+    if len(tied) == 1:
+        return Choice(tied[0], "support")
+    p = {i: mean for i in tied if (mean := scored[i].candidate.mean_p) is not None}
+    if len(p) == len(tied):
+        tied = [i for i in tied if max(p.values()) - p[i] <= _EQUAL]
+        if len(tied) == 1:
+            return Choice(tied[0], "mean_p")
+    tied.sort(key=lambda i: scored[i].candidate.answer)
+    return Choice(seeded(seed, "tie/judge").choice(tied), "seed")
+
+
+def winners_by_variant(scored: Sequence[Scored], winner: int | None) -> list[str | None]:
+    """Which answer each evidence variant alone would choose; None unless it scored every candidate.
+
+    Where several share a variant's best score, the overall winner counts if it is among them: a tie is no
+    flip.
+    """
+    chosen: list[str | None] = []
+    for column in zip(*(s.means for s in scored), strict=True):
+        present = [score for score in column if score is not None]
+        if len(present) < len(column):
+            chosen.append(None)
+            continue
+        best = [i for i, score in enumerate(present) if max(present) - score <= _EQUAL]
+        chosen.append(scored[winner if winner in best and winner is not None else best[0]].candidate.answer)
+    return chosen
+
+
+def verdict_flip_rate(scored: Sequence[Scored], winner: int | None) -> float | None:
+    """Share of the variants with another winner than the most frequent; None with fewer than two to count."""
+    winners = [w for w in winners_by_variant(scored, winner) if w is not None]
+    return known(flip_rate(winners)) if len(winners) > 1 else None
+
+
+def mean_stability(scored: Sequence[Scored]) -> float | None:
+    """Judge stability averaged over the candidates that have one; None when none has."""
+    present = [s.stability for s in scored if s.stability is not None]
+    return fmean(present) if present else None
+
+
+def scored_record(scored: Scored) -> dict[str, Any]:
+    """A candidate's part of the event `judging`; missing scores are None."""
+    return {
+        "answer": scored.candidate.answer,
+        "text": scored.candidate.text,
+        "support": scored.candidate.support,
+        "mean_p": scored.candidate.mean_p,
+        "score": scored.score,
+        "stability": scored.stability,
+        "variant_scores": scored.means,
+        "judgments": [_judgment_record(judgment) for judgment in scored.judgments],
+    }
+
+
+def _judgment_record(judgment: Judgment | Missing) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "path": judgment.path,
+        "judge": judgment.judge,
+        "variant": judgment.variant,
+        "pass": judgment.pass_index,
+    }
+    if isinstance(judgment, Judgment):
+        return record | {"score": judgment.score, "support": judgment.support, "missing": ""}
+    return record | {"score": None, "support": None, "missing": judgment.reason}

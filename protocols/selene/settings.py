@@ -1,0 +1,192 @@
+"""The settings of SELENE and of its baselines: one frozen tree, refused as a whole when parts contradict."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from moot.protocols.errors import ConfigError
+
+DEFAULT_ENCODER = "hashed-ngrams-512-v1"
+"""The encoder that the default `gate.tau_d` and `debate.epsilon` were chosen for."""
+
+
+def _off_is_none(value: Any) -> Any:
+    if value is False or (isinstance(value, str) and value.strip().lower() in {"none", "null", "off"}):
+        return None
+    if value is True:
+        raise ValueError("a number is expected, or none to turn the test off")
+    return value
+
+
+def _none_is_a_word(value: Any) -> Any:
+    return "none" if value is None else value
+
+
+Threshold = Annotated[float | None, BeforeValidator(_off_is_none), Field(ge=0.0, allow_inf_nan=False)]
+"""A threshold of the gate; None (or `none`, `off`) turns its test off."""
+
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class Settings(BaseModel):
+    """Base of every settings section: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class GateSettings(Settings):
+    """When a case is debated (SELENE section 3.2, selective debate initiation).
+
+    Attributes:
+        when: `selective` asks the signals; `always` debates every case; `never` debates none.
+        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`.
+        tau_m: skip only when the misalignment M (eq. 3) is below.
+        tau_p: skip only when the mean intrinsic probability is at least this. Not in the paper: without it,
+            low D and low M at c = p = 0.5 would skip, which the paper itself calls collective uncertainty.
+        tau_d_encoder: name of the encoder that `tau_d` was chosen for; another encoder is refused.
+        require_unanimity: skip only when every agent gave the same answer (embeddings hardly see a negation).
+        intrinsic: where p_i comes from: `normalised` over the case's labels at the answer's position;
+            `printed`, the paper's sigma(l) = p/(1+p), which never exceeds 0.5, so that with the default
+            thresholds every case is debated; `resampled`, the share of equal answers among `resamples`
+            further replies; `none`.
+        resamples: further replies per agent when `intrinsic` is `resampled`.
+        embed_rationale: embed question, rationale and answer (eq. 1); False: without the rationale
+            (Algorithm 1).
+    """
+
+    when: Literal["selective", "always", "never"] = "selective"
+    tau_d: Threshold = 0.35
+    tau_m: Threshold = 0.25
+    tau_p: Annotated[Threshold, Field(le=1.0)] = 0.6
+    tau_d_encoder: str = DEFAULT_ENCODER
+    require_unanimity: bool = True
+    intrinsic: Annotated[Literal["normalised", "printed", "none", "resampled"], BeforeValidator(_none_is_a_word)] = (
+        "normalised"
+    )
+    resamples: int = Field(default=5, ge=1, le=100)
+    embed_rationale: bool = True
+
+    @property
+    def uses_intrinsic(self) -> bool:
+        """Whether a decision of the gate can depend on the intrinsic probabilities."""
+        tested = self.tau_m is not None or self.tau_p is not None
+        return self.when == "selective" and self.intrinsic != "none" and tested
+
+
+class DebateSettings(Settings):
+    """How long agents discuss (section 3.3).
+
+    Attributes:
+        max_rounds: T_max.
+        epsilon: stop when |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
+    """
+
+    max_rounds: int = Field(default=3, ge=1, le=50)
+    epsilon: float = Field(default=0.02, ge=0.0, allow_inf_nan=False)
+
+
+class JudgingSettings(Settings):
+    """How the final answers are judged (section 3.4, evidence-weighted self-consistency, EWSC).
+
+    Attributes:
+        method: `evidence-weighted` over `k` perturbed evidence sets; `single`, one pass over the evidence as
+            it stands; `none`, the majority of the agents without a judge.
+        k: evidence variants, shared by all candidates of a case.
+        repeats: passes of each judge on each variant.
+        variants: `subset` samples at least half of the sentences; `paraphrase` has a judge model rewrite
+            them.
+        weighting: `printed` is the paper's formula, where the weights cancel to the plain mean;
+            `variance-penalised` is mean x exp(-lam Var); `per-variant` weights each variant by the spread of
+            its own repeats and needs `repeats` of at least 2.
+        lam: penalty on variance; above 2 a better score could lose, so more is refused.
+        candidates: `distinct` final answers, or the reply of `every-agent` as printed.
+        show_rationale: show the judge the reasoning behind a candidate, too.
+    """
+
+    method: Annotated[Literal["evidence-weighted", "single", "none"], BeforeValidator(_none_is_a_word)] = (
+        "evidence-weighted"
+    )
+    k: int = Field(default=3, ge=1, le=50)
+    repeats: int = Field(default=1, ge=1, le=50)
+    variants: Literal["subset", "paraphrase"] = "subset"
+    weighting: Literal["printed", "variance-penalised", "per-variant"] = "variance-penalised"
+    lam: float = Field(default=1.0, ge=0.0, le=2.0, allow_inf_nan=False)
+    candidates: Literal["distinct", "every-agent"] = "distinct"
+    show_rationale: bool = False
+
+    @model_validator(mode="after")
+    def _repeats_for_weights(self) -> JudgingSettings:
+        if self.weighting == "per-variant" and self.repeats < 2:
+            raise ValueError("weighting `per-variant` needs `judging.repeats` of at least 2")
+        return self
+
+
+class VoteSettings(Settings):
+    """How many answers a vote counts.
+
+    Attributes:
+        samples: independent answers per agent; those after the first are asked only where nothing is debated
+            or judged, to vote at the budget of a debate.
+    """
+
+    samples: int = Field(default=1, ge=1, le=1000)
+
+
+class SeleneSettings(Settings):
+    """All settings of SELENE; the baselines are other defaults of the same tree.
+
+    Attributes:
+        agents: how many agents answer.
+        gate, debate, judging, vote: the stages.
+        audit_skipped: share of the skipped cases that is debated anyway, chosen by the case's seed; the
+            verdict stays the consensus.
+        audit_judging: judge the final answers once more over `judging.k` subset variants, outside the
+            verdict, so that judge stability and flip rate are measured by the same passes for every system
+            compared.
+        both_branches: run the skip branch and the debate on every case, for calibration.
+    """
+
+    agents: int = Field(default=3, ge=1, le=1000)
+    gate: GateSettings = GateSettings()
+    debate: DebateSettings = DebateSettings()
+    judging: JudgingSettings = JudgingSettings()
+    vote: VoteSettings = VoteSettings()
+    audit_skipped: Share = 0.0
+    audit_judging: bool = False
+    both_branches: bool = False
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> SeleneSettings:
+        never = self.gate.when == "never"
+        if self.agents < 2 and not never:
+            raise ValueError("a debate needs `agents` of at least 2, or set `gate.when` to never")
+        if never and (self.audit_skipped or self.both_branches):
+            raise ValueError("`audit_skipped` and `both_branches` need `gate.when` selective or always")
+        if self.vote.samples > 1 and not self.votes_only:
+            raise ValueError("`vote.samples` above 1 needs `gate.when` never and `judging.method` none")
+        return self
+
+    @property
+    def votes_only(self) -> bool:
+        """Whether independent answers are only counted: no debate and no judge."""
+        return self.gate.when == "never" and self.judging.method == "none"
+
+    @property
+    def needs_logprobs(self) -> bool:
+        """Whether the gate needs token log-probabilities as configured."""
+        return self.gate.uses_intrinsic and self.gate.intrinsic in ("normalised", "printed")
+
+    def check_encoder(self, encoder: str) -> None:
+        """Refuse an encoder that `gate.tau_d` was not chosen for.
+
+        Raises:
+            ConfigError: when the gate compares D with a threshold of another encoder.
+        """
+        gate = self.gate
+        if gate.when == "selective" and gate.tau_d is not None and gate.tau_d_encoder != encoder:
+            raise ConfigError(
+                f"gate.tau_d={gate.tau_d:g} was chosen for encoder {gate.tau_d_encoder!r}, not for {encoder!r}: "
+                f"calibrate it with `moot calibrate`, then set gate.tau_d and gate.tau_d_encoder={encoder}"
+            )

@@ -1,0 +1,115 @@
+"""Where an agent stands: its last valid reply, and simple counts over several of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from moot.protocols.case import Case
+from moot.protocols.messages import Intrinsic, Turn
+from moot.protocols.replies import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """An agent's last valid reply.
+
+    Attributes:
+        agent: the agent's number.
+        name: its full role name, e.g. `agent/1`.
+        answer: canonical label or folded free text.
+        reasoning: why.
+        confidence: the stated confidence c_i, in [0, 1].
+        intrinsic: the intrinsic probability p_i as configured; None when unknown.
+    """
+
+    agent: int
+    name: str
+    answer: str
+    reasoning: str
+    confidence: float
+    intrinsic: float | None
+
+    def shown(self) -> dict[str, Any]:
+        """The reply as it is shown to agents."""
+        return {
+            "name": self.name,
+            "answer": self.answer,
+            "reasoning": self.reasoning,
+            "confidence": self.confidence,
+        }
+
+
+def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
+    """The stand that a turn expresses; `reading` is `gate.intrinsic`."""
+    return Stand(
+        agent=agent,
+        name=turn.role,
+        answer=turn.answer if turn.answer is not None else turn.reply.answer,
+        reasoning=turn.reply.reasoning,
+        confidence=turn.reply.confidence,
+        intrinsic=read_intrinsic(turn.intrinsic, reading),
+    )
+
+
+def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
+    """p_i under a reading of the token probabilities; None for readings that use none, and when unknown."""
+    if intrinsic is None:
+        return None
+    return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
+
+
+def candidate_text(case: Case, answer: str) -> str:
+    """An answer as a judge reads it: a lettered label with the text of its choice.
+
+    >>> candidate_text(Case(id="c", question="?", labels=("A", "B"), choices=("red", "blue")), "B")
+    'B) blue'
+    """
+    if case.labels and case.choices and answer in case.labels:
+        return f"{answer}) {case.choices[case.labels.index(answer)]}"
+    return answer
+
+
+def mean_known(values: Sequence[float | None]) -> float | None:
+    """The mean of the known values; None when none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def unanimous(stands: Sequence[Stand]) -> bool:
+    """Whether everyone gave the same answer."""
+    return len({stand.answer for stand in stands}) <= 1
+
+
+def shares(case: Case, stands: Sequence[Stand]) -> dict[str, float] | None:
+    """Share of the agents behind each label of a closed set; None for free text."""
+    if not case.labels or not stands:
+        return None
+    return {label: sum(s.answer == label for s in stands) / len(stands) for label in case.labels}
+
+
+@dataclass(frozen=True, slots=True)
+class Majority:
+    """The most frequent answer, and what decided between equally frequent ones (empty: nothing had to)."""
+
+    answer: str
+    tie_broken_by: Literal["", "stated_confidence", "seed"]
+
+
+def majority(stands: Sequence[Stand], chance: random.Random) -> Majority:
+    """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
+    backers: dict[str, list[float]] = {}
+    for stand in stands:
+        backers.setdefault(stand.answer, []).append(stand.confidence)
+    most = max(len(stated) for stated in backers.values())
+    tied = sorted(answer for answer, stated in backers.items() if len(stated) == most)
+    if len(tied) == 1:
+        return Majority(tied[0], "")
+    means = {answer: round(fmean(backers[answer]), 12) for answer in tied}
+    best = [answer for answer in tied if means[answer] == max(means.values())]
+    if len(best) == 1:
+        return Majority(best[0], "stated_confidence")
+    return Majority(chance.choice(best), "seed")

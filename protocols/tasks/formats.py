@@ -1,0 +1,102 @@
+"""From a source's bytes to rows: JSON Lines and CSV, streaming, one row in memory at a time."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.source import MAX_LINE, Lines, Source
+
+NOT_UTF8 = "expected UTF-8 text, found other bytes"
+
+
+def jsonl_rows(source: Source) -> Iterator[Row]:
+    """The rows of a JSON Lines source; blank lines are passed over, an unreadable row carries its problem.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read.
+    """
+    with source.open() as stream:
+        yield from _jsonl(Lines(stream, source.file), source.file)
+
+
+def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
+    """The rows of a CSV or JSON Lines source: told by `.csv` or `.jsonl`, else by its first character.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read, or a CSV header lacks one of `columns`.
+    """
+    with source.open() as stream:
+        lines = Lines(stream, source.file)
+        suffix = PurePath(source.file).suffix.lower()
+        is_json = suffix in (".jsonl", ".ndjson", ".json") or (
+            suffix != ".csv" and lines.peek().lstrip()[:1] in (b"{", b"[")
+        )
+        yield from _jsonl(lines, source.file) if is_json else _csv(lines, source.file, columns)
+
+
+def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
+    for text in lines:
+        if lines.take_bad():
+            yield _unread(file, lines.number, NOT_UTF8)
+            continue
+        if not text.strip(" \t\r\n"):
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            yield _unread(file, lines.number, "expected one JSON object per line")
+            continue
+        if isinstance(value, dict):
+            yield Row(file, lines.number, value)
+        else:
+            yield _unread(file, lines.number, f"expected one JSON object per line, found {shown(value)}")
+
+
+def _csv(lines: Lines, file: str, columns: tuple[str, ...]) -> Iterator[Row]:
+    # the limit is the whole process's, and its default of 128 KiB refuses long passages
+    if csv.field_size_limit() < MAX_LINE:
+        csv.field_size_limit(MAX_LINE)
+    reader = csv.reader(lines, strict=True)
+    header: list[str] = []
+    while True:
+        start = lines.number + 1
+        problem, cells = "", list[str]()
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = f"expected a CSV record: {error}"
+        bad = lines.take_bad()
+        if bad:
+            start, problem = bad, NOT_UTF8
+        elif not cells and not problem:
+            continue
+        elif header and not problem and len(cells) != len(header):
+            problem = f"expected {len(header)} cells as in the header, found {len(cells)}"
+        if not header:
+            if problem:
+                raise TaskFileError(file, start, "", problem)
+            header = _header(cells, file, start, columns)
+        elif problem:
+            yield _unread(file, start, problem)
+        else:
+            yield Row(file, start, dict(zip(header, cells, strict=True)))
+
+
+def _header(cells: list[str], file: str, line: int, columns: tuple[str, ...]) -> list[str]:
+    header = [cell.strip() for cell in cells]
+    for column in columns:
+        if header.count(column) != 1:
+            problem = "is there twice" if column in header else "is missing"
+            raise TaskFileError(file, line, column, f"{problem}; expected the columns {', '.join(columns)}")
+    return header
+
+
+def _unread(file: str, line: int, problem: str) -> Row:
+    return Row(file, line, {}, TaskFileError(file, line, "", problem))

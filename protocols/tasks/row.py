@@ -1,0 +1,100 @@
+"""One row of a task's source, with the checks that turn its fields into values or a named error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from moot.protocols.errors import TaskFileError
+
+
+def shown(value: object) -> str:
+    """How a value that should not be there is named in an error: short, on one line.
+
+    >>> shown(None), shown(True), shown([1]), shown("maybe")
+    ('null', 'true', 'a list', "'maybe'")
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    text = ascii(value[:61] if isinstance(value, str) else value)
+    return text if len(text) <= 64 else f"{text[:60]}..."
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as it was read, before anybody knows what its fields mean.
+
+    Attributes:
+        file: the source as the user named it.
+        line: 1-based line in it (CSV: the line on which the record starts; cases in memory: index + 1).
+        values: the fields; empty when the row could not be read.
+        problem: why the row could not be read at all; None for a readable one.
+    """
+
+    file: str
+    line: int
+    values: Mapping[str, object]
+    problem: TaskFileError | None = None
+
+    def error(self, field: str, expected: str) -> TaskFileError:
+        """Gives the error that names this row; raises nothing itself."""
+        return TaskFileError(self.file, self.line, field, expected)
+
+    def require(self, fields: Iterable[str]) -> None:
+        """Checks that the fields are there, whatever they hold.
+
+        Raises:
+            TaskFileError: one is missing.
+        """
+        wanted = tuple(fields)
+        for field in wanted:
+            if field not in self.values:
+                raise self.error(field, f"is missing; expected the fields {', '.join(wanted)}")
+
+    def text(self, field: str, default: str | None = None) -> str:
+        """Gives a field's text, untouched. With a default the field may be missing or empty.
+
+        Raises:
+            TaskFileError: it is missing, no text, blank, or holds half of a surrogate pair (which no
+                encoding can carry to a model).
+        """
+        if field not in self.values:
+            if default is not None:
+                return default
+            raise self.error(field, "is missing; expected text")
+        return self.checked(field, self.values[field], may_be_empty=default is not None)
+
+    def checked(self, field: str, value: object, *, may_be_empty: bool = False) -> str:
+        """Gives `value` if it is text that `field` may hold.
+
+        Raises:
+            TaskFileError: as `text`.
+        """
+        if not isinstance(value, str):
+            raise self.error(field, f"expected text, found {shown(value)}")
+        if not may_be_empty and not value.strip():
+            raise self.error(field, "expected text, found none")
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise self.error(field, "expected whole characters, found half of a surrogate pair") from None
+        return value
+
+    def identity(self, default: str | None = None) -> str:
+        """Gives the row's `id`: text, or a whole number as text; `default` when it has none.
+
+        Raises:
+            TaskFileError: it is blank or neither, or it is missing and there is no default.
+        """
+        value = self.values.get("id", default)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if value is None and "id" not in self.values:
+            raise self.error("id", "is missing; expected text")
+        return self.checked("id", value)

@@ -1,0 +1,139 @@
+"""Where a task's bytes come from: a file, a pipe, standard input or the package itself."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from moot.protocols.errors import TaskFileError
+
+MAX_LINE = 64 * 2**20
+"""Bytes that one line may have, so that a file without line breaks cannot fill the memory."""
+
+
+class Source:
+    """Something that can be opened for reading bytes.
+
+    Args:
+        file: its name as the user gave it; every error says it.
+        opener: opens it.
+        replayable: whether it can be read twice.
+    """
+
+    def __init__(
+        self, file: str, opener: Callable[[], AbstractContextManager[IO[bytes]]], replayable: bool = True
+    ) -> None:
+        self.file, self.replayable = file, replayable
+        self._opener = opener
+        self._opened = False
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """Opens the source for one pass.
+
+        Raises:
+            TaskFileError: it cannot be opened or read, or it was read before and cannot be read twice.
+        """
+        if self._opened and not self.replayable:
+            raise TaskFileError(self.file, 0, "", "can be read only once, and it was read before")
+        self._opened = True
+        try:
+            with self._opener() as stream:
+                yield stream
+        except OSError as error:
+            raise TaskFileError(self.file, 0, "", f"cannot be read: {_reason(error)}") from error
+
+
+def locate(file: str) -> Source:
+    """The source that a path names; `-` is standard input, and pipes are read once.
+
+    Raises:
+        TaskFileError: there is no such file, or it is a folder.
+    """
+    if file == "-":
+        return Source(file, _stdin, replayable=False)
+    try:
+        path = Path(file).expanduser().absolute()
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise TaskFileError(file, 0, "", "no such file") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise TaskFileError(file, 0, "", f"cannot be read: {_reason(error)}") from None
+    if stat.S_ISDIR(mode):
+        raise TaskFileError(file, 0, "", "expected a file, found a folder")
+    return Source(file, partial(_file, path), replayable=stat.S_ISREG(mode))
+
+
+def _file(path: Path) -> IO[bytes]:
+    return path.open("rb")
+
+
+@contextmanager
+def _stdin() -> Iterator[IO[bytes]]:
+    yield sys.stdin.buffer
+
+
+def _reason(error: Exception) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+
+
+class Lines:
+    """The lines of a byte stream as text, split at line feeds only, without a byte-order mark.
+
+    Bytes that are not UTF-8 do not stop the reading: `bad` then holds the line's number until it is taken.
+
+    Attributes:
+        number: 1-based number of the line given last; 0 before the first.
+    """
+
+    def __init__(self, stream: IO[bytes], file: str) -> None:
+        self.number = 0
+        self._stream, self._file = stream, file
+        self._bad = 0
+        self._ahead: bytes | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        raw, self._ahead = self._read() if self._ahead is None else self._ahead, None
+        if not raw:
+            raise StopIteration
+        self.number += 1
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError:
+            self._bad = self._bad or self.number
+            return raw.decode("utf-8", "surrogateescape")
+
+    def peek(self) -> bytes:
+        """The next line's bytes without taking it, blank lines passed over; empty at the end.
+
+        Raises:
+            TaskFileError: the line is longer than `MAX_LINE`.
+        """
+        if self._ahead is None:
+            self._ahead = self._read()
+        while self._ahead and not self._ahead.strip():
+            self.number += 1
+            self._ahead = self._read()
+        return self._ahead
+
+    def take_bad(self) -> int:
+        """The first line that was not UTF-8 since the last call; 0 for none."""
+        bad, self._bad = self._bad, 0
+        return bad
+
+    def _read(self) -> bytes:
+        raw = self._stream.readline(MAX_LINE + 1)
+        if len(raw) > MAX_LINE:
+            raise TaskFileError(
+                self._file, self.number + 1, "", f"expected lines of at most {MAX_LINE >> 20} MiB"
+            )
+        return raw.removeprefix(b"\xef\xbb\xbf") if self.number == 0 else raw

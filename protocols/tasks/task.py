@@ -1,0 +1,137 @@
+"""A task: a source of cases that can be checked as a whole and then read one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+import msgspec
+
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.memory import memory_rows, parse_memory
+from moot.protocols.tasks.row import Row, shown
+
+Parse = Callable[[Row, str], tuple[Case, str | None]]
+"""From a row and the id to use when it has none to a case and its gold label; raises TaskFileError."""
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """What one pass over a task found.
+
+    Attributes:
+        spec: the task as the user wrote it.
+        name: the task's name.
+        count: its cases.
+        digest: 32 hex digits over every id, content and gold label, in order, whatever the file's layout.
+        gold: cases per gold label, zeros included where the task has a closed set.
+        unlabelled: cases without a gold label; they are debated, not scored.
+    """
+
+    spec: str
+    name: str
+    count: int
+    digest: str
+    gold: dict[str, int]
+    unlabelled: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """A source of cases. `open_task` makes one from a spec, `Task.from_cases` from your own cases.
+
+    Attributes:
+        spec: as the user wrote it, such as `boolq:PATH`.
+        name: such as `boolq`; generated case ids begin with it.
+        path: the file as the user named it; for a task without one, its spec.
+        labels: the closed set of answers of every case; None when each case brings its own or has none.
+        replayable: whether the source can be read twice; False for standard input and pipes, whose bad rows
+            become invalid cases instead of errors.
+    """
+
+    spec: str
+    name: str
+    path: str
+    labels: tuple[str, ...] | None
+    replayable: bool
+    read: Callable[[], Iterator[Row]] = field(repr=False, compare=False)
+    parse: Parse = field(repr=False, compare=False)
+
+    @staticmethod
+    def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
+        """A task of cases in memory; what is wrong with them is told by `validate`.
+
+        Args:
+            cases: each a `LabelledCase` or a mapping with `question` and, where there are such, `id`,
+                `passage`, `title`, `labels`, `choices` (one text per label), `gold` and `images`.
+            name: begins the generated ids, and makes the spec `memory:NAME`.
+        """
+        spec = f"memory:{name}"
+        return Task(
+            spec=spec,
+            name=name,
+            path=spec,
+            labels=None,
+            replayable=True,
+            read=partial(memory_rows, tuple(cases), spec),
+            parse=parse_memory,
+        )
+
+    def validate(self) -> TaskSummary | None:
+        """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
+
+        Only one row and the ids are held in memory.
+
+        Raises:
+            TaskFileError: the source cannot be read, a row is no case, an id occurs twice, or there are no
+                cases.
+        """
+        if not self.replayable:
+            return None
+        count, unlabelled, digest = 0, 0, blake2b(digest_size=16)
+        gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
+        for item in self.cases():
+            count += 1
+            digest.update(msgspec.msgpack.encode((item.case.id, item.case.content_hash(), item.gold)))
+            for label in (item.case.labels or ()) if self.labels is None else ():
+                gold.setdefault(label, 0)
+            if item.gold is None:
+                unlabelled += 1
+            else:
+                gold[item.gold] = gold.get(item.gold, 0) + 1
+        if not count:
+            raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
+        return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled)
+
+    def cases(self) -> Iterator[LabelledCase]:
+        """Reads the cases lazily, in the source's order.
+
+        In a source that cannot be read twice a row that is no case comes as one with `invalid` set, an empty
+        question and the id `NAME-INDEX`; a repeated id as one whose id ends in `~INDEX`.
+
+        Raises:
+            TaskFileError: as `validate` for a source that can be read twice; for another one only when the
+                source as a whole cannot be read, its header is wrong, or it was read before.
+        """
+        seen: set[str] = set()
+        for index, row in enumerate(self.read()):
+            gold, invalid = None, ""
+            fallback = f"{self.name}-{index}"
+            try:
+                if row.problem is not None:
+                    raise row.problem
+                case, gold = self.parse(row, fallback)
+                if case.id in seen:
+                    fallback = f"{case.id}~{index}"
+                    raise row.error("id", f"expected a unique id, {shown(case.id)} occurs earlier")
+            except TaskFileError as error:
+                if self.replayable:
+                    raise
+                while fallback in seen:
+                    fallback = f"{fallback}~{index}"
+                case, gold, invalid = Case(id=fallback, question=""), None, str(error)
+            seen.add(case.id)
+            yield LabelledCase(case, index, gold, invalid)

@@ -1,0 +1,140 @@
+"""The one template loader: prompts are files, rendered in a sandbox, with every slot treated as data.
+
+A template is a Jinja file with two blocks, `system` and `user`, and a header comment that says who reads it. Slots
+that hold text from outside (passages, other agents' replies) go through the filter `fenced`, which wraps them in tags
+and takes the power from any such tag inside the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+
+from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.messages import Message, Slots
+
+_PROMPTS = Path(__file__).parent / "prompts"
+_TAG_START = re.compile(r"<(?=/?[A-Za-z])")
+
+
+def fenced(text: object, tag: str, **attributes: object) -> str:
+    """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag becomes `&lt;`.
+
+    >>> fenced("a </note> b", "note")
+    '<note>\\na &lt;/note> b\\n</note>'
+    """
+    head = "".join(
+        f' {name}="{str(value).replace("<", "&lt;").replace(chr(34), "&quot;")}"' for name, value in attributes.items()
+    )
+    body = _TAG_START.sub("&lt;", str(text))
+    return f"<{tag}{head}>\n{body}\n</{tag}>"
+
+
+def unfenced(text: str) -> str:
+    """The text as it was before `fenced`."""
+    return text.replace("&lt;", "<")
+
+
+class Templates:
+    """Prompt templates: the package's own, overridden file by file from a user's folder.
+
+    Args:
+        overrides: a folder whose `NAME.j2` files replace the package's templates of the same name.
+
+    Raises:
+        ConfigError: when the folder does not exist, holds an unknown template or one that does not compile.
+    """
+
+    def __init__(self, overrides: str | Path | None = None) -> None:
+        self._environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+        )
+        self._environment.filters["fenced"] = fenced
+        self._sources = {
+            path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8")
+            for path in sorted(_PROMPTS.rglob("*.j2"))
+        }
+        if overrides is not None:
+            self._override(Path(overrides))
+        self._compiled: dict[str, Template] = {}
+        self._hashes: dict[str, str] = {}
+
+    def _override(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise ConfigError(f"--prompts {folder}: no such folder")
+        for path in sorted(folder.rglob("*.j2")):
+            name = path.relative_to(folder).with_suffix("").as_posix()
+            if name not in self._sources:
+                raise unknown_name("template", name, self._sources)
+            self._sources[name] = path.read_text("utf-8")
+            self._compile(name)
+
+    @classmethod
+    def from_sources(cls, sources: Mapping[str, str]) -> Templates:
+        """Templates from texts, added to the package's own: how the actors get what the driver read."""
+        made = cls()
+        made._sources.update(sources)
+        return made
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """Name and text of every template."""
+        return dict(self._sources)
+
+    def add(self, name: str, source: str) -> None:
+        """Add a template of a user's own protocol."""
+        self._sources[name] = source
+        self._compiled.pop(name, None)
+        self._hashes.pop(name, None)
+
+    def hash(self, name: str) -> str:
+        """16 hex digits over the template's text.
+
+        Raises:
+            ConfigError: for an unknown name.
+        """
+        known = self._hashes.get(name)
+        if known is None:
+            known = blake2b(self._source(name).encode(), digest_size=8).hexdigest()
+            self._hashes[name] = known
+        return known
+
+    def render(self, name: str, slots: Slots, persona: str = "") -> tuple[Message, ...]:
+        """The chat messages for `slots`; `persona` is put before the system text.
+
+        Raises:
+            ConfigError: for an unknown template, a missing slot or a template that does not run.
+        """
+        template = self._compiled.get(name) or self._compile(name)
+        try:
+            context = template.new_context(dict(slots))
+            system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
+        except TemplateError as error:
+            raise ConfigError(f"template {name!r}: {error}") from error
+        if persona:
+            system = f"{persona.strip()}\n\n{system}" if system else persona.strip()
+        messages = (Message("user", user),)
+        return (Message("system", system), *messages) if system else messages
+
+    def _source(self, name: str) -> str:
+        try:
+            return self._sources[name]
+        except KeyError:
+            raise unknown_name("template", name, self._sources) from None
+
+    def _compile(self, name: str) -> Template:
+        try:
+            template = self._environment.from_string(self._source(name))
+        except TemplateError as error:
+            raise ConfigError(f"template {name!r} does not compile: {error}") from error
+        missing = {"system", "user"} - template.blocks.keys()
+        if missing:
+            raise ConfigError(f"template {name!r} lacks the block {' and '.join(sorted(missing))}")
+        self._compiled[name] = template
+        return template

@@ -1,0 +1,102 @@
+"""The hashed n-gram encoder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.actors.encoder import Encoder, HashedNgramEncoder
+
+ENCODER: Encoder = HashedNgramEncoder()
+TEXTS = ["Can penguins fly?", "", "été 東京 \U0001f427", "x" * 500]
+
+
+def cosine(first: str, second: str) -> float:
+    a, b = ENCODER.encode([first, second])
+    return float(a @ b)
+
+
+def test_shape_and_name() -> None:
+    rows = ENCODER.encode(TEXTS)
+    assert rows.shape == (4, 512)
+    assert rows.dtype == np.float32
+    assert (ENCODER.name, ENCODER.dimension) == ("hashed-ngrams-512-v1", 512)
+    assert ENCODER.encode([]).shape == (0, 512)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60), st.sampled_from([1, 2, 7, 512]))
+def test_rows_are_unit_vectors(text: str, dimension: int) -> None:
+    (row,) = HashedNgramEncoder(dimension).encode([text])
+    assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-6)
+
+
+@given(st.lists(st.text(max_size=20), max_size=6), st.randoms(use_true_random=False))
+def test_a_row_depends_on_its_text_only(texts: list[str], random: object) -> None:
+    rows = ENCODER.encode(texts)
+    np.testing.assert_array_equal(ENCODER.encode(texts[::-1]), rows[::-1])
+
+
+@pytest.mark.parametrize("seed", ["0", "12345"])
+def test_equal_in_every_process(seed: str) -> None:
+    code = (
+        "import sys; from moot.actors.encoder import HashedNgramEncoder;"
+        f"sys.stdout.buffer.write(HashedNgramEncoder().encode({TEXTS!r}).tobytes())"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
+    assert done.stdout == ENCODER.encode(TEXTS).tobytes()
+
+
+def test_the_vectors_of_version_1_do_not_change() -> None:
+    """Embeddings are stored under the encoder's name: another vector needs another version."""
+    (row,) = ENCODER.encode(["penguins"])
+    places = np.flatnonzero(row)
+    assert places.tolist() == [92, 168, 169, 222, 239, 244, 258, 282, 417]
+    word, triple = 0.710669, 0.248734  # 1 and 0.35 over the length of the row
+    signs = np.array([-1, -1, 1, 1, 1, -1, -1, 1, -1])
+    sizes = np.where(places == 417, word, triple)
+    np.testing.assert_allclose(row[places], signs * sizes, atol=1e-6)
+    assert np.flatnonzero(ENCODER.encode(["a b"])[0]).tolist() == [
+        16,
+        161,
+        204,
+        324,
+        356,
+    ]  # two words, two triples, one pair
+
+
+def test_shared_words_bring_texts_together() -> None:
+    near = cosine("can penguins fly", "penguins can fly")
+    assert near > 0.6
+    assert near > 5 * abs(cosine("can penguins fly", "the treaty was signed in Vienna"))
+    assert cosine("Can PENGUINS fly?", "can penguins fly") == pytest.approx(1.0, abs=1e-6)
+    assert cosine("penguin", "penguins") > cosine("penguin", "dolphins")
+
+
+def test_what_it_cannot_see() -> None:
+    assert (
+        cosine("the emperor penguin is a bird that can swim", "the emperor penguin is not a bird that can swim") > 0.85
+    )
+    assert cosine("physicians treat illness", "doctors cure disease") < 0.3
+
+
+def test_empty_texts_are_alike_and_like_nothing_else() -> None:
+    assert cosine("", " \n\t") == pytest.approx(1.0)
+    assert abs(cosine("", "penguins can fly")) < 0.2
+    assert cosine("?", "!") < 0.9
+
+
+def test_lone_surrogates_and_control_characters() -> None:
+    assert np.isfinite(ENCODER.encode(["\ud800", "\x00\x01", "a\u202eb"])).all()
+
+
+def test_dimension_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="dimension"):
+        HashedNgramEncoder(0)

@@ -1,0 +1,117 @@
+"""From a model's name to a backend."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import ValidationError
+
+from moot.actors.models.resolve import MODELS, ModelBinding, ModelSpec, make_model
+from moot.protocols.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("simulated", ModelSpec("simulated", "simulated")),
+        ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8", query="competence=0.8")),
+        ("openai/gpt-4o-mini", ModelSpec("openai", "openai/gpt-4o-mini", model="gpt-4o-mini")),
+        ("openai/ft:x/y", ModelSpec("openai", "openai/ft:x/y", model="ft:x/y")),
+        (
+            "http://localhost:8000/v1/#meta/Llama-3",
+            ModelSpec(
+                "url",
+                "http://localhost:8000/v1/#meta/Llama-3",
+                model="meta/Llama-3",
+                base_url="http://localhost:8000/v1",
+            ),
+        ),
+        ("https://[::1]#m", ModelSpec("url", "https://[::1]#m", model="m", base_url="https://[::1]")),
+    ],
+)
+def test_names(name: str, spec: ModelSpec) -> None:
+    assert ModelSpec.parse(name) == spec
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("anthropic/claude", "unknown model 'anthropic/claude'"),
+        ("local/llama", "unknown model"),
+        ("replay/runs/x", "unknown model"),
+        ("simulatd", "did you mean 'simulated'"),
+        ("gpt-4o", "unknown model"),
+        ("", "unknown model"),
+        ("openai/", "openai/NAME"),
+        ("http://localhost:8000/v1", "add #NAME, as in http://localhost:8000/v1#NAME"),
+        ("http://localhost:8000/v1#", "add #NAME"),
+        ("http://#m", "not a server's URL"),
+        ("http://h:99999/v1#m", "not a server's URL"),
+        ("http://h:x/v1#m", "not a server's URL"),
+        ("http://[::1/v1#m", "not a server's URL"),
+        ("http://h\n/v1#m", "not a server's URL"),
+        ("http://h/v1/chat/completions#m", "should end before /chat/completions"),
+        ("http://me:hunter2@h/v1#m", "environment variable"),
+        ("http://h/v1?key=hunter2#m", "environment variable"),
+        ("htp://me:hunter2@h/v1#m", "unknown model"),
+    ],
+)
+def test_names_that_are_refused(name: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ModelSpec.parse(name)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unknown_name_lists_what_exists() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ModelSpec.parse("anthropic/claude")
+    for form in MODELS:
+        assert form in str(caught.value)
+
+
+@pytest.mark.parametrize("pasted", ["sk-proj-0123456789", "hf_AbCdEf0123", "", "A B"])
+def test_a_pasted_key_is_refused_and_not_echoed(pasted: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        ModelBinding(model="openai/m", api_key_env=pasted)
+    assert not pasted or pasted not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("binding", "kind", "name"),
+    [
+        (ModelBinding(model="simulated"), "SimulatedModel", "simulated"),
+        (ModelBinding(model="openai/m", base_url="http://h/v1/"), "OpenAIModel", "openai/m"),
+        (ModelBinding(model="http://h/v1#m", api_key_env="K"), "CompatibleModel", "http://h/v1#m"),
+    ],
+)
+def test_backends(binding: ModelBinding, kind: str, name: str) -> None:
+    model = make_model(binding, seed=1, answer_key=None)
+    assert type(model).__name__ == kind
+    assert model.name == name
+    assert model.capabilities.max_alternatives >= 5
+
+
+@pytest.mark.parametrize("model", ["simulated", "http://h/v1#m"])
+def test_base_url_is_for_openai(model: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        make_model(ModelBinding(model=model, base_url="http://h/v1"), seed=1, answer_key=None)
+
+
+@pytest.mark.parametrize("url", ["http://u:hunter2@h/v1", "h:80", "http://h/v1#m"])
+def test_base_url_is_checked(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_model(ModelBinding(model="openai/m", base_url=url), seed=1, answer_key=None)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_names_are_resolved_without_heavy_imports() -> None:
+    code = (
+        "import sys, moot.actors.models.resolve as r; r.ModelSpec.parse('openai/m');"
+        "print([m for m in ('ray', 'openai', 'aiohttp', 'httpx2', 'pandas', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,129 @@
+"""The label canonicaliser: what names a label, what does not, and that every label names itself."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from moot.protocols.labels import canonical_label, fold, surface_forms
+
+YES_NO = ("Yes", "No")
+LETTERS = ("A", "B", "C", "D")
+CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They won .")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "choices", "expected"),
+    [
+        # the label itself, under noise
+        ("Yes", YES_NO, (), "Yes"),
+        ("  'no'. ", YES_NO, (), "No"),
+        ("**YES!**", YES_NO, (), "Yes"),
+        ("`No`", YES_NO, (), "No"),
+        ("\u201cYes.\u201d", YES_NO, (), "Yes"),
+        ("\u00abNo\u00bb", YES_NO, (), "No"),
+        ("[B]", LETTERS, CHOICES, "B"),
+        ("not  \n enough info", ("Supported", "Not enough info"), (), "Not enough info"),
+        # usual aliases
+        ("true", YES_NO, (), "Yes"),
+        ("FALSE", YES_NO, (), "No"),
+        ("y", YES_NO, (), "Yes"),
+        ("N", YES_NO, (), "No"),
+        ("correct", YES_NO, (), "Yes"),
+        ("Incorrect.", YES_NO, (), "No"),
+        ("true", ("Yes", "No", "Maybe"), (), "Yes"),
+        ("true", LETTERS, CHOICES, None),
+        ("true", ("yes", "no", "maybe", "other"), (), None),
+        # an alias gives way to a label of that name
+        ("correct", ("Yes", "No", "Correct"), (), "Correct"),
+        ("true", ("Yes", "True"), (), "True"),
+        ("y", ("Yes", "Y"), (), "Y"),
+        ("B", ("A", "B"), ("B", "A"), "B"),
+        # lettered forms
+        ("B) because", LETTERS, CHOICES, "B"),
+        ("(c) He was late", LETTERS, CHOICES, "C"),
+        ("D. They won .", LETTERS, CHOICES, "D"),
+        ("a: It rained", LETTERS, CHOICES, "A"),
+        ("B - since it fits", LETTERS, CHOICES, "B"),
+        ("B \u2013 since it fits", LETTERS, CHOICES, "B"),
+        ("Option B", LETTERS, CHOICES, "B"),
+        ("answer (d)", LETTERS, CHOICES, "D"),
+        ("**B)** because", LETTERS, CHOICES, "B"),
+        ("\uff22\uff09 because", LETTERS, CHOICES, "B"),
+        ("2) two", ("1", "2"), (), "2"),
+        ("E) none", LETTERS, CHOICES, None),
+        ("A) No", YES_NO, (), None),
+        # the whole text of a choice
+        ("he was late", LETTERS, CHOICES, "C"),
+        ("None of the above choices.", LETTERS, CHOICES, "B"),
+        ("late", LETTERS, CHOICES, None),
+        # sentences are not answers
+        ("not B", LETTERS, CHOICES, None),
+        ("A cat is an animal", LETTERS, CHOICES, None),
+        ("I think that it is B", LETTERS, CHOICES, None),
+        ("Yes and no", YES_NO, (), None),
+        ("not sure", YES_NO, (), None),
+        ("yes, but no", YES_NO, (), None),
+        ("A.I. is a field", LETTERS, CHOICES, None),
+        ("a.m. comes first", LETTERS, CHOICES, None),
+        ("D-Day was in 1944", LETTERS, CHOICES, None),
+        ("1.5", ("1", "2"), (), None),
+        ("2:1", ("1", "2"), (), None),
+        ("10) ten", ("1", "2"), (), None),
+        # unicode
+        ("\uff39\uff25\uff33", YES_NO, (), "Yes"),
+        ("\u00a0no\u00a0", YES_NO, (), "No"),
+        ("NE\u0301", ("Oui", "N\u00e9"), (), "N\u00e9"),
+        ("STRASSE", ("Stra\u00dfe", "Weg"), (), "Stra\u00dfe"),
+        ("\u662f", ("\u662f", "\u5426"), (), "\u662f"),
+        # nothing is nothing, even when a choice is empty
+        ("", YES_NO, (), None),
+        (" . ", LETTERS, CHOICES, None),
+        ("...", ("A", "B"), ("", "x"), None),
+        ("", ("A", "B"), ("...", "x"), None),
+    ],
+)
+def test_canonical_label(
+    text: str, labels: tuple[str, ...], choices: tuple[str, ...], expected: str | None
+) -> None:
+    assert canonical_label(text, labels, choices) == expected
+
+
+def test_surface_forms_is_a_copy() -> None:
+    surface_forms(YES_NO)["maybe"] = "Yes"
+    assert canonical_label("maybe", YES_NO) is None
+
+
+LABEL = st.text(string.ascii_letters + string.digits + " -/äéñøß是", min_size=1, max_size=12)
+QUOTES = st.sampled_from(["", '"', "'", "`", "**", " ", "\n", "(", " \u201c", "\u00a0"])
+
+
+@given(
+    labels=st.lists(LABEL, min_size=1, max_size=6).map(tuple),
+    choices=st.lists(LABEL, max_size=6).map(tuple),
+    case=st.sampled_from([str.upper, str.lower, str.swapcase, str.title, str]),
+    before=QUOTES,
+    after=QUOTES | st.sampled_from([".", "!", ") ", "\u201d"]),
+    space=st.sampled_from([" ", "  ", "\t", "\u2003"]),
+)
+def test_every_label_means_itself(
+    labels: tuple[str, ...],
+    choices: tuple[str, ...],
+    case: type[str],
+    before: str,
+    after: str,
+    space: str,
+) -> None:
+    folded = [fold(label) for label in labels]
+    assume(all(folded) and len(set(folded)) == len(folded))
+    for label in labels:
+        noisy = before + case(label).replace(" ", space) + after
+        assert canonical_label(noisy, labels, choices) == label
+
+
+@given(text=st.text(max_size=30), labels=st.lists(LABEL, min_size=1, max_size=6).map(tuple))
+def test_an_answer_is_a_label_or_nothing(text: str, labels: tuple[str, ...]) -> None:
+    assert canonical_label(text, labels) in (*labels, None)

@@ -1,0 +1,87 @@
+"""Sentences, evidence and its perturbed variants."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_floor import ScriptedFloor
+
+from moot.protocols.case import Case
+from moot.protocols.selene.evidence import evidence_of, perturb, subset_variants
+from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.selene.stand import Stand
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", []),
+        ("  \n\n ", []),
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Pi is 3.14 or so. Yes.", ["Pi is 3.14 or so.", "Yes."]),
+        ("Mr. A. B. Smith met Dr. Jones. They spoke.", ["Mr. A. B. Smith met Dr. Jones.", "They spoke."]),
+        ("Made in the U.S. The rest is not.", ["Made in the U.S.", "The rest is not."]),
+        ("The U.S. Congress met.", ["The U.S. Congress met."]),
+        ("See no. 5 of it. Is it so? No. It is not.", ["See no. 5 of it.", "Is it so?", "No.", "It is not."]),
+        ('He said "No." Then he left.', ['He said "No."', "Then he left."]),
+        ("wait... and see. Done", ["wait... and see.", "Done"]),
+        ("Heading\n\nBody text", ["Heading", "Body text"]),
+        ("是的。不是。", ["是的。", "不是。"]),
+    ],
+)
+def test_sentences(text: str, pieces: list[str]) -> None:
+    assert split_sentences(text) == pieces
+
+
+@given(st.text())
+def test_no_character_but_space_is_lost(text: str) -> None:
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
+
+
+def test_hostile_text_takes_linear_time() -> None:
+    start = time.process_time()
+    for unit in (".", "a. ", '."', "\n", " ", "A.", ". ) "):
+        split_sentences(unit * 200_000)
+    assert time.process_time() - start < 20.0
+
+
+@given(st.integers(0, 40), st.integers(1, 6), st.integers(0, 2**64 - 1))
+def test_subset_variants_keep_at_least_half_and_depend_on_the_seed_alone(n: int, k: int, seed: int) -> None:
+    sentences = [f"s{i}" for i in range(n)]
+    sets = subset_variants(sentences, k, seed)
+    assert sets == subset_variants(sentences, k, seed)
+    assert len(sets) == k
+    for chosen in sets:
+        assert len(set(chosen)) == len(chosen) >= math.ceil(n / 2)
+        assert set(chosen) <= set(sentences)
+        assert len(chosen) < n or n <= 1
+    assert subset_variants(sentences, k + 1, seed)[:k] == sets
+
+
+async def test_a_bare_question_pools_the_rationales_once() -> None:
+    case = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"))
+    stands = [
+        Stand(0, "agent/0", "No", "Penguins swim. They are birds.", 0.9, None),
+        Stand(1, "agent/1", "No", "They are birds. Wings are short.", 0.9, None),
+    ]
+    evidence = await evidence_of(case, ScriptedFloor(case, {}), stands)
+    assert evidence.source == "rationales"
+    assert evidence.sentences == ("Penguins swim.", "They are birds.", "Wings are short.")
+
+
+async def test_paraphrases_are_asked_and_failed_ones_left_out() -> None:
+    case = Case(id="c", question="?", labels=("Yes", "No"), passage="One. Two.")
+    floor = ScriptedFloor(case, {"*/0": ["1", "2"], "*/1": None, "*/2": ["1"], "*/3": ["  "]})
+    evidence = await evidence_of(case, floor, [])
+    made = await perturb(floor, evidence, 4, "paraphrase")
+    assert (made.kind, made.sets, made.failed) == ("paraphrase", (("1", "2"), ("1",)), 2)
+    asked = floor.asks["evidence/paraphrase/0"]
+    assert (asked.role, asked.template) == ("judge/0", "selene/paraphrase")
+    assert asked.slots == {"evidence": ["One.", "Two."]}
+    broken = ScriptedFloor(case, {"*": None})
+    unperturbed = await perturb(broken, evidence, 3, "paraphrase")
+    assert (unperturbed.kind, unperturbed.sets, unperturbed.failed) == ("none", (("One.", "Two."),), 3)

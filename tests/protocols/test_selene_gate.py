@@ -1,0 +1,85 @@
+"""The gate as a table of signals and decisions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from moot.protocols.case import Case
+from moot.protocols.selene.gate import GateSignals, decide, embedding_text, gate_record, signals_of
+from moot.protocols.selene.settings import GateSettings
+from moot.protocols.selene.stand import Stand
+
+
+def signals(
+    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, unanimous: bool = True
+) -> GateSignals:
+    return GateSignals(d, m, p, 0.9, unanimous)
+
+
+@pytest.mark.parametrize(
+    ("seen", "gate", "reasons"),
+    [
+        # Everest (appendix C.1): D = .03, M = .05.
+        (signals(), {}, ("all_tests_passed",)),
+        # Penguins (appendix C.1): D = .48, M = .42, one agent answers otherwise.
+        (signals(0.48, 0.42, unanimous=False), {}, ("disagreement", "misalignment", "not_unanimous")),
+        # Low D and low M at c = p = .5 is collective uncertainty.
+        (signals(p=0.5), {}, ("low_intrinsic",)),
+        (signals(p=0.5), {"tau_p": None}, ("all_tests_passed",)),
+        # Thresholds are strict for D and M, not for p.
+        (signals(d=0.35), {}, ("disagreement",)),
+        (signals(m=0.25), {}, ("misalignment",)),
+        (signals(p=0.6), {}, ("all_tests_passed",)),
+        (signals(unanimous=False), {}, ("not_unanimous",)),
+        (signals(unanimous=False), {"require_unanimity": False}, ("all_tests_passed",)),
+        (signals(d=1.0), {"tau_d": None}, ("all_tests_passed",)),
+        (signals(m=1.0), {"tau_m": None}, ("all_tests_passed",)),
+        (signals(d=None), {}, ("disagreement",)),
+        (signals(), {"when": "always"}, ("always",)),
+        (signals(d=1.0), {"when": "never"}, ("never",)),
+    ],
+)
+def test_decisions(seen: GateSignals, gate: dict[str, object], reasons: tuple[str, ...]) -> None:
+    decision = decide(seen, GateSettings.model_validate(gate))
+    assert decision.reasons == reasons
+    assert decision.skip == (reasons in {("all_tests_passed",), ("never",)})
+    assert decision.untested == ()
+
+
+def test_unknown_intrinsic_is_not_compared() -> None:
+    decision = decide(signals(m=None, p=None), GateSettings())
+    assert decision.skip
+    assert decision.untested == ("misalignment", "low_intrinsic")
+    assert not decide(signals(d=0.5, m=None, p=None), GateSettings()).skip
+    assert not decide(signals(m=None, p=None, unanimous=False), GateSettings()).skip
+
+
+def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
+    p = 0.95
+    stands = [Stand(i, f"agent/{i}", "Yes", "because", 0.95, p / (1 + p)) for i in range(3)]
+    seen = signals_of(stands, np.ones((3, 2)))
+    assert seen.misalignment == pytest.approx(0.95 - 0.4872, abs=1e-4)
+    gate = GateSettings(intrinsic="printed", tau_p=None)
+    assert decide(seen, gate).reasons == ("misalignment",)
+
+
+def test_signals_leave_unknown_out_and_record_no_nan() -> None:
+    stands = [Stand(0, "agent/0", "Yes", "a", 0.9, None), Stand(1, "agent/1", "Yes", "a", 0.8, 0.7)]
+    seen = signals_of(stands, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert (seen.disagreement, seen.mean_intrinsic) == (1.0, 0.7)
+    assert seen.misalignment == pytest.approx(0.1)
+    unknown = signals_of([stands[0], stands[0]], np.ones((2, 2)))
+    assert unknown.misalignment is None
+    record = gate_record(unknown, decide(unknown, GateSettings()), GateSettings())
+    assert record["m"] is None
+    assert record["p"] is None
+    assert record["intrinsic"] == [None, None]
+    assert record["untested"] == ["misalignment", "low_intrinsic"]
+
+
+def test_embedded_text_holds_no_passage() -> None:
+    case = Case(id="c", question="Which?", labels=("A", "B"), choices=("red", "blue"), passage="SECRET", title="SECRET")
+    stand = Stand(0, "agent/0", "B", "the sky", 0.9, None)
+    assert embedding_text(case, stand, with_rationale=True) == "Which?\nthe sky\nB) blue"
+    assert embedding_text(case, stand, with_rationale=False) == "Which?\nB) blue"

@@ -1,0 +1,273 @@
+"""SELENE and its baselines as whole debates on a scripted floor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scripted_floor import Said, Script, ScriptedFloor
+
+from moot.protocols.case import Case
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.messages import Verdict
+from moot.protocols.registry import make_protocol
+from moot.protocols.selene.debate import stop_reason
+
+CASE = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"), passage="Penguins swim. They do not fly.")
+AGREE: Script = {"opening/*": Said("No"), "judge/consensus/*": 0.9}
+SPLIT: Script = {
+    "opening/agent/0": Said("Yes", reasoning="Birds fly. @90"),
+    "opening/*": Said("No"),
+}
+
+
+async def debate(
+    script: Script, settings: dict[str, Any] | None = None, *, name: str = "selene", case: Case = CASE, seed: int = 0
+) -> tuple[Verdict, ScriptedFloor]:
+    floor = ScriptedFloor(case, script, seed=seed)
+    return await make_protocol(name, settings or {}).run(case, floor), floor
+
+
+async def test_agreement_skips_and_takes_one_judge_pass() -> None:
+    verdict, floor = await debate(AGREE)
+    assert (verdict.answer, verdict.how, verdict.confidence, verdict.rounds) == ("No", "skipped", 0.9, 0)
+    assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
+    assert verdict.payload["confidence_from"] == "judge"
+    assert floor.paths() == [
+        "opening/agent/0",
+        "opening/agent/1",
+        "opening/agent/2",
+        "judge/consensus/judge/0/variant/0/pass/0",
+    ]
+    assert floor.kinds() == ["gate", "judging"]
+    gate = floor.event("gate")
+    assert gate["skip"]
+    assert (gate["tau_d"], gate["tau_d_encoder"]) == (0.35, "hashed-ngrams-512-v1")
+
+
+async def test_a_skipped_case_is_flagged_not_flipped() -> None:
+    verdict, _ = await debate({**AGREE, "judge/consensus/*": 0.1})
+    assert (verdict.answer, verdict.flags) == ("No", ("judge-below-half",))
+
+
+async def test_uncertain_agreement_is_debated() -> None:
+    script: Script = {"opening/*": Said("No", 0.5, 0.5), "round/*": Said("No"), "judge/candidate/*": 0.8}
+    verdict, floor = await debate(script)
+    assert (verdict.how, verdict.rounds) == ("stable-agree", 1)
+    assert floor.event("gate")["reasons"] == ["low_intrinsic"]
+
+
+async def test_agents_see_each_other_once_per_round_and_converge() -> None:
+    script: Script = {**SPLIT, "round/*": Said("No", 0.95), "judge/candidate/*": 0.8}
+    verdict, floor = await debate(script)
+    assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 2)
+    first = floor.asks["round/1/agent/0"].slots
+    assert first["own"]["answer"] == "Yes"
+    assert [(o["name"], o["answer"]) for o in first["others"]] == [("agent/1", "No"), ("agent/2", "No")]
+    second = floor.asks["round/2/agent/1"].slots
+    assert {o["confidence"] for o in second["others"]} == {0.95}
+    assert floor.event("round", "round/1")["changed"] == ["agent/0"]
+    assert floor.event("stop")["reason"] == "stable-agree"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "agree", "last", "reason"),
+    [
+        (0.5, 0.49, True, False, "stable-agree"),
+        (0.5, 0.51, False, False, "stable-disagree"),
+        (0.5, 0.3, True, False, None),
+        (0.5, 0.8, True, False, None),
+        (0.5, 0.3, True, True, "unanimous"),
+        (0.5, 0.3, False, True, "t_max"),
+        (0.5, 0.8, False, True, "diverging"),
+        (0.5, 0.8, True, True, "diverging"),
+        (0.5, 0.5, True, True, "stable-agree"),
+        (None, 0.5, True, True, "unanimous"),
+    ],
+)
+def test_stop_reasons(before: float | None, after: float | None, agree: bool, last: bool, reason: str | None) -> None:
+    assert stop_reason(before, after, agree=agree, revised=True, last=last, epsilon=0.02) == reason
+
+
+def test_a_round_without_any_revision_is_not_stability() -> None:
+    assert stop_reason(0.5, 0.5, agree=False, revised=False, last=False, epsilon=0.02) is None
+    assert stop_reason(0.5, 0.5, agree=False, revised=False, last=True, epsilon=0.02) == "t_max"
+
+
+def _angles(*rounds: int, final: str = "Yes") -> Script:
+    """Agent 0 answers `final` at these angles, one per round; the others stay at 0 degrees with No."""
+    own = {f"round/{t}/agent/0": Said(final, reasoning=f"So. @{a}") for t, a in enumerate(rounds, 1)}
+    return {**SPLIT, **own, "round/*": Said("No"), "judge/candidate/0/*": 0.2, "judge/candidate/1/*": 0.8}
+
+
+@pytest.mark.parametrize(
+    ("script", "how", "rounds"),
+    [
+        (_angles(90), "stable-disagree", 1),
+        (_angles(90, final="No"), "stable-agree", 1),
+        (_angles(60, 40, 10), "t_max", 3),
+        (_angles(60, 40, 10, final="No"), "unanimous", 3),
+        (_angles(60, 40, 170), "diverging", 3),
+    ],
+)
+async def test_each_stop_reason_is_reached(script: Script, how: str, rounds: int) -> None:
+    verdict, floor = await debate(script)
+    assert (verdict.how, verdict.rounds) == (how, rounds)
+    assert len([kind for kind in floor.kinds() if kind == "round"]) == rounds
+    stop = floor.event("stop")
+    assert (stop["reason"], stop["epsilon"]) == (how, 0.02)
+
+
+async def test_a_failed_revision_keeps_the_last_reply() -> None:
+    script: Script = {
+        **SPLIT, "round/1/agent/0": None, "round/*": Said("No"), "judge/candidate/0/*": 0.3, "judge/*": 0.6,
+    }  # fmt: skip
+    verdict, floor = await debate(script)
+    assert (verdict.answer, verdict.how) == ("No", "stable-disagree")
+    assert "revision-failed" in verdict.flags
+    assert floor.event("round")["failed"] == {"agent/0": "refused"}
+    assert floor.event("round")["answers"]["agent/0"] == "Yes"
+
+
+async def test_quorum() -> None:
+    two: Script = {"opening/agent/0": None, **AGREE}
+    verdict, floor = await debate(two)
+    assert verdict.flags == ("opening-failed",)
+    assert len(floor.event("gate")["answers"]) == 2
+    with pytest.raises(QuorumFailed, match="1 of 3 openings are valid, 2 needed"):
+        await debate({"opening/agent/0": None, "opening/agent/1": None, **AGREE})
+
+
+async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() -> None:
+    verdict, floor = await debate({"opening/*": Said("No", p=None), "judge/*": 0.9}, {"gate.intrinsic": "none"})
+    assert verdict.how == "skipped"
+    gate = floor.event("gate")
+    assert gate["untested"] == ["misalignment", "low_intrinsic"]
+    assert gate["intrinsic"] == [None, None, None]
+
+
+async def test_intrinsic_none_reads_no_probability_that_happens_to_be_there() -> None:
+    _, floor = await debate({"opening/*": Said("No", p=0.1), "judge/*": 0.9}, {"gate.intrinsic": "none"})
+    assert floor.event("gate")["p"] is None
+
+
+async def test_resampling_estimates_p_by_asking_again() -> None:
+    script: Script = {
+        **AGREE,
+        "resample/agent/0/1": Said("Yes"),
+        "resample/agent/1/*": None,
+        "resample/agent/2/2": None,
+        "resample/*": Said("No"),
+        "round/*": Said("No"),
+        "judge/*": 0.9,
+    }
+    _, floor = await debate(script, {"gate": {"intrinsic": "resampled", "resamples": 4}})
+    assert floor.event("gate")["intrinsic"] == [0.75, None, 1.0]
+    assert len(floor.paths("resample/")) == 12
+    again = floor.asks["resample/agent/0/2"]
+    assert (again.role, again.sample, again.template) == ("agent/0", 2, "selene/opening")
+    assert again.slots == floor.asks["opening/agent/0"].slots
+
+
+async def test_free_text_is_compared_folded_and_its_p_is_unknown() -> None:
+    case = Case(id="c", question="Which bird swims?")
+    script: Script = {
+        "opening/agent/0": Said("Penguin.", p=None), "opening/*": Said("penguin", p=None), "judge/*": 0.9,
+    }  # fmt: skip
+    verdict, floor = await debate(script, case=case)
+    assert (verdict.answer, verdict.how, verdict.distribution) == ("penguin", "skipped", None)
+    assert verdict.flags == ("evidence-from-rationales",)
+    assert floor.event("judging")["evidence_from"] == "rationales"
+    assert floor.event("gate")["untested"] == ["misalignment", "low_intrinsic"]
+
+
+async def test_an_audit_debates_a_skipped_case_and_leaves_its_verdict() -> None:
+    script: Script = {**AGREE, "round/*": Said("Yes"), "judge/candidate/*": 0.99}
+    verdict, floor = await debate(script, {"audit_skipped": 1.0})
+    assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("No", "skipped", 0, 0.9)
+    audit = floor.event("audit")
+    assert (audit["skipped_answer"], audit["debated_answer"], audit["rounds"]) == ("No", "Yes", 1)
+
+
+async def test_the_audit_takes_its_share_by_the_seed() -> None:
+    script: Script = {**AGREE, "round/*": Said("Yes"), "judge/candidate/*": 0.99}
+    audited = ["audit" in (await debate(script, {"audit_skipped": 0.3}, seed=seed))[1].kinds() for seed in range(200)]
+    assert 35 <= sum(audited) <= 85
+
+
+@pytest.mark.parametrize("opening", [AGREE, SPLIT])
+async def test_both_branches_run_whatever_the_gate_says(opening: Script) -> None:
+    script: Script = {**opening, "round/*": Said("Yes"), "judge/candidate/*": 0.99, "judge/consensus/*": 0.6}
+    verdict, floor = await debate(script, {"both_branches": True, "audit_skipped": 1.0})
+    branches = floor.event("branches")
+    assert (branches["skipped_answer"], branches["debated_answer"]) == ("No", "Yes")
+    assert (verdict.how == "skipped") == (opening is AGREE) == (branches["verdict_from"] == "skip")
+    assert verdict.answer == ("No" if opening is AGREE else "Yes")
+    assert "audit" not in floor.kinds()
+    assert floor.paths("judge/consensus")
+    assert floor.paths("round/1")
+
+
+async def test_audit_judging_measures_stability_outside_the_verdict() -> None:
+    script: Script = {**SPLIT, "audit/judge/candidate/0/*": 1.0, "audit/*": 0.0}
+    verdict, floor = await debate(script, {"audit_judging": True}, name="majority-vote")
+    assert verdict.answer == "No"
+    event = floor.event("judging", "audit/judge")
+    assert (event["branch"], event["answer"], event["flip_rate"]) == ("audit", "Yes", 0.0)
+
+
+async def test_single_agent() -> None:
+    protocol = make_protocol("single-agent")
+    assert (protocol.roles, protocol.needs_logprobs) == (("agent",), False)
+    verdict, floor = await debate({"opening/*": Said("Yes", 0.8, 0.7)}, name="single-agent")
+    assert (verdict.answer, verdict.how, verdict.confidence) == ("Yes", "single", 0.7)
+    assert verdict.payload["confidence_from"] == "intrinsic"
+    assert floor.paths() == ["opening/agent/0"]
+    assert floor.kinds() == []
+    with pytest.raises(QuorumFailed, match="0 of 1 openings"):
+        await debate({"opening/*": None}, name="single-agent")
+
+
+async def test_majority_vote() -> None:
+    script: Script = {"opening/*": Said("Yes"), "vote/*/1": Said("No", p=None), "vote/*": Said("No", p=0.6)}
+    verdict, floor = await debate(script, name="majority-vote")
+    assert (verdict.answer, verdict.how, len(floor.asks)) == ("No", "vote", 9)
+    assert verdict.confidence == pytest.approx(0.6)
+    assert floor.asks["vote/agent/2/1"].sample == 1
+    assert verdict.distribution is not None
+    assert verdict.distribution["No"] == pytest.approx(2 / 3)
+
+
+async def test_vote_ties_go_to_stated_confidence_then_seed() -> None:
+    settings = {"agents": 2, "vote.samples": 1}
+    sure: Script = {"opening/agent/0": Said("Yes", 0.6), "opening/*": Said("No", 0.7)}
+    assert (await debate(sure, settings, name="majority-vote"))[0].answer == "No"
+    even: Script = {"opening/agent/0": Said("Yes"), "opening/*": Said("No")}
+    answers = {(await debate(even, settings, name="majority-vote", seed=s))[0].answer for s in range(30)}
+    assert answers == {"Yes", "No"}
+
+
+async def test_always_debate_judges_each_answer_once() -> None:
+    script: Script = {**AGREE, "round/*": Said("No"), "judge/candidate/*": 0.4}
+    verdict, floor = await debate(script, name="always-debate")
+    assert (verdict.how, verdict.confidence, verdict.flags) == ("stable-agree", 0.4, ())
+    assert floor.event("gate")["reasons"] == ["always"]
+    script = {**_angles(90), "judge/candidate/0/*": 0.8, "judge/candidate/1/*": 0.7}
+    verdict, floor = await debate(script, name="always-debate")
+    assert (verdict.answer, len(floor.paths("judge/"))) == ("Yes", 2)
+    weighted, floor = await debate(_angles(90), {"judging.method": "evidence-weighted"}, name="always-debate")
+    assert (weighted.answer, len(floor.paths("judge/"))) == ("No", 6)
+
+
+async def test_evidence_weighting_without_debate() -> None:
+    script: Script = {**SPLIT, "judge/candidate/0/*": 0.9, "judge/candidate/1/*": 0.1}
+    verdict, floor = await debate(script, {"gate.when": "never"})
+    assert (verdict.answer, verdict.how, verdict.rounds) == ("Yes", "judged", 0)
+    assert floor.kinds() == ["judging"]
+
+
+async def test_the_same_seed_and_replies_give_the_same_debate() -> None:
+    first, second = await debate(_angles(60, 40, 10)), await debate(_angles(60, 40, 10))
+    assert first[0] == second[0]
+    assert first[1].asks == second[1].asks
+    assert first[1].events == second[1].events

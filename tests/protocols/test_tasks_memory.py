@@ -1,0 +1,100 @@
+"""Cases of the user's own: checked like a file's, with `memory:NAME` and index + 1 for file and line."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from moot.protocols.case import Case, Image, LabelledCase
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks import Task, is_correct, open_task
+
+GOOD: dict[str, Any] = {"question": "Is it?", "passage": "It is.", "labels": ["Yes", "No"], "gold": "Yes"}
+
+
+def test_mappings_become_cases() -> None:
+    chosen = {**GOOD, "id": "x", "choices": ["it is", "it is not"]}
+    task = Task.from_cases([GOOD, {"question": "Why?"}, chosen])
+    assert (task.spec, task.name, task.path, task.replayable) == ("memory:mine", "mine", "memory:mine", True)
+    first, second, third = task.cases()
+    case = Case(id="mine-0", question="Is it?", labels=("Yes", "No"), passage="It is.")
+    assert first == LabelledCase(case, 0, "Yes")
+    assert second == LabelledCase(Case(id="mine-1", question="Why?"), 1)
+    assert (third.case.id, third.case.choices) == ("x", ("it is", "it is not"))
+    found = task.validate()
+    assert found is not None
+    assert (found.spec, found.count, found.unlabelled) == ("memory:mine", 3, 1)
+    assert found.gold == {"Yes": 2, "No": 0}
+
+
+def test_labelled_cases_keep_everything_but_their_index() -> None:
+    images = (Image("image/png", b"1"),)
+    case = Case(id="a", question="q", labels=("A", "B"), choices=("x", "y"), title="t", images=images)
+    bare = Case(id="", question="q")
+    task = Task.from_cases((LabelledCase(item, 7, "B") for item in (case, bare)), name="own")
+    with pytest.raises(TaskFileError):
+        Task.from_cases([LabelledCase(case, 0, "C")]).validate()
+    free = [LabelledCase(case, 3, "B"), LabelledCase(bare, 3, "any text")]
+    assert list(Task.from_cases(free, name="own").cases()) == [
+        LabelledCase(case, 0, "B"),
+        LabelledCase(Case(id="own-1", question="q"), 1, "any text"),
+    ]
+    assert len(list(task.cases())) == len(list(task.cases())) == 2
+
+
+@pytest.mark.parametrize(
+    ("bad", "field", "expected"),
+    [
+        ({"question": ""}, "question", "found none"),
+        ({"passage": "p"}, "question", "is missing"),
+        ({**GOOD, "id": "mine-0"}, "id", "'mine-0' occurs earlier"),
+        ({**GOOD, "gold": "yes"}, "gold", "expected one of Yes, No, found 'yes'"),
+        ({**GOOD, "gold": True}, "gold", "expected text, found true"),
+        ({**GOOD, "labels": "Yes"}, "labels", "expected a list of texts"),
+        ({**GOOD, "labels": ["Yes"]}, "labels", "at least two"),
+        ({**GOOD, "labels": ["Yes", 3]}, "labels", "expected text, found 3"),
+        ({**GOOD, "labels": ["Yes", "YES."]}, "labels", "'YES.' reads like 'Yes'"),
+        ({**GOOD, "labels": ["Yes", "?"]}, "labels", "only marks"),
+        ({**GOOD, "choices": ["a"]}, "choices", "one text per label (2), found 1"),
+        ({"question": "q", "choices": ["a"]}, "choices", "one text per label (0), found 1"),
+        ({**GOOD, "answer": "Yes"}, "answer", "is unknown; expected id, question"),
+        ({**GOOD, "images": [b"1"]}, "images", "Image"),
+        ({**GOOD, "passage": 1}, "passage", "expected text, found 1"),
+        (LabelledCase(Case(id="z", question=" "), 0), "question", "found none"),
+        (LabelledCase(Case(id="z", question="q"), 0, None, "no case"), "", "no case"),
+        ("text", "", "expected a LabelledCase or a mapping, found 'text'"),
+    ],
+)
+def test_bad_case(bad: Any, field: str, expected: str) -> None:
+    with pytest.raises(TaskFileError) as caught:
+        Task.from_cases([GOOD, bad]).validate()
+    error = caught.value
+    assert (error.file, error.line, error.field) == ("memory:mine", 2, field)
+    assert expected in error.expected
+
+
+def test_no_cases() -> None:
+    with pytest.raises(TaskFileError, match="memory:mine: expected at least one case"):
+        Task.from_cases([]).validate()
+
+
+@pytest.mark.parametrize("task", [Task.from_cases([GOOD]), open_task("sample")], ids=lambda task: task.name)
+def test_tasks_can_be_pickled(task: Task) -> None:
+    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()  # noqa: S301
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "expected"),
+    [
+        ("Yes", "Yes", True),
+        ("No", "Yes", False),
+        (None, "Yes", None),
+        ("Yes", None, None),
+        (None, None, None),
+        ("the blue nile", "The Blue Nile.", True),
+    ],
+)
+def test_is_correct(answer: str | None, gold: str | None, expected: bool | None) -> None:
+    assert is_correct(answer, gold) is expected
