@@ -18,6 +18,7 @@ MESSAGE_LIMIT = 300
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 _CONTEXT_LENGTH = {"context_length_exceeded", "exceed_context_size_error"}
+_STATUS_WORDS = frozenset(str(status) for status in range(400, 600))
 _CONTEXT_WORDS = ("maximum context length", "context window", "context length", "context size")
 
 
@@ -54,9 +55,6 @@ class VendorError(msgspec.Struct, frozen=True):
         codes = frozenset(str(word).lower() for word in (code, error.get("type")) if isinstance(word, str | int))
         status = int(code) if isinstance(code, int | str) and str(code) in _STATUS_WORDS else None
         return cls(message if isinstance(message, str) else "", codes, status)
-
-
-_STATUS_WORDS = frozenset(str(status) for status in range(400, 600))
 
 
 def error_from_response(

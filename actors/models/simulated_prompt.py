@@ -92,10 +92,12 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
 
 def _fences(text: str) -> Iterator[_Fence]:
     at = 0
+    never_closed: set[str] = set()  # looked for once only, or a long text of open tags would take forever
     while opened := _OPEN_TAG.search(text, at):
         closing = f"\n</{opened[1]}>"
-        close = text.find(closing, opened.end() - 1)
+        close = -1 if closing in never_closed else text.find(closing, opened.end() - 1)
         if close < 0:
+            never_closed.add(closing)
             at = opened.end()
             continue
         at = close + len(closing)

@@ -37,7 +37,7 @@ class GateSignals:
         mean_intrinsic: mean of the known p_i; None when none is.
         mean_stated: mean stated confidence.
         unanimous: whether all gave the same answer.
-        answers, stated, intrinsic: per valid opening, in the agents' order.
+        answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `Stand`.
     """
 
     disagreement: float | None
@@ -48,6 +48,7 @@ class GateSignals:
     answers: tuple[str, ...] = ()
     stated: tuple[float, ...] = ()
     intrinsic: tuple[float | None, ...] = ()
+    stages: tuple[str, ...] = ()
 
 
 def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignals:
@@ -63,6 +64,7 @@ def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignal
         answers=tuple(stand.answer for stand in stands),
         stated=tuple(stated),
         intrinsic=tuple(intrinsic),
+        stages=tuple(stand.stage for stand in stands),
     )
 
 
@@ -114,8 +116,9 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
     """The data of the event `gate`: signals beside their thresholds, and the decision.
 
     Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
-    intrinsic), `tau_p`, `c` (mean stated), `unanimous`, `require_unanimity`, `intrinsic_reading`, and per
-    valid opening `answers`, `stated`, `intrinsic` (None: unknown).
+    intrinsic), `tau_p`, `c` (mean stated), `unanimous`, `require_unanimity`, `intrinsic_reading`, and per valid
+    opening `answers`, `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
+    Probabilities of different stages are different things: analyses must not pool them.
     """
     return {
         "skip": decision.skip,
@@ -136,4 +139,5 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
         "answers": list(signals.answers),
         "stated": list(signals.stated),
         "intrinsic": list(signals.intrinsic),
+        "logprob_stages": list(signals.stages),
     }

@@ -24,7 +24,7 @@ def _none_is_a_word(value: Any) -> Any:
     return "none" if value is None else value
 
 
-Threshold = Annotated[float | None, BeforeValidator(_off_is_none), Field(ge=0.0, allow_inf_nan=False)]
+Threshold = Annotated[Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None, BeforeValidator(_off_is_none)]
 """A threshold of the gate; None (or `none`, `off`) turns its test off."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -59,7 +59,7 @@ class GateSettings(Settings):
     when: Literal["selective", "always", "never"] = "selective"
     tau_d: Threshold = 0.35
     tau_m: Threshold = 0.25
-    tau_p: Annotated[Threshold, Field(le=1.0)] = 0.6
+    tau_p: Annotated[Share | None, BeforeValidator(_off_is_none)] = 0.6
     tau_d_encoder: str = DEFAULT_ENCODER
     require_unanimity: bool = True
     intrinsic: Annotated[Literal["normalised", "printed", "none", "resampled"], BeforeValidator(_none_is_a_word)] = (

@@ -24,6 +24,7 @@ class Stand:
         reasoning: why.
         confidence: the stated confidence c_i, in [0, 1].
         intrinsic: the intrinsic probability p_i as configured; None when unknown.
+        stage: whether p_i is read `before` or `after` temperature, or `unknown`; empty when it is not read.
     """
 
     agent: int
@@ -32,6 +33,7 @@ class Stand:
     reasoning: str
     confidence: float
     intrinsic: float | None
+    stage: str = ""
 
     def shown(self) -> dict[str, Any]:
         """The reply as it is shown to agents."""
@@ -45,13 +47,15 @@ class Stand:
 
 def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
     """The stand that a turn expresses; `reading` is `gate.intrinsic`."""
+    p = read_intrinsic(turn.intrinsic, reading)
     return Stand(
         agent=agent,
         name=turn.role,
         answer=turn.answer if turn.answer is not None else turn.reply.answer,
         reasoning=turn.reply.reasoning,
         confidence=turn.reply.confidence,
-        intrinsic=read_intrinsic(turn.intrinsic, reading),
+        intrinsic=p,
+        stage=turn.intrinsic.stage if turn.intrinsic is not None and p is not None else "",
     )
 
 

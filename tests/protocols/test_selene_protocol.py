@@ -42,6 +42,7 @@ async def test_agreement_skips_and_takes_one_judge_pass() -> None:
     assert floor.kinds() == ["gate", "judging"]
     gate = floor.event("gate")
     assert gate["skip"]
+    assert gate["logprob_stages"] == ["unknown"] * 3
     assert (gate["tau_d"], gate["tau_d_encoder"]) == (0.35, "hashed-ngrams-512-v1")
 
 
@@ -209,7 +210,7 @@ async def test_both_branches_run_whatever_the_gate_says(opening: Script) -> None
 
 
 async def test_audit_judging_measures_stability_outside_the_verdict() -> None:
-    script: Script = {**SPLIT, "audit/judge/candidate/0/*": 1.0, "audit/*": 0.0}
+    script: Script = {**SPLIT, "vote/*": Said("No"), "audit/judge/candidate/0/*": 1.0, "audit/*": 0.0}
     verdict, floor = await debate(script, {"audit_judging": True}, name="majority-vote")
     assert verdict.answer == "No"
     event = floor.event("judging", "audit/judge")

@@ -1,0 +1,239 @@
+"""The Ray actors of a run: thin wrappers around plain classes, found by name, restarted by Ray when they die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from ray.exceptions import RayActorError
+
+from moot.actors.agent import Agent
+from moot.actors.envelopes import AskEnvelope, ReplyEnvelope, decode_asks, encode
+from moot.actors.failpoints import failpoint
+from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
+from moot.actors.mailbox import Mailbox
+from moot.actors.moderator import Assignment, Moderator
+from moot.actors.peers import Peer
+from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.schema import JOURNAL
+from moot.actors.remote import ASK_SPACING_S, EventRow, RemoteCrew, RemoteScribe, VectorRow
+from moot.actors.roles import Roles
+from moot.actors.spec import RunSpec
+from moot.protocols.case import LabelledCase
+from moot.protocols.messages import Ask
+
+
+class Roster(msgspec.Struct, frozen=True):
+    """Where everybody of a run is to be found: actor names by what they do."""
+
+    namespace: str
+    writers: list[str]
+    moderators: list[str]
+    agents: list[tuple[Service, list[str]]]
+
+    def peers(self, names: Sequence[str]) -> list[Peer]:
+        """Peers by name."""
+        return [Peer(name, self.namespace) for name in names]
+
+
+class _Actor:
+    """What every actor of a run has: it sets itself up on the first call, so a restarted one does too."""
+
+    def __init__(self, spec: str, roster: Roster, *args: Any) -> None:
+        self._spec = RunSpec.model_validate_json(spec)
+        self._roster = roster
+        self._args = args
+        self._setting_up: asyncio.Task[None] | None = None
+
+    async def ping(self) -> None:
+        """Returns once the actor is set up; raises what went wrong if it cannot be."""
+        await self._up()
+
+    async def watch(self) -> None:
+        """Never returns: a call that fails tells the caller that this process is gone."""
+        await asyncio.Event().wait()
+
+    async def _up(self) -> None:
+        if self._setting_up is None:
+            self._setting_up = asyncio.create_task(self._set_up())
+        await asyncio.shield(self._setting_up)
+
+    async def _set_up(self) -> None:
+        raise NotImplementedError
+
+
+class WriterActor(_Actor):
+    """A metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
+
+    async def _set_up(self) -> None:
+        number: int = self._args[0]
+        self._recorder = Recorder(Path(self._spec.folder), self._spec.epoch, number, self._spec.writers)
+        await self._recorder.load()
+
+    async def register(self, raw: bytes) -> None:
+        """See `Recorder.register`."""
+        await self._up()
+        self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
+
+    async def take_replies(self, raw: bytes) -> None:
+        """See `Recorder.add_replies`."""
+        await self._up()
+        batch = pa.ipc.read_record_batch(pa.py_buffer(raw), JOURNAL["replies"])
+        self._recorder.add_replies(batch)
+
+    async def take_events(self, raw: bytes) -> None:
+        """See `Recorder.add_events`."""
+        await self._up()
+        self._recorder.add_events(msgspec.msgpack.decode(raw, type=list[EventRow]))
+
+    async def take_vectors(self, raw: bytes) -> None:
+        """See `Recorder.add_vectors`."""
+        await self._up()
+        for case_id, attempt, encoder, text_hash, vector in msgspec.msgpack.decode(raw, type=list[VectorRow]):
+            self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
+
+    async def commit(self, raw: bytes) -> list[bool]:
+        """See `Recorder.commit`."""
+        await self._up()
+        return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[Closing]))
+
+    async def history(self, keys: list[tuple[str, int]]) -> bytes:
+        """See `Recorder.history`."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._recorder.history(keys))
+
+    async def claim(self, key: str, lease_s: float) -> bool:
+        """See `Recorder.claim`."""
+        await self._up()
+        return await self._recorder.claim(key, lease_s)
+
+    async def settle(self, key: str) -> None:
+        """See `Recorder.settle`."""
+        await self._up()
+        self._recorder.settle(key)
+
+    async def counts(self) -> bytes:
+        """The writer's running totals, encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(self._recorder.progress.counts)
+
+    async def events_since(self, cursor: int) -> bytes:
+        """Events after `cursor` and the next cursor, encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(self._recorder.progress.events_since(cursor))
+
+    async def flush(self) -> None:
+        """See `Recorder.flush`."""
+        await self._up()
+        await self._recorder.flush()
+
+    async def close(self) -> None:
+        """See `Recorder.close`."""
+        await self._up()
+        await self._recorder.close()
+
+
+class AgentActor(_Actor):
+    """An agent or judge: one role family on one model."""
+
+    async def _set_up(self) -> None:
+        service: Service = tuple(self._args[0])
+        self._family = "judge" if service[0].startswith("judge") else "agent"
+        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
+        binding = services(Roles(self._spec.roles))[service]
+        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe)
+        self._outgoing: dict[str, Mailbox[ReplyEnvelope]] = {}
+        self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
+
+    async def deliver(self, sender: str, blob: bytes) -> None:
+        """Take a batch of asks and cancellations from a moderator; replies are pushed back as they come."""
+        await self._up()
+        for envelope in decode_asks(blob):
+            key = (sender, envelope.number)
+            if isinstance(envelope, AskEnvelope):
+                if key not in self._under_way:
+                    self._under_way[key] = asyncio.create_task(self._answer(key, envelope.ask))
+            elif key in self._under_way:
+                self._under_way[key].cancel()
+
+    async def _answer(self, key: tuple[str, int], ask: Ask) -> None:
+        try:
+            answered = await self._agent.answer(ask)
+            self._mailbox(key[0]).post(ReplyEnvelope(key[1], answered))
+        finally:
+            self._under_way.pop(key, None)
+
+    def _mailbox(self, moderator: str) -> Mailbox[ReplyEnvelope]:
+        known = self._outgoing.get(moderator)
+        if known is None:
+            peer = self._roster.peers([moderator])[0]
+
+            async def send(batch: list[ReplyEnvelope]) -> None:
+                try:
+                    await peer.call("take_replies", encode(batch))
+                except RayActorError:
+                    await peer.back()  # a restarted moderator replays from the journal: old replies are of no use
+                failpoint(f"{self._family}.sent_to_moderator")
+
+            known = self._outgoing[moderator] = Mailbox(send, spacing_s=ASK_SPACING_S, most=64)
+        return known
+
+    async def batch_sizes(self) -> dict[int, int]:
+        """How many replies left together, as counts by batch size."""
+        await self._up()
+        return dict(sum((box.batch_sizes for box in self._outgoing.values()), start=Counter()))
+
+    async def close(self) -> None:
+        """Cancel what is under way; the rows of what was paid reach their writer first."""
+        await self._up()
+        await self._agent.close()
+        await self._scribe.drained()
+
+
+class ModeratorActor(_Actor):
+    """A moderator; in the packed placement its agents and judges are in the same process."""
+
+    async def _set_up(self) -> None:
+        name, placement, protocol = self._args
+        self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), "agent")
+        roles = Roles(self._spec.roles)
+        self._remote: RemoteCrew | None = None
+        self._local: LocalCrew | None = None
+        if placement == "packed":
+            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe)
+        else:
+            agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
+            self._remote = RemoteCrew(roles, agents, self._scribe, name)
+        crew = self._remote or self._local
+        assert crew is not None
+        self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe))
+
+    async def exchange(self, raw: bytes) -> bytes:
+        """See `Moderator.exchange`."""
+        await self._up()
+        assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
+        return msgspec.msgpack.encode(await self._moderator.exchange(assignments))
+
+    async def take_replies(self, blob: bytes) -> None:
+        """Take a batch of replies from an agent."""
+        await self._up()
+        if self._remote is not None:
+            self._remote.take_replies(blob)
+
+    async def drain(self, seconds: float) -> None:
+        """See `Moderator.drain`."""
+        await self._up()
+        await self._moderator.drain(seconds)
+        await self._scribe.drained()
+
+    async def close(self) -> None:
+        """Release the models of the packed placement."""
+        await self._up()
+        if self._local is not None:
+            await self._local.close()
+        await self._scribe.drained()

@@ -1,0 +1,66 @@
+"""Mailboxes: messages for one peer leave together; while a call is under way the next ones gather."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+M = TypeVar("M")
+
+
+class Mailbox(Generic[M]):
+    """Sends messages to one peer in order, many per call, one call at a time.
+
+    The first message after a pause leaves at once. After that a call starts at the earliest `spacing_s` after the
+    one before it, so that messages which come unevenly still share calls.
+
+    Args:
+        send: delivers a batch; awaited before the next one leaves. It must see to lost peers itself.
+        spacing_s: least time between the starts of two calls.
+        most: most messages per call.
+    """
+
+    def __init__(self, send: Callable[[list[M]], Awaitable[None]], *, spacing_s: float, most: int = 256) -> None:
+        self._send, self._spacing_s, self._most = send, spacing_s, most
+        self._waiting: deque[M] = deque()
+        self._wake = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._pump: asyncio.Task[None] | None = None
+        self.batch_sizes: Counter[int] = Counter()
+
+    def post(self, message: M) -> None:
+        """Queue a message; never waits."""
+        self._waiting.append(message)
+        self._empty.clear()
+        self._wake.set()
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._run())
+
+    async def drained(self) -> None:
+        """Wait until everything posted so far has been delivered."""
+        await self._empty.wait()
+
+    async def close(self) -> None:
+        """Stop sending; what still waits is dropped."""
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+
+    async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(0)
+            started = clock()
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
+            self.batch_sizes[len(batch)] += 1
+            await self._send(batch)
+            if not self._waiting:
+                self._wake.clear()
+                self._empty.set()
+            rest = self._spacing_s - (clock() - started)
+            if rest > 0:
+                await asyncio.sleep(rest)

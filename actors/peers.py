@@ -1,0 +1,88 @@
+"""Calling Ray actors that may die and come back: found by name, called again only where that is harmless."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import ray
+import structlog
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, RayTaskError
+
+from moot.protocols.errors import MootError
+
+_log = structlog.get_logger(__name__)
+_POLL_S = 0.1
+BACK_WITHIN_S = 90.0
+
+
+class Peer:
+    """A named actor of this run.
+
+    Args:
+        name: the actor's name.
+        namespace: the run's Ray namespace.
+    """
+
+    def __init__(self, name: str, namespace: str) -> None:
+        self.name, self._namespace = name, namespace
+        self._handle: Any = None
+
+    async def handle(self) -> Any:
+        """The actor's handle."""
+        if self._handle is None:
+            self._handle = await asyncio.to_thread(ray.get_actor, self.name, namespace=self._namespace)
+        return self._handle
+
+    async def call(self, method: str, *args: Any) -> Any:
+        """One call; what the method raised comes back as itself.
+
+        Raises:
+            RayActorError: when the actor died or is restarting.
+        """
+        try:
+            return await getattr(await self.handle(), method).remote(*args)
+        except RayTaskError as error:
+            raise unwrapped(error) from None
+
+    async def call_until_done(self, method: str, *args: Any) -> Any:
+        """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
+        while True:
+            try:
+                return await self.call(method, *args)
+            except RayActorError:
+                await self.back()
+
+    async def back(self) -> None:
+        """Wait until the actor answers.
+
+        Raises:
+            RayActorError: when it is gone for good, or not back in time.
+        """
+        async with asyncio.timeout(BACK_WITHIN_S):
+            while True:
+                try:
+                    await self.call("ping")
+                    return
+                except ActorUnavailableError:
+                    await asyncio.sleep(_POLL_S)
+                except ActorDiedError:
+                    await asyncio.sleep(_POLL_S)
+
+    async def watch(self, lost: Callable[[], Any]) -> None:
+        """Call `lost` (and await it) each time the actor has died and is back; returns never."""
+        while True:
+            try:
+                await self.call("watch")
+                return
+            except RayActorError:
+                _log.warning("an actor was lost and is being restarted", actor=self.name)
+                await self.back()
+                await lost()
+
+
+def unwrapped(error: RayTaskError) -> BaseException:
+    """What the remote method raised, if it is one of ours; else Ray's error."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, MootError) else error

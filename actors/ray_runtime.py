@@ -1,0 +1,235 @@
+"""The Ray engine: joins a cluster or starts a small local one, places the actors, and takes them down."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+from uuid import uuid4
+
+import msgspec
+import ray
+import structlog
+from ray.exceptions import RayActorError
+
+from moot.actors.arena import Archive, Seat, SeatLost
+from moot.actors.cluster import AgentActor, ModeratorActor, Roster, WriterActor
+from moot.actors.household import Service, services
+from moot.actors.moderator import Assignment, Report
+from moot.actors.peers import Peer
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.recorder import writer_of
+from moot.actors.roles import Roles
+from moot.actors.spec import Placement, RunSpec
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError, MootError
+from moot.protocols.floor import DebateProtocol
+
+_log = structlog.get_logger(__name__)
+_OBJECT_STORE_BYTES = 200 * 2**20
+_CLOSE_WITHIN_S = 60.0
+
+
+class RaySeat:
+    """A moderator actor as the arena sees it."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+        """See `arena.Seat.exchange`."""
+        try:
+            raw = await self._peer.call("exchange", msgspec.msgpack.encode(list(assignments)))
+        except RayActorError as error:
+            await self._peer.back()
+            raise SeatLost(self._peer.name) from error
+        return msgspec.msgpack.decode(raw, type=Report)
+
+    async def drain(self, seconds: float) -> None:
+        """See `arena.Seat.drain`."""
+        await self._peer.call("drain", seconds)
+
+
+class RayArchive:
+    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
+
+    def __init__(self, writers: Sequence[Peer]) -> None:
+        self._writers = list(writers)
+        self._open: dict[str, LabelledCase] = {}
+        self._cursors = [0] * len(self._writers)
+        self._last = [Counts() for _ in self._writers]
+        self._watches = [
+            asyncio.create_task(writer.watch(partial(self._lost, number)))
+            for number, writer in enumerate(self._writers)
+        ]
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """See `arena.Archive.register`."""
+        self._open |= {labelled.case.id: labelled for labelled in cases}
+        for number in range(len(self._writers)):
+            await self._register(number, cases)
+
+    async def _register(self, number: int, cases: Sequence[LabelledCase]) -> None:
+        mine = [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
+        if mine:
+            await self._writers[number].call_until_done("register", msgspec.msgpack.encode(mine))
+
+    async def _lost(self, number: int) -> None:
+        self._cursors[number] = 0
+        await self._register(number, list(self._open.values()))
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """See `arena.Archive.forget`."""
+        for case_id in case_ids:
+            self._open.pop(case_id, None)
+
+    async def counts(self) -> Counts:
+        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
+        for i, writer in enumerate(self._writers):
+            try:
+                self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
+            except RayActorError:
+                continue
+        total = Counts()
+        for counts in self._last:
+            total = total.merge(counts)
+        return total
+
+    async def events(self) -> list[StreamedEvent]:
+        """See `arena.Archive.events`."""
+        found: list[StreamedEvent] = []
+        for i, writer in enumerate(self._writers):
+            try:
+                raw = await writer.call("events_since", self._cursors[i])
+            except RayActorError:
+                continue
+            self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
+            found += events
+        return found
+
+    async def close(self) -> None:
+        """See `arena.Archive.close`."""
+        await asyncio.gather(*(writer.call_until_done("close") for writer in self._writers))
+        for watch in self._watches:
+            watch.cancel()
+
+
+class RayRuntime:
+    """Moderators, agents, judges and writers as Ray actors.
+
+    Args:
+        spec: the run.
+        protocol: the protocol, already made; Ray carries it to the moderators.
+        placement: `actors` gives agents and judges processes of their own; `packed` puts them into the moderators.
+        address: a running cluster (`auto` for the local one); None starts a small one, unless this process has
+            joined a cluster already.
+        moderators: how many; by default one, and in the packed placement one per core.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        protocol: DebateProtocol,
+        *,
+        placement: Placement = "actors",
+        address: str | None = None,
+        moderators: int | None = None,
+    ) -> None:
+        self._spec, self._protocol = spec, protocol
+        self._placement: Literal["actors", "packed"] = placement
+        self._address = address
+        self._moderators = moderators or (max(1, os.cpu_count() or 1) if placement == "packed" else 1)
+        self._started_ray = False
+        self._handles: list[Any] = []
+        self.seats: Sequence[Seat] = ()
+        self.archive: Archive
+
+    async def start(self) -> None:
+        """See `arena.Runtime.start`."""
+        await asyncio.to_thread(self._join_ray)
+        self.roster = self._name_everybody()
+        await asyncio.to_thread(self._create)
+        everybody = [*self.roster.writers, *self.roster.moderators]
+        everybody += [name for _, names in self.roster.agents for name in names]
+        await asyncio.gather(*(peer.call("ping") for peer in self.roster.peers(everybody)))
+        self.archive = RayArchive(self.roster.peers(self.roster.writers))
+        self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
+
+    def _join_ray(self) -> None:
+        if ray.is_initialized():
+            return
+        if (self._address or "").startswith("ray://"):
+            raise ConfigError("ray:// is not supported: submit the run with `ray job submit -- moot run ...`")
+        local = self._address is None
+        options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
+        try:
+            ray.init(
+                address="local" if local else self._address,
+                include_dashboard=False if local else None,
+                log_to_driver=False,
+                logging_level="error",
+                **options,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(f"cannot reach Ray at {self._address!r}: {str(error).splitlines()[0]}") from None
+        self._started_ray = True
+
+    def _name_everybody(self) -> Roster:
+        run = uuid4().hex[:8]
+        agents: list[tuple[Service, list[str]]] = []
+        if self._placement == "actors":
+            for number, service in enumerate(services(Roles(self._spec.roles))):
+                agents.append((service, [f"moot-{run}-{service[0]}-{number}"]))
+        return Roster(
+            namespace=ray.get_runtime_context().namespace,
+            writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],
+            moderators=[f"moot-{run}-moderator-{i}" for i in range(self._moderators)],
+            agents=agents,
+        )
+
+    def _create(self) -> None:
+        spec = self._spec.model_dump_json()
+        for number, name in enumerate(self.roster.writers):
+            self._place(WriterActor, name, spec, number)
+        for service, names in self.roster.agents:
+            for name in names:
+                self._place(AgentActor, name, spec, service)
+        for name in self.roster.moderators:
+            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol)
+
+    def _place(self, actor: type, name: str, spec: str, *args: Any) -> None:
+        remote = ray.remote(actor).options(
+            name=name,
+            namespace=self.roster.namespace,
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=0,
+            max_concurrency=1000,
+            enable_task_events=False,
+        )
+        self._handles.append(remote.remote(spec, self.roster, *args))
+
+    async def stop(self) -> None:
+        """See `arena.Runtime.stop`."""
+        try:
+            async with asyncio.timeout(_CLOSE_WITHIN_S):
+                if hasattr(self, "archive"):
+                    await self._close_all()
+        except (TimeoutError, RayActorError, MootError) as error:
+            _log.error("the run could not be closed in order; the journal is complete", error=str(error))
+        finally:
+            await asyncio.to_thread(self._take_down)
+
+    async def _close_all(self) -> None:
+        first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
+        await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
+        await self.archive.close()
+
+    def _take_down(self) -> None:
+        for handle in self._handles:
+            ray.kill(handle)
+        self._handles.clear()
+        if self._started_ray:
+            ray.shutdown()

@@ -1,0 +1,285 @@
+"""The two ports of a debate when agents and the record's writers are other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from ray.exceptions import RayActorError
+
+from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Outgoing, decode_replies, encode
+from moot.actors.failpoints import failpoint
+from moot.actors.household import Service, service_of, services
+from moot.actors.mailbox import Mailbox
+from moot.actors.peers import Peer
+from moot.actors.record.recorder import Closing, writer_of
+from moot.actors.record.recovery import History
+from moot.actors.record.rows import Rows
+from moot.actors.roles import Roles
+from moot.protocols.messages import Answered, Ask, Event
+
+ASK_SPACING_S = 0.004
+ROW_SPACING_S = 0.1
+COMMIT_SPACING_S = 0.05
+_CLAIM_LEASE_S = 180.0
+_GRACE_S = 10.0
+
+EventRow = tuple[str, int, Event, float]
+VectorRow = tuple[str, int, str, str, bytes]
+
+
+class RemoteScribe:
+    """Sends rows to the record's writers in batches.
+
+    Args:
+        writers: the writer actors, in order.
+        sender: `agent`, `judge` or `moderator`: names the failpoint that follows a sent batch.
+    """
+
+    def __init__(self, writers: Sequence[Peer], sender: str) -> None:
+        self._sender = sender
+        self._desks = [_Desk(writer, sender) for writer in writers]
+
+    def _desk(self, case_id: str) -> _Desk:
+        return self._desks[writer_of(case_id, len(self._desks))]
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        """See `ports.Scribe.put_reply`."""
+        self._desk(case_id).replies.post(columns)
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """See `ports.Scribe.put_event`."""
+        self._desk(case_id).events.post((case_id, attempt, event, time.time()))
+
+    def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
+        """See `ports.Scribe.put_vectors`."""
+        post = self._desk(case_id).vectors.post
+        for text_hash, raw in vectors:
+            post((case_id, attempt, encoder, text_hash, raw))
+
+    async def commit(self, closing: Closing) -> bool:
+        """See `ports.Scribe.commit`."""
+        desk = self._desk(closing.case_id)
+        durable: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        desk.closings.post((closing, durable))
+        return await durable
+
+    async def history(self, case_id: str, attempt: int) -> History:
+        """See `ports.Scribe.history`."""
+        return (await self.histories([(case_id, attempt)]))[case_id, attempt]
+
+    async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
+        """What is recorded of several debates, one call per writer."""
+        found: dict[tuple[str, int], History] = {}
+        for desk in self._desks:
+            mine = [key for key in keys if self._desk(key[0]) is desk]
+            if mine:
+                await desk.events.drained()
+                raw = await desk.writer.call_until_done("history", mine)
+                found |= zip(mine, msgspec.msgpack.decode(raw, type=list[History]), strict=True)
+        return found
+
+    async def claim(self, key: str) -> bool:
+        """See `ports.Scribe.claim`."""
+        mine: bool = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S)
+        return mine
+
+    async def settle(self, key: str) -> None:
+        """See `ports.Scribe.settle`."""
+        desk = self._desk(key)
+        await desk.replies.drained()
+        await desk.writer.call_until_done("settle", key)
+
+    async def drained(self) -> None:
+        """Wait until every row has reached its writer."""
+        for desk in self._desks:
+            await desk.replies.drained()
+            await desk.events.drained()
+            await desk.vectors.drained()
+
+
+class _Desk:
+    """The mailboxes of one process to one writer."""
+
+    def __init__(self, writer: Peer, sender: str) -> None:
+        self.writer, self._sender = writer, sender
+        self.replies: Mailbox[dict[str, Any]] = Mailbox(self._send_replies, spacing_s=ROW_SPACING_S, most=128)
+        self.events: Mailbox[EventRow] = Mailbox(self._send_events, spacing_s=ROW_SPACING_S, most=1024)
+        self.vectors: Mailbox[VectorRow] = Mailbox(self._send_vectors, spacing_s=ROW_SPACING_S, most=256)
+        self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(
+            self._send_closings, spacing_s=COMMIT_SPACING_S
+        )
+        self._commits: set[asyncio.Task[None]] = set()
+
+    async def _send_replies(self, batch: list[dict[str, Any]]) -> None:
+        rows = Rows("replies")
+        for columns in batch:
+            rows.append(**columns)
+        raw = rows.take().serialize().to_pybytes()
+        await self.writer.call_until_done("take_replies", raw)
+        failpoint(f"{self._sender}.sent_to_writer")
+
+    async def _send_events(self, batch: list[EventRow]) -> None:
+        await self.writer.call_until_done("take_events", msgspec.msgpack.encode(batch))
+
+    async def _send_vectors(self, batch: list[VectorRow]) -> None:
+        await self.writer.call_until_done("take_vectors", msgspec.msgpack.encode(batch))
+
+    async def _send_closings(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
+        """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
+        await self.events.drained()
+        await self.vectors.drained()
+        task = asyncio.create_task(self._commit(batch))
+        self._commits.add(task)
+        task.add_done_callback(self._commits.discard)
+
+    async def _commit(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
+        raw = msgspec.msgpack.encode([closing for closing, _ in batch])
+        try:
+            accepted = await self.writer.call_until_done("commit", raw)
+        except Exception as error:
+            for _, durable in batch:
+                if not durable.done():
+                    durable.set_exception(error)
+            return
+        for (_, durable), ok in zip(batch, accepted, strict=True):
+            if not durable.done():
+                durable.set_result(ok)
+
+
+class RemoteCrew:
+    """Agents and judges in their own actors, reached through mailboxes.
+
+    Args:
+        roles: the run's bindings.
+        agents: the actors of each service; a case always goes to the same one of them.
+        scribe: asked for what a lost agent had already recorded.
+        reply_to: the name under which this process takes replies.
+    """
+
+    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe, reply_to: str) -> None:
+        self._roles, self._scribe, self._reply_to = roles, scribe, reply_to
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._lines = {service: [_Line(peer, self) for peer in peers] for service, peers in agents.items()}
+        if set(self._lines) != set(services(roles)):
+            raise ValueError("every service of the run needs an agent")
+
+    async def answer(self, ask: Ask) -> Answered:
+        """See `ports.Crew.answer`."""
+        lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
+        line = lines[writer_of(ask.case_id, len(lines))]
+        number = next(self._numbers)
+        reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = reply
+        line.post(number, ask)
+        try:
+            async with asyncio.timeout(ask.seconds_left + _GRACE_S):
+                return await reply
+        except TimeoutError:
+            line.cancel(number)
+            return self._unanswered(ask)
+        except asyncio.CancelledError:
+            line.cancel(number)
+            raise
+        finally:
+            line.done(number)
+            self._waiting.pop(number, None)
+
+    def take_replies(self, blob: bytes) -> None:
+        """A batch of replies came in; those nobody waits for are dropped."""
+        for envelope in decode_replies(blob):
+            self.resolve(envelope.number, envelope.answered)
+
+    def resolve(self, number: int, answered: Answered) -> None:
+        """The reply to an ask is here."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answered)
+
+    @property
+    def reply_to(self) -> str:
+        """The name under which this process takes replies."""
+        return self._reply_to
+
+    def _unanswered(self, ask: Ask) -> Answered:
+        """The agent itself did not answer in time: a failure like any other, written down here."""
+        message = f"the agent did not answer within {ask.seconds_left + _GRACE_S:g} s"
+        answered = Answered(
+            path=ask.path,
+            reply_id=f"unanswered-{ask.step_key}",
+            model=self._roles.binding(ask.role).model,
+            outcome="failed",
+            failure="timeout",
+            error=message,
+        )
+        self._scribe.put_reply(
+            ask.case_id,
+            {
+                "case_id": ask.case_id,
+                "attempt": ask.attempt,
+                "path": ask.path,
+                "role": ask.role,
+                "model": answered.model,
+                "template": ask.template,
+                "fingerprint": ask.fingerprint,
+                "sample": ask.sample,
+                "outcome": "failed",
+                "failure": "timeout",
+                "error": message,
+                "reply_id": answered.reply_id,
+                "at": time.time(),
+            },
+        )
+        return answered
+
+    async def recover(self, open_asks: dict[int, Ask]) -> list[int]:
+        """After an agent was lost: take what is recorded of its open asks; returns the numbers to ask again."""
+        keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
+        histories = await self._scribe.histories(keys)
+        again = []
+        for number, ask in open_asks.items():
+            recorded = {reply.path: reply for reply in histories[ask.case_id, ask.attempt].replies}.get(ask.path)
+            if recorded is not None and recorded.fingerprint == ask.fingerprint:
+                self.resolve(number, recorded.answered)
+            else:
+                again.append(number)
+        return again
+
+
+class _Line:
+    """The mailbox to one agent actor, with the asks that it has not answered yet."""
+
+    def __init__(self, peer: Peer, crew: RemoteCrew) -> None:
+        self._peer, self._crew = peer, crew
+        self._mailbox: Mailbox[Outgoing] = Mailbox(self._send, spacing_s=ASK_SPACING_S, most=64)
+        self._open: dict[int, Ask] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def post(self, number: int, ask: Ask) -> None:
+        self._open[number] = ask
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._peer.watch(self._lost))
+        self._mailbox.post(AskEnvelope(number, ask))
+
+    def cancel(self, number: int) -> None:
+        if number in self._open:
+            self._mailbox.post(CancelEnvelope(number))
+
+    def done(self, number: int) -> None:
+        self._open.pop(number, None)
+
+    async def _send(self, batch: list[Outgoing]) -> None:
+        try:
+            await self._peer.call("deliver", self._crew.reply_to, encode(batch))
+        except RayActorError:
+            await self._peer.back()  # what was in the batch is open still: `_lost` asks it again
+
+    async def _lost(self) -> None:
+        for number in await self._crew.recover(dict(self._open)):
+            if number in self._open:
+                self._mailbox.post(AskEnvelope(number, self._open[number]))

@@ -1,0 +1,163 @@
+"""What a run cost in tokens: paid, reused, paid again, and relative to one agent's single answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from moot.actors.record.rows import INVALID_SUFFIX
+from moot.deploy.show_record import CaseKey, Noted, Reply
+
+_DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
+_SKIP_PATHS = ("judge/consensus/",)
+_SINGLE = "opening/agent/0"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Tokens of a whole run, every attempt of every case.
+
+    Attributes:
+        paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
+            bound when `calls_without_usage` is not 0, None when no call said what it used.
+        reused: tokens of replies taken from another run.
+        repaid: see `tokens_repaid`.
+        calls: replies paid for here.
+        calls_without_usage: calls that did not say all that they used.
+    """
+
+    paid: int | None
+    reused: int
+    repaid: int
+    calls: int
+    calls_without_usage: int
+
+
+def totals(replies: Sequence[Reply], asked: Iterable[Noted]) -> Totals:
+    """Count a run's tokens; `asked` are the events of that kind."""
+    paid = [reply for reply in replies if not reply.reused]
+    silent = all(reply.prompt is None and reply.completion is None for reply in paid)
+    return Totals(
+        paid=None if paid and silent else sum(map(_known, paid)),
+        reused=sum(_known(reply) for reply in replies if reply.reused),
+        repaid=tokens_repaid(replies, asked),
+        calls=len(paid),
+        calls_without_usage=sum(reply.tokens is None for reply in paid),
+    )
+
+
+def _known(reply: Reply) -> int:
+    return (reply.prompt or 0) + (reply.completion or 0)
+
+
+def tokens_repaid(replies: Sequence[Reply], asked: Iterable[Noted]) -> int:
+    """An upper bound on the tokens paid again for asks that were under way when a run was killed.
+
+    Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
+    the tokens of its standing reply (and of its unreadable first one) count once per extra note, although the
+    call that was lost may have been cut off early or never have left. A superseded reply lies in the record, so
+    its ask is no extra one. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
+    """
+    notes = Counter((*event.key, event.path) for event in asked)
+    recorded: Counter[tuple[str, int, str]] = Counter()
+    cost: Counter[tuple[str, int, str]] = Counter()
+    for reply in replies:
+        place = (*reply.key, reply.path.removesuffix(INVALID_SUFFIX))
+        recorded[place] += place[2] == reply.path
+        if not reply.superseded:
+            cost[place] += _known(reply)
+    return sum(max(0, count - recorded[place]) * cost[place] for place, count in notes.items() if place in cost)
+
+
+def measurement_only(path: str, verdict_from: str | None) -> bool:
+    """Whether a reply served only to measure: an audit's passes, or the branch that the verdict was not taken from.
+
+    Args:
+        path: the reply's path.
+        verdict_from: `skip` or `debate` in a case that ran both branches; None in any other.
+    """
+    if path.startswith("audit/"):
+        return True
+    other: tuple[str, ...] = {"skip": _DEBATE_PATHS, "debate": _SKIP_PATHS}.get(verdict_from or "", ())
+    return path.startswith(other) if other else False
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCost:
+    """Tokens of one debate; None where a call did not say.
+
+    Attributes:
+        total: all standing replies, whether paid here or reused.
+        measuring: the part of `total` that served only to measure (see `measurement_only`).
+        single: agent 0's independent answer, a re-ask included; None when there is none.
+    """
+
+    total: int | None
+    measuring: int
+    single: int | None
+
+
+def case_costs(
+    replies: Iterable[Reply], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]
+) -> dict[CaseKey, CaseCost]:
+    """The cost of each debate in `keys`; superseded replies are the price of an accident, not of the method."""
+    standing: dict[CaseKey, list[Reply]] = {key: [] for key in keys}
+    for reply in replies:
+        if reply.key in standing and not reply.superseded:
+            standing[reply.key].append(reply)
+    return {key: _case_cost(found, verdict_from.get(key)) for key, found in standing.items()}
+
+
+def _case_cost(replies: Sequence[Reply], verdict_from: str | None) -> CaseCost:
+    single = [reply for reply in replies if reply.path in (_SINGLE, _SINGLE + INVALID_SUFFIX)]
+    return CaseCost(
+        total=total_tokens(replies),
+        measuring=sum(_known(reply) for reply in replies if measurement_only(reply.path, verdict_from)),
+        single=total_tokens(single),
+    )
+
+
+def total_tokens(replies: Sequence[Reply]) -> int | None:
+    """Tokens of several replies; None when there is none or one did not say."""
+    tokens = [reply.tokens for reply in replies]
+    known = [each for each in tokens if each is not None]
+    return sum(known) if tokens and len(known) == len(tokens) else None
+
+
+@dataclass(frozen=True, slots=True)
+class RelativeCost:
+    """Tokens in units of one agent's single answer on the same cases.
+
+    Attributes:
+        token_cost_x: all tokens over those of agent 0's openings; None when no case has both.
+        without_measuring: the same without what served only to measure.
+        tokens_per_case: mean tokens without what served only to measure.
+        n: cases that count: finished, every call of which said what it used.
+    """
+
+    token_cost_x: float | None
+    without_measuring: float | None
+    tokens_per_case: float | None
+    n: int
+
+
+def relative_cost(costs: Iterable[CaseCost], shared: int = 0) -> RelativeCost:
+    """Relate the cost of cases to agent 0's openings; a case with an unknown usage is left out on both sides.
+
+    Args:
+        costs: of the finished cases.
+        shared: tokens of replies that several cases share, added as a whole.
+    """
+    known = [cost for cost in costs if cost.total is not None]
+    both = [cost for cost in known if cost.single]
+    base = sum(cost.single or 0 for cost in both)
+    all_tokens = sum(cost.total or 0 for cost in both) + shared
+    method = sum((cost.total or 0) - cost.measuring for cost in known) + shared
+    method_both = all_tokens - sum(cost.measuring for cost in both)
+    return RelativeCost(
+        token_cost_x=all_tokens / base if base else None,
+        without_measuring=method_both / base if base else None,
+        tokens_per_case=method / len(known) if known else None,
+        n=len(known),
+    )

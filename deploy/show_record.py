@@ -1,0 +1,237 @@
+"""What a run's folder holds, read for showing: its run.yaml, its latest verdicts, its replies and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.tables import read_table
+from moot.actors.roles import family_of
+from moot.protocols.errors import RecordError
+
+CaseKey = tuple[str, int]
+"""A debate: (case id, attempt)."""
+
+
+class Reply(NamedTuple):
+    """A row of `turns`, as far as counting goes.
+
+    Attributes:
+        prompt, completion: tokens billed; None when the server did not say.
+        reused: taken from another run, so not paid for here.
+        superseded: replaced by a later reply on the same path.
+    """
+
+    case_id: str
+    attempt: int
+    path: str
+    role: str
+    model: str
+    outcome: str
+    failure: str
+    prompt: int | None
+    completion: int | None
+    reused: bool
+    superseded: bool
+
+    @property
+    def key(self) -> CaseKey:
+        """The debate it belongs to."""
+        return (self.case_id, self.attempt)
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens billed; None unless both parts are known."""
+        return None if self.prompt is None or self.completion is None else self.prompt + self.completion
+
+
+class Noted(NamedTuple):
+    """A row of `events`."""
+
+    case_id: str
+    attempt: int
+    kind: str
+    path: str
+    data: dict[str, Any]
+
+    @property
+    def key(self) -> CaseKey:
+        """The debate it belongs to."""
+        return (self.case_id, self.attempt)
+
+
+class VerdictRow(NamedTuple):
+    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored."""
+
+    case_id: str
+    attempt: int
+    answer: str | None
+    how: str
+    rounds: int
+    failed: bool
+    failure: str
+    gold: str | None
+    correct: bool | None
+    at: float
+
+    @property
+    def key(self) -> CaseKey:
+        """The debate it closes."""
+        return (self.case_id, self.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What run.yaml says, as far as it says it; `models` falls back to what the replies name.
+
+    Attributes:
+        path: the run's folder.
+        wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
+        last_started_at: unix time at which the last owner took the folder; None when unknown.
+        owners: how many owners the folder has had.
+    """
+
+    path: Path
+    schema_version: int
+    task: str | None
+    protocol: str | None
+    models: dict[str, list[str]]
+    simulated: bool
+    encoder: str | None
+    seed: int | None
+    wall_s: float | None
+    last_started_at: float | None
+    owners: int
+
+
+def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
+    """Read run.yaml and epochs.json.
+
+    Args:
+        folder: the run's folder.
+        replies: the run's replies, for the models' names where run.yaml has none.
+
+    Raises:
+        RecordError: when there is no run in the folder or its run.yaml cannot be read.
+    """
+    run = RunFolder(folder)
+    if not run.exists():
+        raise RecordError(f"{run.path}: no run there (no run.yaml)")
+    raw = _mapping(run.path / "run.yaml")
+    models = _models(raw.get("models")) or _models_used(replies)
+    simulated = raw.get("simulated")
+    if not isinstance(simulated, bool):
+        simulated = any(name == "simulated" for names in models.values() for name in names)
+    version, seed = raw.get("schema_version"), raw.get("seed")
+    epochs = run.epochs()
+    return RunFacts(
+        path=run.path,
+        schema_version=version if isinstance(version, int) else SCHEMA_VERSION,
+        task=_text(raw.get("task")),
+        protocol=_text(raw.get("protocol")),
+        models=models,
+        simulated=simulated,
+        encoder=_text(raw.get("encoder")),
+        seed=seed if isinstance(seed, int) else None,
+        wall_s=_wall(raw.get("sessions")),
+        last_started_at=epochs[-1].started_at if epochs else None,
+        owners=len(epochs),
+    )
+
+
+def _mapping(file: Path) -> Mapping[str, Any]:
+    try:
+        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(raw, Mapping):
+        raise RecordError(f"{file}: a mapping of keys to values is expected")
+    return raw
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _models(raw: Any) -> dict[str, list[str]]:
+    if not isinstance(raw, Mapping):
+        return {}
+    return {str(role): [names] if isinstance(names, str) else list(map(str, names)) for role, names in raw.items()}
+
+
+def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
+    used: dict[str, dict[str, None]] = {}
+    for reply in replies:
+        if reply.role != "person":
+            used.setdefault(family_of(reply.role), {})[reply.model] = None
+    return {family: sorted(names) for family, names in sorted(used.items())}
+
+
+def _wall(sessions: Any) -> float | None:
+    if not isinstance(sessions, list) or not sessions:
+        return None
+    walls = [session.get("wall_s") if isinstance(session, Mapping) else None for session in sessions]
+    if not all(isinstance(wall, int | float) for wall in walls):
+        return None
+    return float(sum(wall for wall in walls if wall is not None))
+
+
+def read_replies(folder: str | Path) -> list[Reply]:
+    """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
+    names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
+    table = read_table(folder, "turns", names)
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    return [
+        Reply(case, attempt, path, role or "", model or "", outcome or "", failure or "", prompt, completion, bool(r), s)
+        for case, attempt, path, role, model, outcome, failure, prompt, completion, r, s in zip(
+            *(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded")), strict=True
+        )
+        if role != "person"
+    ]
+
+
+def read_events(folder: str | Path, kinds: Iterable[str]) -> list[Noted]:
+    """The events of some kinds."""
+    table = read_table(folder, "events", ["data"])
+    table = table.filter(pc.is_in(table["kind"], value_set=pa.array(sorted(kinds), pa.string())))
+    return [
+        Noted(row["case_id"], row["attempt"], row["kind"], row["path"], decoded(row["data"]))
+        for row in table.to_pylist()
+    ]
+
+
+def decoded(data: str | None) -> dict[str, Any]:
+    """A JSON object of the record; empty for null."""
+    found = msgspec.json.decode(data) if data else {}
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
+    """The verdict of each case's latest attempt that has one, in order of case id."""
+    names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
+    latest: dict[str, VerdictRow] = {}
+    for row in read_table(folder, "verdicts", names).to_pylist():
+        known = latest.get(row["case_id"])
+        if known is None or row["attempt"] > known.attempt:
+            latest[row["case_id"]] = VerdictRow(
+                row["case_id"],
+                row["attempt"],
+                row["answer"],
+                row["how"] or "",
+                row["rounds"] or 0,
+                bool(row["failed"]),
+                row["failure"] or "",
+                row["gold"],
+                row["correct"],
+                row["at"] or 0.0,
+            )
+    return [latest[case_id] for case_id in sorted(latest)]

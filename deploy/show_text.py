@@ -1,0 +1,157 @@
+"""Text from models and files made fit to be shown: on a terminal, in Markdown, as JSON; and numbers in words.
+
+What a model wrote is data. It must not move the cursor, colour the terminal, reverse the reading direction, or end a
+Markdown block: control characters and marks that change how the rest is read are shown as visible marks instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+import msgspec
+from pydantic import BaseModel
+from rich.console import Console, RenderableType
+
+from moot.protocols.errors import unknown_name
+
+Format = Literal["text", "json", "md"]
+"""How a result is shown: for a terminal, as JSON, or as Markdown."""
+
+Interval = tuple[float, float]
+"""Ends of a confidence interval of a share, both in [0, 1]."""
+
+_ACTIVE = (
+    "\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
+)
+_HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_ACTIVE}]")
+_HIDDEN_IN_JSON = re.compile(f"[\x7f-\x9f{_ACTIVE}]")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&#!:@$])")
+
+
+def visible(text: str) -> str:
+    r"""The text with every control character and direction mark made visible; line ends and tabs stay.
+
+    >>> visible("a\x1b[2Jb\u202ec\r\nd")
+    'a␛[2Jb<U+202E>c\nd'
+    """
+    return _HIDDEN.sub(_mark, text.replace("\r\n", "\n"))
+
+
+def visible_line(text: str) -> str:
+    r"""The same on one line: runs of white space become one space.
+
+    >>> visible_line(" a\n  b ")
+    'a b'
+    """
+    return " ".join(visible(text).split())
+
+
+def _mark(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def markdown_inline(text: str) -> str:
+    r"""The text on one line, for a heading, a list item or a table cell: nothing in it is Markdown or HTML.
+
+    >>> print(markdown_inline("a | <b> `c`"))
+    a \| \<b\> \`c\`
+    """
+    return _MARKDOWN.sub(r"\\\1", visible_line(text))
+
+
+def markdown_block(text: str) -> str:
+    """The text in a fence that is longer than any run of backticks inside, so that it cannot be closed early."""
+    shown = visible(text)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence}text\n{shown}\n{fence}"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the header is ours, the cells are escaped."""
+    lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    lines += [f"| {' | '.join(map(markdown_inline, row))} |" for row in rows]
+    return "\n".join(lines)
+
+
+def safe_json(result: BaseModel) -> str:
+    """The result as indented JSON; what a terminal might act on is escaped, which JSON reads back unchanged."""
+    text = msgspec.json.format(result.model_dump_json(), indent=2)
+    return _HIDDEN_IN_JSON.sub(lambda found: _json_escape(ord(found.group())), text)
+
+
+def _json_escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number, or `unknown`.
+
+    >>> number(0.35), number(None)
+    ('0.35', 'unknown')
+    """
+    return "unknown" if value is None else f"{value:.{digits}f}".rstrip("0").rstrip(".")
+
+
+def count(value: int | None) -> str:
+    """A whole number with thousands apart, or `unknown`."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def times(value: float | None) -> str:
+    """A factor, or `unknown`.
+
+    >>> times(1.9)
+    '1.90x'
+    """
+    return "unknown" if value is None else f"{value:.2f}x"
+
+
+def percent(value: float | None, interval: Interval | None = None, n: int | None = None) -> str:
+    """A share in percent with its interval and its base, or `unknown`.
+
+    >>> percent(0.8, (0.49, 0.943), 10)
+    '80.0 % [49.0, 94.3] (n = 10)'
+    """
+    if value is None:
+        return "unknown"
+    ends = f" [{100 * interval[0]:.1f}, {100 * interval[1]:.1f}]" if interval else ""
+    base = f" (n = {n:,})" if n is not None else ""
+    return f"{100 * value:.1f} %{ends}{base}"
+
+
+def p_value(value: float | None) -> str:
+    """The probability of a test, or `unknown`; a tiny one is not printed as 0."""
+    if value is None:
+        return "unknown"
+    return "< 0.0001" if value < 1e-4 else f"{value:.4f}"
+
+
+def emit(
+    form: str,
+    *,
+    text: Callable[[], RenderableType],
+    json: Callable[[], str],
+    md: Callable[[], str],
+    console: Console | None = None,
+) -> None:
+    """Write one of three renderings to the console; JSON and Markdown go out as they are, without wrapping.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    console = console or Console()
+    if form not in get_args(Format):
+        raise unknown_name("format", form, get_args(Format))
+    if form == "text":
+        console.print(text())
+        return
+    console.file.write((json() if form == "json" else md()).rstrip("\n") + "\n")
+    console.file.flush()
