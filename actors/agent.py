@@ -19,11 +19,12 @@ from uuid import uuid4
 import msgspec
 import structlog
 
+from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.failpoints import failpoint
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
-from moot.actors.roles import RoleBinding, Roles
+from moot.actors.roles import Roles
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.errors import ConfigError
 from moot.protocols.labels import surface_forms
@@ -32,6 +33,7 @@ from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
+_LONGEST_ERROR = 500
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
@@ -96,9 +98,9 @@ class Agent:
 
     async def _answer(self, ask: Ask) -> Answered:
         binding = self._roles.binding(ask.role)
-        attempt = _Attempt(ask, binding, ask.decoding or binding.decoding(), time.time(), time.perf_counter())
+        attempt = _Attempt(ask, ask.decoding or binding.decoding(), f"{self._life}-{next(self._count):x}")
         try:
-            attempt.messages = self._messages(ask, binding)
+            attempt.messages = first_messages(ask, self._templates, binding.persona)
             async with asyncio.timeout(ask.seconds_left):
                 return await self._converse(attempt)
         except TimeoutError:
@@ -107,12 +109,10 @@ class Agent:
             return self._failed(attempt, error.kind, error.message)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
-
-    def _messages(self, ask: Ask, binding: RoleBinding) -> tuple[Message, ...]:
-        messages = self._templates.render(ask.template, ask.slots, binding.persona)
-        if ask.images:
-            messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
-        return messages
+        except Exception as bug:
+            # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
+            _log.exception("an ask raised", case=ask.case_id, path=ask.path)
+            return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
     async def _converse(self, attempt: _Attempt) -> Answered:
         ask = attempt.ask
@@ -127,11 +127,11 @@ class Agent:
     async def _reask(self, attempt: _Attempt, reply_model: Any, why: str) -> Answered:
         first = attempt.reply
         assert first is not None
-        self._write(attempt, path=attempt.ask.path + INVALID_SUFFIX, outcome="invalid", error=why)
+        self._write(attempt, outcome="invalid", error=why)
         attempt.usage_before = first.usage
         attempt.reply = None
-        again = self._templates.render("reask", {"error": why})
-        attempt.messages = (*attempt.messages, Message("assistant", first.text), *again)
+        attempt.reasked = (first.text, why)
+        attempt.messages = reask_messages(attempt.messages, first.text, why, self._templates)
         attempt.reply = await self._call(attempt, attempt.messages, attempt.ask.step_key + INVALID_SUFFIX)
         try:
             parsed = parse_reply(attempt.reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
@@ -149,45 +149,34 @@ class Agent:
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
-            path=attempt.ask.path,
             outcome=outcome,
             data=_json(parsed.data),
             answer=parsed.answer,
-            reply_id=answered.reply_id,
             **_intrinsic_columns(intrinsic),
         )
         return answered
 
     def _failed(self, attempt: _Attempt, kind: str, message: str) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
-        self._write(
-            attempt,
-            path=attempt.ask.path,
-            outcome="failed",
-            failure=kind,
-            error=message,
-            reply_id=answered.reply_id,
-        )
+        self._write(attempt, outcome="failed", failure=kind, error=message)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
     def _answered(self, attempt: _Attempt, outcome: Any, **fields: Any) -> Answered:
         reply = attempt.reply
-        usage = reply.usage if reply else Usage() if outcome == "failed" else Usage(0, 0)
+        usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
             usage = add_usage(usage, attempt.usage_before)
         return Answered(
             path=attempt.ask.path,
-            reply_id=self._new_id(),
+            reply_id=attempt.reply_id,
             model=self._model.name,
             text=reply.text if reply else "",
             usage=usage,
             outcome=outcome,
+            reasked=attempt.reasked,
             **fields,
         )
-
-    def _new_id(self) -> str:
-        return f"{self._life}-{next(self._count):x}"
 
     def _intrinsic(self, attempt: _Attempt, parsed: Parsed) -> Intrinsic | None:
         reply, labels = attempt.reply, attempt.ask.labels
@@ -215,8 +204,10 @@ class Agent:
             reason=known.reason,
         )
 
-    def _write(self, attempt: _Attempt, *, path: str, outcome: str, **columns: Any) -> None:
+    def _write(self, attempt: _Attempt, *, outcome: str, **columns: Any) -> None:
+        """Put a reply's row into the sink. An unreadable first reply gets path and id of its own, marked `~1`."""
         ask, reply, decoding = attempt.ask, attempt.reply, attempt.decoding
+        suffix = INVALID_SUFFIX if outcome == "invalid" else ""
         failpoint_family = "judge" if ask.role.startswith("judge") else "agent"
         if reply is not None:
             failpoint(f"{failpoint_family}.received")
@@ -228,13 +219,13 @@ class Agent:
                 "completion_tokens": reply.usage.completion_tokens,
                 "http_attempts": reply.http_attempts,
             }
-        columns.setdefault("reply_id", self._new_id())
         self._sink.put_reply(
             ask.case_id,
             {
                 "case_id": ask.case_id,
                 "attempt": ask.attempt,
-                "path": path,
+                "path": ask.path + suffix,
+                "reply_id": attempt.reply_id + suffix,
                 "role": ask.role,
                 "model": self._model.name,
                 "template": ask.template,
@@ -247,7 +238,7 @@ class Agent:
                 "messages": messages_json(attempt.messages),
                 "image_hashes": [_image_hash(image.data) for image in ask.images],
                 "outcome": outcome,
-                "supersedes": ask.supersedes or None,
+                "supersedes": ask.supersedes + suffix if ask.supersedes else None,
                 "latency_s": time.perf_counter() - attempt.started,
                 "at": attempt.at,
                 "process_id": self._process_id,
@@ -259,13 +250,15 @@ class Agent:
 class _Attempt:
     """What is known of one ask while it is answered."""
 
-    __slots__ = ("ask", "at", "binding", "decoding", "messages", "reply", "started", "usage_before")
+    __slots__ = ("ask", "at", "decoding", "messages", "reasked", "reply", "reply_id", "started", "usage_before")
 
-    def __init__(self, ask: Ask, binding: RoleBinding, decoding: Decoding, at: float, started: float) -> None:
-        self.ask, self.binding, self.decoding, self.at, self.started = ask, binding, decoding, at, started
+    def __init__(self, ask: Ask, decoding: Decoding, reply_id: str) -> None:
+        self.ask, self.decoding, self.reply_id = ask, decoding, reply_id
+        self.at, self.started = time.time(), time.perf_counter()
         self.messages: tuple[Message, ...] = ()
         self.reply: ModelReply | None = None
         self.usage_before: Usage | None = None
+        self.reasked: tuple[str, str] | None = None
 
 
 def messages_json(messages: Sequence[Message]) -> str:

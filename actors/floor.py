@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
+from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.encoder import Encoder
 from moot.actors.ports import Crew, Scribe
 from moot.actors.record.recovery import History, vector_key
+from moot.actors.record.rows import DECISION
 from moot.actors.roles import Roles, fingerprint
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
@@ -41,7 +43,8 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 _SHARED = "shared"
-_GRACE_S = 5.0
+_LONG_TEXTS = 20_000
+"""Characters that take the encoder some milliseconds."""
 
 
 class Parked(BaseException):
@@ -112,6 +115,7 @@ class CaseFloor:
         self._recorded = {reply.path: reply for reply in history.replies}
         self._vectors = dict(history.vectors)
         self._asks: dict[str, Ask] = {}
+        self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
         self.calls = 0
         self.prompt_tokens = 0
@@ -194,11 +198,18 @@ class CaseFloor:
             else:
                 vectors[i] = np.frombuffer(stored, np.float32)
         if missing:
-            vectors[missing] = encoder.encode([texts[i] for i in missing])
+            vectors[missing] = await self._encode([texts[i] for i in missing])
             new = [(hashes[i], vectors[i].tobytes()) for i in missing]
             self._vectors |= {vector_key(encoder.name, text_hash): raw for text_hash, raw in new}
             self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
         return vectors
+
+    async def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        """Vectors from the encoder; long texts leave the event loop."""
+        encode = self._house.encoder.encode
+        if sum(map(len, texts)) > _LONG_TEXTS:
+            return await asyncio.to_thread(encode, texts)
+        return encode(texts)
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """See `Floor.retrieve`."""
@@ -218,6 +229,8 @@ class CaseFloor:
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=_SHARED)
         ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask))
         answered = await self._shared_reply(case_id, ask)
+        if answered.reasked:
+            self._reasked[request.path] = answered.reasked
         turn = _turn(answered, request.role, request.reply, request.path)
         if isinstance(turn, Failure):
             raise AskFailed(turn.path, turn.kind, turn.message)
@@ -241,11 +254,10 @@ class CaseFloor:
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
-        ask = self._asks[turn.path]
-        messages = self._house.templates.render(ask.template, ask.slots, self._house.roles.binding(ask.role).persona)
-        if ask.images:
-            messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
-        return messages
+        ask, templates = self._asks[turn.path], self._house.templates
+        messages = first_messages(ask, templates, self._house.roles.binding(ask.role).persona)
+        reasked = self._reasked.get(turn.path)
+        return reask_messages(messages, *reasked, templates) if reasked else messages
 
     def note(self, event: Event) -> None:
         """See `Floor.note`."""
@@ -296,7 +308,7 @@ class CaseFloor:
     async def _pay(self, ask: Ask) -> Answered:
         if self._house.drain.is_set():
             await asyncio.Event().wait()
-        self.note(Event("asked", ask.path))
+        self._house.scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
         asking = self._house.asking
         asking.count += 1
         try:
@@ -306,6 +318,8 @@ class CaseFloor:
 
     def _count(self, answered: Answered) -> None:
         self.replies[answered.path] = answered.reply_id
+        if answered.reasked:
+            self._reasked[answered.path] = answered.reasked
         self.calls += 1
         prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
         self.calls_without_usage += prompt is None or completion is None
@@ -358,7 +372,7 @@ def _judgment(outcome: Turn[Score] | Failure, judge: str, variant: int, pass_ind
 
 def decision_id(ask: Ask) -> str:
     """The reply id of a decision: there is one per form, so its path names it."""
-    return f"decision-{ask.case_id}-{ask.attempt}-{ask.path}"
+    return f"{DECISION}{ask.case_id}-{ask.attempt}-{ask.path}"
 
 
 def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
@@ -370,6 +384,7 @@ def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
         "role": "person",
         "model": decision.by,
         "template": "consult",
+        "fingerprint": ask.fingerprint,
         "messages": msgspec.json.encode(ask.slots).decode(),
         "data": msgspec.json.encode(decision).decode(),
         "outcome": "ok",

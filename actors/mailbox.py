@@ -26,22 +26,26 @@ class Mailbox(Generic[M]):
         self._send, self._spacing_s, self._most = send, spacing_s, most
         self._waiting: deque[M] = deque()
         self._wake = asyncio.Event()
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._posted = 0
+        self._delivered = 0
+        self._drains: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.batch_sizes: Counter[int] = Counter()
 
     def post(self, message: M) -> None:
         """Queue a message; never waits."""
         self._waiting.append(message)
-        self._empty.clear()
+        self._posted += 1
         self._wake.set()
         if self._pump is None:
             self._pump = asyncio.create_task(self._run())
 
     async def drained(self) -> None:
-        """Wait until everything posted so far has been delivered."""
-        await self._empty.wait()
+        """Wait until everything posted before this call has been delivered."""
+        if self._delivered < self._posted:
+            delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._drains.append((self._posted, delivered))
+            await delivered
 
     async def close(self) -> None:
         """Stop sending; what still waits is dropped."""
@@ -58,9 +62,13 @@ class Mailbox(Generic[M]):
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
             self.batch_sizes[len(batch)] += 1
             await self._send(batch)
+            self._delivered += len(batch)
+            while self._drains and self._drains[0][0] <= self._delivered:
+                _, delivered = self._drains.popleft()
+                if not delivered.done():
+                    delivered.set_result(None)
             if not self._waiting:
                 self._wake.clear()
-                self._empty.set()
             rest = self._spacing_s - (clock() - started)
             if rest > 0:
                 await asyncio.sleep(rest)

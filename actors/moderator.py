@@ -15,7 +15,7 @@ from moot.actors.floor import CaseFloor, House, Parked
 from moot.actors.record.recorder import Closing
 from moot.actors.record.recovery import History
 from moot.protocols.case import Case
-from moot.protocols.errors import MootError, PathReused
+from moot.protocols.errors import MootError, PathReused, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Verdict
 
@@ -61,19 +61,27 @@ class Moderator:
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._report = Report()
         self._news = asyncio.Event()
+        self._broken: BaseException | None = None
 
     async def exchange(self, assignments: Sequence[Assignment], wait_s: float = 5.0, linger_s: float = 0.02) -> Report:
-        """Take assignments and return what is new; waits up to `wait_s` for news, then a little for more."""
+        """Take assignments and return what is new; waits up to `wait_s` for news, then a little for more.
+
+        Raises:
+            RecordError: when the record can no longer be written.
+        """
         for assignment in assignments:
             key = (assignment.case.id, assignment.attempt)
             if key not in self._tasks:
-                self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
+                task = self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
+                task.add_done_callback(self._held)
         try:
             async with asyncio.timeout(wait_s):
                 await self._news.wait()
             await asyncio.sleep(linger_s)
         except TimeoutError:
             pass
+        if self._broken is not None:
+            raise self._broken
         self._news.clear()
         report, self._report = self._report, Report()
         return report
@@ -114,8 +122,13 @@ class Moderator:
                     return
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
-            self._tasks.pop(key, None)
-            raise RuntimeError(f"{key[0]}: verdict refused {_MAX_REPLAYS} times by the record")
+            raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
+
+    def _held(self, task: asyncio.Task[None]) -> None:
+        """A debate that ended with an error of the record's ends the run: nothing more can be trusted to be kept."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._broken = error
+            self._news.set()
 
     def _done(self, outcome: Outcome) -> None:
         self._tasks.pop((outcome.case_id, outcome.attempt), None)

@@ -165,7 +165,7 @@ def _text(value: Any) -> str | None:
 def _models(raw: Any) -> dict[str, list[str]]:
     if not isinstance(raw, Mapping):
         return {}
-    return {str(role): [names] if isinstance(names, str) else list(map(str, names)) for role, names in raw.items()}
+    return {str(role): list(map(str, names if isinstance(names, list) else [names])) for role, names in raw.items()}
 
 
 def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
@@ -191,7 +191,9 @@ def read_replies(folder: str | Path) -> list[Reply]:
     table = read_table(folder, "turns", names)
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
-        Reply(case, attempt, path, role or "", model or "", outcome or "", failure or "", prompt, completion, bool(r), s)
+        Reply(
+            case, attempt, path, role or "", model or "", outcome or "", failure or "", prompt, completion, bool(r), s
+        )
         for case, attempt, path, role, model, outcome, failure, prompt, completion, r, s in zip(
             *(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded")), strict=True
         )

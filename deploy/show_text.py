@@ -6,6 +6,7 @@ Markdown block: control characters and marks that change how the rest is read ar
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
@@ -97,7 +98,9 @@ def number(value: float | None, digits: int = 3) -> str:
     >>> number(0.35), number(None)
     ('0.35', 'unknown')
     """
-    return "unknown" if value is None else f"{value:.{digits}f}".rstrip("0").rstrip(".")
+    if value is None or math.isnan(value):
+        return "unknown"
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
 
 
 def count(value: int | None) -> str:
@@ -151,7 +154,7 @@ def emit(
     if form not in get_args(Format):
         raise unknown_name("format", form, get_args(Format))
     if form == "text":
-        console.print(text())
+        console.print(text(), crop=False)
         return
     console.file.write((json() if form == "json" else md()).rstrip("\n") + "\n")
     console.file.flush()

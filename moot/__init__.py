@@ -2,3 +2,105 @@
 
 `import moot` is cheap: it loads neither ray nor any vendor's SDK.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moot.actors.models.resolve import MODELS
+    from moot.actors.record.progress import StreamedEvent
+    from moot.actors.roles import RoleBinding
+    from moot.deploy.calibrate import calibrate
+    from moot.deploy.compare import compare
+    from moot.deploy.config import RunConfig
+    from moot.deploy.outcome import Run
+    from moot.deploy.run import arun, run, stream
+    from moot.deploy.show import show
+    from moot.deploy.single import Debated, debate
+    from moot.deploy.summary import Summary, summarise
+    from moot.protocols.case import Case, Image, LabelledCase
+    from moot.protocols.errors import ConfigError, MootError, UserError
+    from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
+    from moot.protocols.messages import Event, Failure, Form, Turn, Verdict
+    from moot.protocols.registry import PROTOCOLS
+    from moot.protocols.replies import Position, Score
+    from moot.protocols.tasks import TASKS, Task, open_task
+
+_HOME = {
+    "moot.actors.models.resolve": ("MODELS",),
+    "moot.actors.record.progress": ("StreamedEvent",),
+    "moot.actors.roles": ("RoleBinding",),
+    "moot.deploy.calibrate": ("calibrate",),
+    "moot.deploy.compare": ("compare",),
+    "moot.deploy.config": ("RunConfig",),
+    "moot.deploy.outcome": ("Run",),
+    "moot.deploy.run": ("arun", "run", "stream"),
+    "moot.deploy.show": ("show",),
+    "moot.deploy.single": ("Debated", "debate"),
+    "moot.deploy.summary": ("Summary", "summarise"),
+    "moot.protocols.case": ("Case", "Image", "LabelledCase"),
+    "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
+    "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),
+    "moot.protocols.messages": ("Event", "Failure", "Form", "Turn", "Verdict"),
+    "moot.protocols.registry": ("PROTOCOLS",),
+    "moot.protocols.replies": ("Position", "Score"),
+    "moot.protocols.tasks": ("TASKS", "Task", "open_task"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "MODELS",
+    "PROTOCOLS",
+    "TASKS",
+    "Brief",
+    "Case",
+    "ConfigError",
+    "DebateProtocol",
+    "Debated",
+    "Event",
+    "Failure",
+    "Floor",
+    "Form",
+    "Image",
+    "LabelledCase",
+    "MootError",
+    "Position",
+    "Request",
+    "RoleBinding",
+    "Run",
+    "RunConfig",
+    "Score",
+    "StreamedEvent",
+    "Summary",
+    "Task",
+    "Turn",
+    "UserError",
+    "Verdict",
+    "arun",
+    "calibrate",
+    "compare",
+    "debate",
+    "open_task",
+    "run",
+    "show",
+    "stream",
+    "summarise",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("moot")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'moot' has no attribute {name!r}")
+    found = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -82,7 +82,7 @@ class AskFailed(MootError):
     Args:
         path: the ask's path in its debate.
         kind: `timeout`, `refused`, `unparsable`, `connection`, `server`, `rate_limited`, `request`,
-            `context_length` or `content_filter`.
+            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model).
         message: what happened, without any secret.
     """
 

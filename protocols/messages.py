@@ -131,6 +131,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
         outcome: `ok`, `repaired` (mended JSON), `reasked` (second call) or `failed`.
         failure: kind of failure (see `AskFailed.kind`); empty unless `failed`.
         error: message of the failure.
+        reasked: the first reply's text and what was wrong with it, when the model was asked again.
     """
 
     path: str
@@ -144,6 +145,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["ok", "repaired", "reasked", "failed"] = "ok"
     failure: str = ""
     error: str = ""
+    reasked: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

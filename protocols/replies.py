@@ -136,10 +136,14 @@ def _load_json(text: str) -> tuple[Any, bool]:
         raise InvalidReply("the reply holds no JSON object")
     try:
         value, _ = json.JSONDecoder().raw_decode(body[start:])
-        return value, True
     except ValueError:
         # A number at the torn end may have lost digits: without it the field is missing, not wrong.
-        return json_repair.loads(_TORN_NUMBER.sub("", body[start:])), True
+        value = json_repair.loads(_TORN_NUMBER.sub("", body[start:]))
+    try:
+        msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        raise InvalidReply("the reply holds half of a surrogate pair, which is not Unicode text") from None
+    return value, True
 
 
 def _explain(error: ValidationError) -> str:

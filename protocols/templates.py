@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 

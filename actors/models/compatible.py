@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 import aiohttp
@@ -26,6 +27,7 @@ CHECK_TIMEOUT_S = 5.0
 MAX_ALTERNATIVES = 20
 """Largest `top_logprobs` that the wire format allows."""
 
+_LARGE_BODY = 2**19
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "moot"}
 _PROBE = Decoding(temperature=0.0, top_p=None, max_tokens=1, top_logprobs=5)
 _PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
@@ -71,7 +73,7 @@ class CompatibleModel:
         headers = {**_HEADERS, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
         try:
             async with self._sessions.get().post(
-                self._url, data=body, headers=headers, allow_redirects=False
+                self._url, data=_sendable(body), headers=headers, allow_redirects=False
             ) as response:
                 received = await response.read()
         except aiohttp.ClientResponseError as error:
@@ -140,6 +142,11 @@ class CompatibleModel:
 
     def _credential(self) -> str:
         return f"the key in {self._key.env}" if self._key.env else "a call without a key: set `api_key_env`"
+
+
+def _sendable(body: bytes) -> bytes | io.BytesIO:
+    """The body as aiohttp wants it: a large one as a file, which is sent piece by piece."""
+    return body if len(body) < _LARGE_BODY else io.BytesIO(body)
 
 
 def _bearer(key: str | None) -> dict[str, str]:

@@ -18,19 +18,19 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.compaction import compact
-from moot.actors.record.folder import RunFolder, roll_name
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
-from moot.actors.record.rows import Rows
-from moot.actors.record.schema import BOOKKEEPING_EVENTS, JOURNAL
-from moot.actors.record.segments import SegmentWriter
+from moot.actors.record.rows import DECISION
+from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
 
 FLUSH_ROWS = 256
 FLUSH_S = 1.0
+_COMMIT_S = 0.2
 ROLL_BYTES = 64 * 2**20
 _PATIENCE_S = 5.0
 _MAX_ATTEMPTS = 16
@@ -40,9 +40,9 @@ _REPLY_KEYS = [
     "path",
     "reply_id",
     "supersedes",
+    "reused_from",
     "prompt_tokens",
     "completion_tokens",
-    "reused_from",
 ]
 
 CaseKey = tuple[str, int]
@@ -97,20 +97,12 @@ class Recorder:
 
     def __init__(self, folder: Path, epoch: int, writer: int = 0, writers: int = 1) -> None:
         self._folder = RunFolder(folder)
-        self._epoch, self._writer, self._writers = epoch, writer, writers
-        self._rows = {stream: Rows(stream) for stream in JOURNAL if stream != "replies"}
-        self._batches: list[pa.RecordBatch] = []
-        self._buffered = 0
+        self._writer, self._writers = writer, writers
+        self._journal = Journal(self._folder, epoch, writer)
         self._open: dict[CaseKey, _Open] = {}
         self._finished: set[CaseKey] = set()
         self._gold: dict[str, str | None] = {}
         self._cases_written: set[str] = set()
-        self._segments: dict[str, SegmentWriter] = {}
-        self._roll = 0
-        self._flushing = asyncio.Lock()
-        self._flushed = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
-        self._flush_task: asyncio.Task[None] | None = None
         self._shared: dict[str, asyncio.Future[None]] = {}
         self.progress = Progress()
 
@@ -123,9 +115,7 @@ class Recorder:
             self._debate(case_id, attempt).reply_ids[path] = reply_id
         for case_id, attempt, kind, path in state.events:
             self._debate(case_id, attempt).events.add((kind, path))
-        self._roll = self._folder.next_roll(self._epoch, self._writer)
         self.progress = state.progress
-        self._new_segments()
 
     def _debate(self, case_id: str, attempt: int) -> _Open:
         return self._open.get((case_id, attempt)) or self._open.setdefault((case_id, attempt), _Open())
@@ -144,7 +134,8 @@ class Recorder:
             if case.id in self._cases_written:
                 continue
             self._cases_written.add(case.id)
-            self._rows["cases"].append(
+            self._journal.append(
+                "cases",
                 case_id=case.id,
                 index=labelled.index,
                 content_hash=case.content_hash(),
@@ -156,32 +147,40 @@ class Recorder:
                 gold=labelled.gold,
                 invalid=labelled.invalid,
             )
-            self._buffer(1)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
-        keep = [self._accept(row) for row in batch.select(_REPLY_KEYS).to_pylist()]
+        keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
         if not all(keep):
             batch = batch.filter(pa.array(keep))
         if batch.num_rows:
-            self._batches.append(batch)
-            self._buffer(batch.num_rows)
+            self._journal.append_replies(batch)
         failpoint("writer.buffered")
 
-    def _accept(self, row: dict[str, Any]) -> bool:
-        key = (row["case_id"], row["attempt"])
-        if key in self._finished:
-            self.progress.late_reply(row["prompt_tokens"], row["completion_tokens"])
+    def _accept(
+        self,
+        case_id: str,
+        attempt: int,
+        path: str,
+        reply_id: str,
+        supersedes: str | None,
+        reused_from: str | None,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+    ) -> bool:
+        if (case_id, attempt) in self._finished:
+            self.progress.late_reply(prompt_tokens, completion_tokens)
             return False
-        debate = self._debate(*key)
-        path, known = row["path"], debate.reply_ids.get(row["path"])
-        if known is not None and row["supersedes"] != known:
-            if known != row["reply_id"]:
-                self.progress.late_reply(row["prompt_tokens"], row["completion_tokens"])
+        debate = self._debate(case_id, attempt)
+        known = debate.reply_ids.get(path)
+        if known is not None and supersedes != known:
+            if known != reply_id:
+                self.progress.late_reply(prompt_tokens, completion_tokens)
             return False
-        debate.reply_ids[path] = row["reply_id"]
+        debate.reply_ids[path] = reply_id
         debate.arrived.set()
-        self.progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
+        if not reply_id.startswith(DECISION):
+            self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
@@ -198,7 +197,8 @@ class Recorder:
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
-        self._rows["events"].append(
+        self._journal.append(
+            "events",
             case_id=case_id,
             attempt=attempt,
             kind=event.kind,
@@ -207,25 +207,24 @@ class Recorder:
             at=at,
         )
         self.progress.event(case_id, attempt, event, at)
-        self._buffer(1)
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
         await self.flush()
-        async with self._flushing:
+        async with self._journal.lock:
             return await asyncio.to_thread(histories, self._folder, list(keys))
 
     def add_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """Store a debate's embeddings by text hash, as float32 bytes."""
         for text_hash, raw in vectors:
-            self._rows["embeddings"].append(
+            self._journal.append(
+                "embeddings",
                 case_id=case_id,
                 attempt=attempt,
                 encoder=encoder,
                 text_hash=text_hash,
                 vector=np.frombuffer(raw, np.float32),
             )
-        self._buffer(len(vectors))
 
     async def claim(self, key: str, lease_s: float) -> bool:
         """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
@@ -256,7 +255,7 @@ class Recorder:
         """
         accepted = await asyncio.gather(*(self._admit(closing) for closing in closings))
         if any(accepted):
-            await self.flush()
+            await self._journal.durable()
         return list(accepted)
 
     async def _admit(self, closing: Closing) -> bool:
@@ -304,67 +303,16 @@ class Recorder:
             "correct": correct,
             "at": time.time(),
         }
-        self._rows["verdicts"].append(**columns)
-        self._buffer(1)
+        self._journal.append("verdicts", **columns)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
-
-    def _buffer(self, rows: int) -> None:
-        self._buffered += rows
-        if self._buffered >= FLUSH_ROWS:
-            if self._flush_task is None or self._flush_task.done():
-                self._flush_task = asyncio.create_task(self.flush())
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(FLUSH_S, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._timer = None
-        self._flush_task = asyncio.create_task(self.flush())
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""
-        async with self._flushing:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-            if not self._buffered:
-                return
-            self._buffered = 0
-            batches, self._batches = self._batches, []
-            taken = {stream: rows.take() for stream, rows in self._rows.items() if len(rows)}
-            await asyncio.to_thread(self._write, taken, batches)
-        failpoint("writer.flushed")
-
-    def _write(self, taken: dict[str, pa.RecordBatch], replies: list[pa.RecordBatch]) -> None:
-        for stream in JOURNAL:
-            segment = self._segments[stream]
-            for batch in replies if stream == "replies" else filter(None, [taken.get(stream)]):
-                segment.append(batch)
-            segment.sync()
-        if self._segments["replies"].size > ROLL_BYTES:
-            self._compact()
-            self._new_segments()
-
-    def _new_segments(self) -> None:
-        self._segments = {
-            stream: SegmentWriter(self._folder.segment_path(self._epoch, self._writer, self._roll, stream), schema)
-            for stream, schema in JOURNAL.items()
-        }
-
-    def _compact(self) -> None:
-        written: dict[str, list[tuple[Path, int | None]]] = {}
-        for stream, segment in self._segments.items():
-            if segment.size:
-                segment.close()
-                written[stream] = [(segment.path, None)]
-        if written:
-            compact(self._folder, roll_name(self._epoch, self._writer, self._roll), written)
-        self._roll += 1
+        await self._journal.flush()
 
     async def close(self) -> None:
-        """Flush and turn the journal of this writer into Parquet; nothing may be added afterwards."""
-        await self.flush()
-        async with self._flushing:
-            await asyncio.to_thread(self._compact)
+        """Flush and turn the journal of this writer into Parquet."""
+        await self._journal.close()
 
 
 def _json(value: Any) -> str:

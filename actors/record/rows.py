@@ -127,7 +127,7 @@ def _recorded(row: dict[str, Any]) -> RecordedReply:
         failure=row["failure"] or "",
         error=row["error"] or "",
     )
-    return RecordedReply(row["path"], row["fingerprint"], answered)
+    return RecordedReply(row["path"], row["fingerprint"] or "", answered)
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
@@ -140,7 +140,10 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 
 INVALID_SUFFIX = "~1"
-"""Path suffix of a first reply that could not be read and was asked again."""
+"""Suffix, of path and reply id, of a first reply that could not be read and was asked again."""
+
+DECISION = "decision-"
+"""How the reply id of a person's decision begins: it is in the journal like a reply, and costs nothing."""
 
 
 def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
@@ -153,7 +156,7 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
         final = by_path.get(path.removesuffix(INVALID_SUFFIX))
         if final is not None:
             usage = add_usage(final.answered.usage, first.answered.usage)
-            by_path[final.path] = msgspec.structs.replace(
-                final, answered=msgspec.structs.replace(final.answered, usage=usage)
-            )
+            reasked = (first.answered.text, first.answered.error)
+            answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked)
+            by_path[final.path] = msgspec.structs.replace(final, answered=answered)
     return by_path

@@ -25,6 +25,7 @@ class SegmentWriter:
         self._schema = schema
         self._file: BinaryIO | None = None
         self._stream: pa.RecordBatchStreamWriter | None = None
+        self._synced = 0
 
     @property
     def size(self) -> int:
@@ -46,9 +47,10 @@ class SegmentWriter:
 
     def sync(self) -> None:
         """Force what was appended to the disk."""
-        if self._file is not None:
+        if self._file is not None and self._file.tell() > self._synced:
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._synced = self._file.tell()
 
     def close(self) -> None:
         """End the stream; nothing can be appended afterwards."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import tables_of
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError, unknown_name
 
+_RACES = 5
 _STREAM_OF = {"turns": "replies", "tokens": "replies", "judgments": "replies"}
 
 
@@ -38,29 +40,46 @@ def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str
     if not folder.exists():
         raise RecordError(f"{folder.path}: no run there (no run.yaml)")
     names = _with_key(table, columns)
-    try:
-        pieces = [
-            pq.read_table(folder.path / part.tables[table], columns=names, partitioning=None)
-            for part in folder.committed_parts()
-            if table in part.tables
-        ]
-    except (OSError, pa.ArrowException) as error:
-        raise RecordError(f"{folder.path}: a part of `{table}` cannot be read: {error}") from error
-    stream = _STREAM_OF.get(table, table)
-    for path, valid in folder.segments(stream):
-        batches = list(read_segment(path, valid))
-        if batches:
-            pieces.append(tables_of(stream, batches)[table].select(names))
     schema = pa.schema([TABLES[table].field(name) for name in names])
+    for _ in range(_RACES):
+        try:
+            pieces = list(_pieces(folder, table, names))
+            break
+        except FileNotFoundError:  # a live run has just turned a segment into a part
+            continue
+    else:
+        raise RecordError(f"{folder.path}: `{table}` changes faster than it can be read; try again")
     whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
     if table in ("tokens", "judgments"):
         whole = whole.filter(pc.invert(pc.is_in(whole["reply_id"], value_set=_superseded_ids(folder))))
     return _winners(table, whole)
 
 
+def _pieces(folder: RunFolder, table: str, names: list[str]) -> Iterator[pa.Table]:
+    """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
+    stream = _STREAM_OF.get(table, table)
+    segments = list(folder.segments(stream))
+    for part in folder.committed_parts():
+        if table in part.tables:
+            path = folder.path / part.tables[table]
+            try:
+                yield pq.read_table(path, columns=names, partitioning=None)
+            except (pa.ArrowException, OSError) as error:
+                raise RecordError(f"{path} cannot be read: {error}") from error
+    for path, valid in segments:
+        batches = list(read_segment(path, valid))
+        if batches:
+            yield tables_of(stream, batches)[table].select(names)
+
+
 def _superseded_ids(folder: RunFolder) -> pa.Array:
-    column = read_table(folder, "turns", ["supersedes"])["supersedes"]
-    return column.drop_null().combine_chunks().cast(pa.string())
+    return _gone(read_table(folder, "turns", ["supersedes"]))
+
+
+def _gone(turns: pa.Table) -> pa.Array:
+    """Ids of superseded replies, and of the unreadable first replies that they had asked again."""
+    main = turns["supersedes"].drop_null().combine_chunks().cast(pa.string())
+    return pa.concat_arrays([main, pc.binary_join_element_wise(main, INVALID_SUFFIX, "")])
 
 
 def _with_key(table: str, columns: Sequence[str] | None) -> list[str]:
@@ -73,11 +92,11 @@ def _with_key(table: str, columns: Sequence[str] | None) -> list[str]:
 
 def _winners(table: str, whole: pa.Table) -> pa.Table:
     if table == "turns":
-        gone = whole["supersedes"].drop_null().unique()
-        whole = whole.append_column("superseded", pc.is_in(whole["reply_id"], value_set=gone))
-        key = [*KEYS[table], "superseded"]
-    else:
-        key = list(KEYS[table])
+        superseded = pc.is_in(whole["reply_id"], value_set=_gone(whole))
+        whole = whole.append_column("superseded", superseded)
+        current = _first_of_each(whole.filter(pc.invert(superseded)), list(KEYS[table]))
+        return pa.concat_tables([current, _first_of_each(whole.filter(superseded), ["reply_id"])])
+    key = list(KEYS[table])
     if table == "events":
         repeats = pc.is_in(whole["kind"], value_set=pa.array(sorted(BOOKKEEPING_EVENTS)))
         unique = _first_of_each(whole.filter(pc.invert(repeats)), key)

@@ -1,0 +1,25 @@
+"""The messages of an ask, as its model is sent them: rendered here for the agent and for `Floor.sent` alike."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moot.protocols.messages import Ask, Message
+from moot.protocols.templates import Templates
+
+
+def first_messages(ask: Ask, templates: Templates, persona: str) -> tuple[Message, ...]:
+    """What is sent first: the rendered template, with the ask's images on its last message.
+
+    Raises:
+        ConfigError: when the template cannot be rendered with the ask's slots.
+    """
+    messages = templates.render(ask.template, ask.slots, persona)
+    if ask.images:
+        messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
+    return messages
+
+
+def reask_messages(first: tuple[Message, ...], text: str, error: str, templates: Templates) -> tuple[Message, ...]:
+    """What is sent after an unreadable reply `text`: the conversation so far and what was wrong with it."""
+    return (*first, Message("assistant", text), *templates.render("reask", {"error": error}))

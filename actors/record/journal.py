@@ -1,0 +1,160 @@
+"""The append-only journal of one writer: rows are buffered, flushed in order, and in the end become Parquet."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import structlog
+
+from moot.actors.failpoints import failpoint
+from moot.actors.record.compaction import compact
+from moot.actors.record.folder import RunFolder, roll_name
+from moot.actors.record.rows import Rows
+from moot.actors.record.schema import JOURNAL
+from moot.actors.record.segments import SegmentWriter
+from moot.protocols.errors import RecordError
+
+FLUSH_ROWS = 256
+FLUSH_S = 1.0
+ROLL_BYTES = 64 * 2**20
+_COMMIT_S = 0.2
+
+_log = structlog.get_logger(__name__)
+
+
+class Journal:
+    """Buffers rows and makes them durable at the latest after `FLUSH_S` seconds or `FLUSH_ROWS` rows.
+
+    Args:
+        folder: the run's folder; the process that made this owns it.
+        epoch: the owner's number.
+        writer: the writer's number.
+    """
+
+    def __init__(self, folder: RunFolder, epoch: int, writer: int) -> None:
+        self._folder, self._epoch, self._writer = folder, epoch, writer
+        self._rows = {stream: Rows(stream) for stream in JOURNAL if stream != "replies"}
+        self._replies: list[pa.RecordBatch] = []
+        self._buffered = 0
+        self._flushing = asyncio.Lock()
+        self._flushed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._due: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
+        self._flush_task: asyncio.Task[None] | None = None
+        self._roll = folder.next_roll(epoch, writer)
+        self._segments = self._new_segments()
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """Held while the segments change: take it to read them."""
+        return self._flushing
+
+    def append(self, stream: str, **columns: Any) -> None:
+        """Buffer a row of any stream but `replies`."""
+        self._rows[stream].append(**columns)
+        self._count(1)
+
+    def append_replies(self, batch: pa.RecordBatch) -> None:
+        """Buffer a batch of the stream `replies`."""
+        self._replies.append(batch)
+        self._count(batch.num_rows)
+
+    def _count(self, rows: int) -> None:
+        self._buffered += rows
+        if self._buffered >= FLUSH_ROWS:
+            self._flush_within(0.0)
+        elif self._due is None:
+            self._flush_within(FLUSH_S)
+
+    def _flush_within(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
+        if self._due is not None:
+            if self._due_at <= due:
+                return
+            self._due.cancel()
+        self._due, self._due_at = loop.call_at(due, self._start_flush), due
+
+    def _start_flush(self) -> None:
+        self._due = None
+        self._flush_task = asyncio.create_task(self._flush_in_background())
+
+    async def _flush_in_background(self) -> None:
+        try:
+            await self.flush()
+        except RecordError as error:  # whoever waits for durability gets it too
+            _log.error("the journal cannot be written", error=str(error))
+
+    async def durable(self) -> None:
+        """Wait until what is buffered now is on disk; verdicts that come close together share a flush.
+
+        Raises:
+            RecordError: when it cannot be written.
+        """
+        if self._buffered:
+            self._flush_within(_COMMIT_S)
+            await asyncio.shield(self._flushed)
+        else:
+            async with self._flushing:
+                pass
+
+    async def flush(self) -> None:
+        """Make everything buffered so far durable.
+
+        Raises:
+            RecordError: when it cannot be written.
+        """
+        async with self._flushing:
+            if self._due is not None:
+                self._due.cancel()
+                self._due = None
+            if not self._buffered:
+                return
+            self._buffered = 0
+            flushed, self._flushed = self._flushed, asyncio.get_running_loop().create_future()
+            flushed.add_done_callback(lambda done: done.exception())
+            replies, self._replies = self._replies, []
+            taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
+            try:
+                await asyncio.to_thread(self._write, {**taken, "replies": replies})
+            except OSError as error:
+                failed = RecordError(f"cannot write to {self._folder.path}: {error}")
+                flushed.set_exception(failed)
+                raise failed from error
+            flushed.set_result(None)
+        failpoint("writer.flushed")
+
+    def _write(self, taken: dict[str, list[pa.RecordBatch]]) -> None:
+        for stream in JOURNAL:
+            segment = self._segments[stream]
+            for batch in taken.get(stream, ()):
+                segment.append(batch)
+            segment.sync()
+        if self._segments["replies"].size > ROLL_BYTES:
+            self._compact()
+
+    def _new_segments(self) -> dict[str, SegmentWriter]:
+        return {
+            stream: SegmentWriter(self._folder.segment_path(self._epoch, self._writer, self._roll, stream), schema)
+            for stream, schema in JOURNAL.items()
+        }
+
+    def _compact(self) -> None:
+        written: dict[str, list[tuple[Path, int | None]]] = {}
+        for stream, segment in self._segments.items():
+            if segment.size:
+                segment.close()
+                written[stream] = [(segment.path, None)]
+        if written:
+            compact(self._folder, roll_name(self._epoch, self._writer, self._roll), written)
+        self._roll += 1
+        self._segments = self._new_segments()
+
+    async def close(self) -> None:
+        """Flush and turn the segments of this writer into Parquet."""
+        await self.flush()
+        async with self._flushing:
+            await asyncio.to_thread(self._compact)

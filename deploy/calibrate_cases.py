@@ -1,0 +1,165 @@
+"""What calibration reads from a record: per case the gate's signals, both branches' answers, and their tokens."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.tables import read_table
+from moot.deploy.show_costs import measurement_only, total_tokens
+from moot.deploy.show_record import CaseKey, Noted, Reply, latest_verdicts, read_events, read_replies
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.scoring import is_correct
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class BothBranches:
+    """One row per case that ran both branches and can be scored; NaN is unknown.
+
+    Attributes:
+        case_ids: in order.
+        d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
+        may_skip: whether the tests that have no threshold here let the case skip (unanimity, if required).
+        skip_right, debate_right: whether each branch's answer is right.
+        skip_tokens, debate_tokens: openings and that branch, as if only it had run.
+        single_tokens: agent 0's opening.
+        taus: the run's own tau_d, tau_m, tau_p, None where a test was off; None when its gate asked no signals.
+        left_out: cases that cannot be used, by reason.
+        notes: what a reader must know of the signals.
+    """
+
+    case_ids: tuple[str, ...]
+    d: Floats
+    m: Floats
+    p: Floats
+    c: Floats
+    may_skip: Bools
+    skip_right: Bools
+    debate_right: Bools
+    skip_tokens: Floats
+    debate_tokens: Floats
+    single_tokens: Floats
+    taus: tuple[float | None, float | None, float | None] | None
+    left_out: dict[str, int]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.case_ids)
+
+    def held_out(self, share: float, seed: int) -> Bools:
+        """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
+        ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in self.case_ids)
+        return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
+
+
+def read_both_branches(folder: str | Path, command: str) -> BothBranches:
+    """Read the cases of a run with `both_branches`.
+
+    Args:
+        folder: the run's folder.
+        command: how to make such a run, for the error.
+
+    Raises:
+        ConfigError: when the run has no case that ran both branches and can be scored.
+        RecordError: when the record cannot be read.
+    """
+    events = read_events(folder, ("gate", "branches", "audit"))
+    branches = {event.key: event for event in events if event.kind == "branches"}
+    if not branches:
+        audits = sum(event.kind == "audit" for event in events)
+        also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
+        raise ConfigError(f"{folder}: no case ran both branches{also}; make such a run with `{command}`")
+    gates = {event.key: event for event in events if event.kind == "gate"}
+    left_out: Counter[str] = Counter()
+    usable: list[tuple[Noted, Noted, bool, bool]] = []
+    for verdict in latest_verdicts(folder):
+        gate, both = gates.get(verdict.key), branches.get(verdict.key)
+        if verdict.failed or gate is None or both is None:
+            left_out["failed" if verdict.failed else "without both branches"] += 1
+            continue
+        skip_right = is_correct(both.data["skipped_answer"], verdict.gold)
+        debate_right = is_correct(both.data["debated_answer"], verdict.gold)
+        if skip_right is None or debate_right is None:
+            left_out["cannot be scored"] += 1
+            continue
+        usable.append((gate, both, skip_right, debate_right))
+    if not usable:
+        raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
+    return _arrays(folder, usable, dict(sorted(left_out.items())))
+
+
+def _arrays(
+    folder: str | Path, usable: Sequence[tuple[Noted, Noted, bool, bool]], left_out: dict[str, int]
+) -> BothBranches:
+    gates = [gate for gate, _, _, _ in usable]
+    keys = [gate.key for gate in gates]
+    by_case = _standing(folder, set(keys))
+    reading = gates[0].data.get("intrinsic_reading")
+    stages = _stages(folder, set(keys)) if reading in ("normalised", "printed") else set()
+    pooled = len(stages) < 2
+    notes = () if pooled else (_mixed(stages),)
+    first = gates[0].data
+    taus = (first.get("tau_d"), first.get("tau_m") if pooled else None, first.get("tau_p") if pooled else None)
+    return BothBranches(
+        case_ids=tuple(gate.case_id for gate in gates),
+        d=_column(gates, "d"),
+        m=_column(gates, "m") if pooled else np.full(len(gates), np.nan),
+        p=_column(gates, "p") if pooled else np.full(len(gates), np.nan),
+        c=_column(gates, "c"),
+        may_skip=np.array([g.data["unanimous"] or not g.data["require_unanimity"] for g in gates], np.bool_),
+        skip_right=np.array([right for _, _, right, _ in usable], np.bool_),
+        debate_right=np.array([right for _, _, _, right in usable], np.bool_),
+        skip_tokens=_tokens(keys, by_case, "skip"),
+        debate_tokens=_tokens(keys, by_case, "debate"),
+        single_tokens=np.array([_single(by_case[key]) for key in keys], np.float64),
+        taus=taus if first.get("when") == "selective" else None,
+        left_out=left_out,
+        notes=notes,
+    )
+
+
+def _column(gates: Sequence[Noted], name: str) -> Floats:
+    return np.array([np.nan if gate.data.get(name) is None else gate.data[name] for gate in gates], np.float64)
+
+
+def _standing(folder: str | Path, keys: set[CaseKey]) -> dict[CaseKey, list[Reply]]:
+    found: dict[CaseKey, list[Reply]] = {key: [] for key in keys}
+    for reply in read_replies(folder):
+        if reply.key in found and not reply.superseded:
+            found[reply.key].append(reply)
+    return found
+
+
+def _tokens(keys: Sequence[CaseKey], replies: Mapping[CaseKey, list[Reply]], branch: str) -> Floats:
+    totals = [total_tokens([r for r in replies[key] if not measurement_only(r.path, branch)]) for key in keys]
+    return np.array([np.nan if total is None else total for total in totals], np.float64)
+
+
+def _single(replies: Sequence[Reply]) -> float:
+    total = total_tokens([reply for reply in replies if reply.path.partition("~")[0] == "opening/agent/0"])
+    return np.nan if total is None else total
+
+
+def _stages(folder: str | Path, keys: set[CaseKey]) -> set[str]:
+    """Whether the servers took log-probabilities before or after temperature, over the openings."""
+    return {
+        row["logprob_stage"]
+        for row in read_table(folder, "turns", ["logprob_stage"]).to_pylist()
+        if row["logprob_stage"] and row["path"].startswith("opening/") and (row["case_id"], row["attempt"]) in keys
+    }
+
+
+def _mixed(stages: set[str]) -> str:
+    return (
+        f"log-probabilities of {len(stages)} kinds ({', '.join(sorted(stages))} temperature) are not pooled: M and p "
+        "are taken as unknown and their tests are off"
+    )

@@ -1,0 +1,160 @@
+"""Shows a calibration: on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moot.deploy.calibrate import Calibration, HeldOut
+from moot.deploy.calibrate_grid import GridPoint, best_by_skip_rate
+from moot.deploy.show import paired_words
+from moot.deploy.show_text import (
+    count,
+    emit,
+    markdown_block,
+    markdown_inline,
+    markdown_table,
+    number,
+    percent,
+    safe_json,
+    times,
+    visible_line,
+)
+
+_ROWS = 12
+_SWEEP = "validation cases: the most accurate setting at each skip rate"
+_SIGNALS = {"d": "D", "m": "M", "p": "p", "c": "c"}
+_GRID_HEADER = ("tau_d", "tau_m", "tau_p", "skipped", "accuracy", "on skipped", "cost / debate", "cost / single")
+_HELD_HEADER = ("held-out cases", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
+_PREDICTOR_HEADER = ("signal", "read as", "AUROC", "n", "errors")
+
+
+def show_calibration(found: Calibration, form: str = "text", console: Console | None = None) -> None:
+    """Write a calibration to the console."""
+    emit(
+        form,
+        text=lambda: calibration_text(found),
+        json=lambda: safe_json(found),
+        md=lambda: calibration_markdown(found),
+        console=console,
+    )
+
+
+def _tau(value: float | None) -> str:
+    return "off" if value is None else number(value, 4)
+
+
+def _grid_cells(point: GridPoint) -> tuple[str, ...]:
+    return (
+        *map(_tau, (point.tau_d, point.tau_m, point.tau_p)),
+        percent(point.skip_rate),
+        percent(point.accuracy),
+        percent(point.accuracy_skipped) if point.n_skipped else "-",
+        times(point.cost_vs_debate),
+        times(point.cost_vs_single),
+    )
+
+
+def _held_cells(name: str, held: HeldOut) -> tuple[str, ...]:
+    point = held.point
+    skipped = percent(point.accuracy_skipped, held.accuracy_skipped_interval, point.n_skipped)
+    return (
+        name,
+        percent(point.skip_rate),
+        percent(point.accuracy, held.accuracy_interval),
+        skipped if point.n_skipped else "-",
+        times(point.cost_vs_debate),
+        paired_words(held.vs_debate),
+    )
+
+
+def _held_rows(found: Calibration) -> list[tuple[str, ...]]:
+    debate = percent(found.debate_accuracy.value, found.debate_accuracy.interval)
+    never = percent(found.skip_accuracy.value, found.skip_accuracy.interval)
+    own = [] if found.as_run is None else [_held_cells("the run's own thresholds", found.as_run)]
+    return [
+        _held_cells("the chosen thresholds", found.held_out),
+        *own,
+        ("always debating", "0.0 %", debate, "-", "1.00x", "-"),
+        ("never debating", "100.0 %", never, never, "-", "-"),
+    ]
+
+
+def _predictor_rows(found: Calibration) -> list[tuple[str, ...]]:
+    return [
+        (_SIGNALS[each.name], each.direction, number(each.auroc), str(each.n), str(each.errors))
+        for each in found.predictors
+    ]
+
+
+def _shown_points(found: Calibration) -> list[GridPoint]:
+    """The best point of each skip rate, thinned to a screenful; the ends and the chosen point stay."""
+    points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
+    step = -(-len(points) // _ROWS) or 1
+    kept = [point for i, point in enumerate(points) if i % step == 0 or point == points[-1]]
+    return sorted([*kept, found.chosen], key=lambda each: each.skip_rate)
+
+
+def _head(found: Calibration) -> str:
+    left = "".join(f", {n} {why}" for why, n in found.left_out.items())
+    return (
+        f"{found.n_validation} validation and {found.n_held_out} held-out cases of {found.run} (seed {found.seed}"
+        f"{left and f'; left out: {left[2:]}'}), encoder {found.encoder}"
+    )
+
+
+def _rule(found: Calibration) -> str:
+    return (
+        f"Chosen: the cheapest of {count(len(found.grid))} settings whose accuracy on the validation cases is at most "
+        f"{100 * found.tolerance:g} points below always debating ({percent(found.debate_accuracy_validation)})."
+    )
+
+
+def calibration_text(found: Calibration) -> RenderableType:
+    """The calibration for a terminal."""
+    parts: list[RenderableType] = [Text(warning, style="bold yellow") for warning in found.warnings]
+    parts += [
+        Text(visible_line(_head(found))),
+        _table(
+            "validation cases: the most accurate setting at each skip rate",
+            _GRID_HEADER,
+            [_grid_cells(p) for p in _shown_points(found)],
+        ),
+        Text(_rule(found)),
+        _table("", _GRID_HEADER, [_grid_cells(found.chosen)]),
+        _table("", _HELD_HEADER, _held_rows(found)),
+        _table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found)),
+        Text("to use the chosen thresholds:"),
+        Text(visible_line(found.set_line), style="bold", no_wrap=True, overflow="ignore"),
+    ]
+    return Group(*parts)
+
+
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(*header, title=Text(title) if title else None, title_justify="left")
+    for row in rows:
+        table.add_row(*(Text(visible_line(cell)) for cell in row))
+    return table
+
+
+def calibration_markdown(found: Calibration) -> str:
+    """The calibration as Markdown."""
+    blocks = ["# Calibration of the gate"]
+    blocks += [f"**{markdown_inline(warning)}**" for warning in found.warnings]
+    blocks += [
+        markdown_inline(_head(found)),
+        "## The most accurate setting at each skip rate (validation cases)",
+        markdown_table(_GRID_HEADER, [_grid_cells(p) for p in _shown_points(found)]),
+        markdown_inline(_rule(found)),
+        markdown_table(_GRID_HEADER, [_grid_cells(found.chosen)]),
+        "## Held-out cases",
+        markdown_table(_HELD_HEADER, _held_rows(found)),
+        "## What tells that the skipped answer is wrong",
+        markdown_table(_PREDICTOR_HEADER, _predictor_rows(found)),
+        "To use the chosen thresholds:",
+        markdown_block(found.set_line),
+    ]
+    return "\n\n".join(blocks) + "\n"

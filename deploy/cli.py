@@ -1,0 +1,214 @@
+"""The `moot` command. Nothing heavy is imported before a command runs, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    name="moot",
+    help="Language-model debates at scale.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings=_CONTEXT,
+)
+
+Folder = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
+Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
+
+
+def main() -> NoReturn:
+    """The console's entry: errors that the user can mend are one line and exit code 2."""
+    from moot.protocols.errors import MootError, RecordError, UserError
+
+    try:
+        app()
+    except MootError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    sys.exit(0)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"moot {version('moot')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Language-model debates at scale."""
+
+
+@app.command()
+def run(
+    file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
+    task: Annotated[str | None, typer.Option(help="sample, boolq:PATH or cosmosqa:PATH.  [sample]")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="A protocol, module:Class, or several with commas to compare.  [selene]")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Serves every role; see `moot models`.  [simulated]")] = None,
+    role: Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")] = None,
+    agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it.  [0]")] = None,
+    out: Annotated[str | None, typer.Option(help="The record's folder.  [runs/PROTOCOL-TASK-sSEED]")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")] = None,
+    prompts: Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")] = None,
+    placement: Annotated[str | None, typer.Option(help="actors or packed.  [actors]")] = None,
+    engine: Annotated[str | None, typer.Option(help="ray, or inline for this process alone.  [ray]")] = None,
+    address: Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")] = None,
+    save_tokens: Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all.  [all]")] = None,
+    max_open: Annotated[int | None, typer.Option(help="Most debates open at once.  [200]")] = None,
+    attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
+    retry_failed: Annotated[
+        bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+) -> None:
+    """Hold debates, or go on with a run that was stopped: the same command again."""
+    from moot.deploy.cli_run import execute
+    from moot.deploy.config import parse_roles, parse_settings
+
+    flags: dict[str, Any] = {
+        "task": task,
+        "protocol": protocol,
+        "model": model,
+        "roles": parse_roles(role) if role else None,
+        "agents": agents,
+        "limit": limit,
+        "seed": seed,
+        "out": out,
+        "set": parse_settings(set_) if set_ else None,
+        "prompts": prompts,
+        "placement": placement,
+        "engine": engine,
+        "address": address,
+        "save_tokens": save_tokens,
+        "max_open": max_open,
+        "attended": attended,
+        "retry_failed": retry_failed,
+    }
+    raise typer.Exit(execute(file, flags, dry_run=dry_run, quiet=quiet, log_level=log_level))
+
+
+@app.command()
+def show(
+    folder: Folder,
+    case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Of the case; the latest when not given.")] = None,
+    form: Form = "text",
+) -> None:
+    """Show a run's figures, or one debate as a transcript."""
+    from moot.deploy.show import show as shown
+
+    shown(folder, case, attempt=attempt, form=form)
+
+
+@app.command()
+def calibrate(
+    folder: Folder,
+    holdout: Annotated[float, typer.Option(help="Share of the cases that is held out.")] = 0.5,
+    seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    tolerance: Annotated[float, typer.Option(help="Accuracy that may be given up for fewer tokens.")] = 0.01,
+    form: Form = "text",
+) -> None:
+    """Choose the gate's thresholds from a run made with --set both_branches=true."""
+    from moot.deploy.calibrate import calibrate as calibrated
+    from moot.deploy.calibrate_show import show_calibration
+
+    show_calibration(calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance), form)
+
+
+@app.command()
+def compare(
+    folders: Annotated[list[Path], typer.Argument(help="Runs over the same cases.", show_default=False)],
+    form: Form = "text",
+) -> None:
+    """Compare runs over the same cases, case by case."""
+    from moot.deploy.compare import compare as compared
+    from moot.deploy.compare import show_comparison
+
+    show_comparison(compared(folders), form)
+
+
+@app.command()
+def decide(
+    folder: Folder,
+    case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
+    action: Annotated[str | None, typer.Argument(help="One of the form's actions.")] = None,
+    text: Annotated[str, typer.Option(help="What the person has to say.")] = "",
+) -> None:
+    """Answer a debate that waits for a person, or list those that wait."""
+    from moot.deploy.decide import decide as decided
+    from moot.deploy.decide import waiting
+    from moot.deploy.show_text import visible_line
+    from moot.protocols.errors import ConfigError
+
+    if case is not None and action is not None:
+        form = decided(folder, case, action, text)
+        print(f"{visible_line(form.case_id)}: {action} is recorded; the run's own command goes on with it")
+        return
+    forms = [form for form in waiting(folder) if case in (None, form.case_id)]
+    if case is not None and not forms:
+        raise ConfigError(f"{folder}: case {case!r} does not wait for a person")
+    for form in forms:
+        print(visible_line(f"{form.case_id}: {form.title} [{'|'.join(form.actions)}]"))
+        if case is not None and form.body:
+            print(visible_line(form.body))
+
+
+@app.command()
+def models() -> None:
+    """List the forms of a model's name."""
+    from moot.actors.models.resolve import MODELS
+
+    _columns(MODELS.items())
+
+
+@app.command()
+def tasks() -> None:
+    """List the tasks."""
+    from moot.protocols.tasks import TASKS
+
+    _columns((kind.form, f"{kind.about}{f' ({kind.layout})' if kind.layout else ''}") for kind in TASKS.values())
+
+
+@app.command()
+def protocols() -> None:
+    """List the protocols."""
+    from moot.protocols.registry import PROTOCOLS
+
+    _columns((name, entry.description) for name, entry in PROTOCOLS.items())
+
+
+def _columns(rows: Any) -> None:
+    pairs = list(rows)
+    width = max(len(name) for name, _ in pairs)
+    for name, about in pairs:
+        print(f"{name:<{width}}  {about}")
+
+
+def _add_simulate() -> None:
+    from moot.deploy.cli_simulate import simulate
+
+    app.command()(simulate)
+
+
+_add_simulate()

@@ -1,0 +1,176 @@
+"""What `moot run` does: one protocol, or several one after another and a comparison at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from moot.deploy.checks import check_models
+from moot.deploy.config import RunConfig
+from moot.deploy.decide import waiting
+from moot.deploy.interrupt import hold_in_thread
+from moot.deploy.log import configure_terminal
+from moot.deploy.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
+from moot.deploy.plan_calls import plan
+from moot.deploy.prepare import Prepared, prepare
+from moot.deploy.progress import progress_listener
+from moot.deploy.resume import check_resumable
+from moot.deploy.session import Session
+from moot.protocols.errors import ConfigError
+from moot.protocols.registry import PROTOCOLS, make_protocol
+from moot.protocols.tasks import open_task
+
+_NAMED = 3
+"""Waiting cases that are named."""
+
+
+def execute(
+    file: Path | None,
+    flags: Mapping[str, Any],
+    *,
+    dry_run: bool = False,
+    quiet: bool = False,
+    log_level: str = "warning",
+) -> int:
+    """Do what `moot run` was told; returns the exit code.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+    configure_terminal(log_level)
+    config = RunConfig.build(file, flags)
+    names = [name.strip() for name in config.protocol.split(",")]
+    runs = [prepare(each) for each in (several(config, names) if len(names) > 1 else [config])]
+    if dry_run:
+        asyncio.run(_check(runs, network=False))
+        print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
+        return EXIT_OK
+    if len(runs) == 1:
+        return _one(runs[0], quiet=quiet)
+    return _compared(runs, quiet=quiet)
+
+
+def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
+    """One configuration per protocol, each with the folder OUT/PROTOCOL.
+
+    `agents` and `roles` reach only the protocols that have them, so that one command can compare a debate with a
+    single agent.
+
+    Raises:
+        ConfigError: a protocol is unknown, named twice, or nobody asks a role.
+    """
+    if not all(names) or len(set(names)) < len(names):
+        raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
+    out = config.out or f"runs/{open_task(config.task).name}-s{config.seed}"
+    made = []
+    unasked = set(config.roles)
+    for name in names:
+        roles = make_protocol(name).roles
+        unasked -= set(roles)
+        fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
+        changes = {
+            "protocol": name,
+            "out": f"{out}/{name.replace(':', '-')}",
+            "agents": None if fixed else config.agents,
+            "roles": {family: members for family, members in config.roles.items() if family in roles},
+        }
+        made.append(config.model_copy(update=changes))
+    if unasked:
+        raise ConfigError(f"none of these protocols asks the role {min(unasked)!r}")
+    return made
+
+
+async def _check(runs: Sequence[Prepared], *, network: bool) -> None:
+    for each in runs:
+        await check_models(each, network=network)
+
+
+def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
+    from moot.deploy.compare import compare, show_comparison
+
+    for each in runs:
+        check_resumable(each)
+    asyncio.run(_check(runs, network=True))
+    failed = False
+    for each in runs:
+        _say(f"{each.protocol.name}:", quiet=quiet)
+        done = _hold(each, quiet=quiet)
+        if done.status == "interrupted":
+            return _interrupted(done, each)
+        failed = failed or done.exit_code == EXIT_SOME_FAILED
+        _tell(done, each, quiet=quiet)
+    show_comparison(compare([_shown(each) for each in runs]))
+    print(f"\nnext: moot show {_shown(runs[0])}")
+    return EXIT_SOME_FAILED if failed else EXIT_OK
+
+
+def _one(prepared: Prepared, *, quiet: bool) -> int:
+    from moot.deploy.show import show_summary
+    from moot.deploy.summary import summarise
+
+    done = _hold(prepared, quiet=quiet)
+    if done.status == "interrupted":
+        return _interrupted(done, prepared)
+    where = _shown(prepared)
+    _tell(done, prepared, quiet=quiet)
+    show_summary(summarise(where))
+    print("\nnext:")
+    for command, about in _next_commands(done, prepared, where):
+        print(f"  {command:<44} {about}")
+    return done.exit_code
+
+
+def _hold(prepared: Prepared, *, quiet: bool) -> Run:
+    session = Session(prepared, progress_listener(quiet=quiet))
+    if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
+        _say("starting a local Ray ...", quiet=not sys.stderr.isatty())
+    return hold_in_thread(session, on_signals=_stopping)
+
+
+def _stopping() -> None:
+    print("stopping: finishing calls under way ... Ctrl-C again stops now", file=sys.stderr, flush=True)
+
+
+def _interrupted(done: Run, prepared: Prepared) -> int:
+    of = "" if prepared.total is None else f" of {prepared.total:,}"
+    print(
+        f"interrupted: {done.done:,}{of} cases done in {_shown(prepared)}; the same command goes on from here",
+        file=sys.stderr,
+    )
+    return EXIT_INTERRUPTED
+
+
+def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
+    """What a user has to know besides the figures."""
+    if not done.worked:
+        _say("nothing left to do: every case has a verdict", quiet=quiet)
+    if done.failed:
+        print(f"{done.failed:,} cases failed; --retry-failed gives each a new attempt", file=sys.stderr)
+    if done.parked:
+        forms = [form for form in waiting(done.path) if form.case_id in done.parked]
+        print(f"{len(done.parked):,} cases wait for a person:", file=sys.stderr)
+        for form in forms[:_NAMED]:
+            print(f"  moot decide {_shown(prepared)} {form.case_id} {'|'.join(form.actions)}", file=sys.stderr)
+
+
+def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str, str]]:
+    rows = done.table("verdicts").select(["case_id", "rounds"]).to_pylist()
+    debated = min(rows, key=lambda row: (not row["rounds"], row["case_id"]), default=None)
+    commands = [(f"moot show {where} --format json", "these figures for a program")]
+    if debated is not None:
+        commands.insert(0, (f"moot show {where} {debated['case_id']}", "one debate, from opening to verdict"))
+    if prepared.settings.get("both_branches"):
+        commands.append((f"moot calibrate {where}", "thresholds for the gate"))
+    return commands
+
+
+def _shown(prepared: Prepared) -> str:
+    return str(prepared.config.out)
+
+
+def _say(line: str, *, quiet: bool) -> None:
+    if not quiet:
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,60 @@
+"""`moot simulate`: the options of the simulated server."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+
+def simulate(
+    port: Annotated[int, typer.Option(help="0 takes a free one.")] = 8000,
+    host: Annotated[str, typer.Option(help="Another than this machine needs --token-env.")] = "127.0.0.1",
+    task: Annotated[str | None, typer.Option(help="Its answer key is known; without one agents guess.")] = None,
+    seed: Annotated[int, typer.Option(help="Replies and failures hang on it.")] = 0,
+    latency_ms: Annotated[float, typer.Option(help="Every reply waits so long.")] = 0.0,
+    jitter_ms: Annotated[float, typer.Option(help="And a random share of this.")] = 0.0,
+    fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
+    rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429.")] = None,
+    garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
+    competence: Annotated[float | None, typer.Option(help="Of the agents, 0 to 1.")] = None,
+    calibration: Annotated[float | None, typer.Option(help="Of their confidence, 0 to 1.")] = None,
+    stubbornness: Annotated[float | None, typer.Option(help="1 never gives way.")] = None,
+    judge_noise: Annotated[float | None, typer.Option(help="Spread of a judge's scores, 0 to 1.")] = None,
+    reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning.")] = None,
+    token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
+) -> None:
+    """Serve the simulated model over HTTP with the OpenAI chat-completions wire."""
+    from moot.actors.models.answer_key import AnswerKey
+    from moot.actors.models.simulated_settings import SimulatedSettings
+    from moot.deploy.config import validated
+    from moot.deploy.simulate import SimulateOptions, run_server
+    from moot.protocols.tasks import open_task
+
+    behaviour = {
+        "competence": competence,
+        "calibration": calibration,
+        "stubbornness": stubbornness,
+        "judge_noise": judge_noise,
+        "reasoning_words": reasoning_words,
+    }
+    options = SimulateOptions(
+        port=port,
+        host=host,
+        token_env=token_env,
+        seed=seed,
+        settings=validated(SimulatedSettings, {k: v for k, v in behaviour.items() if v is not None}),
+        latency_ms=latency_ms,
+        jitter_ms=jitter_ms,
+        fail_rate=fail_rate,
+        rate_limit=rate_limit,
+        garble_rate=garble_rate,
+    )
+    key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
+
+    def ready(number: int) -> None:
+        print(f"simulated model at http://{host}:{number}/v1#simulated (Ctrl-C stops it)", flush=True)
+
+    run_server(options, key, ready)
+    print("stopped", file=sys.stderr)

@@ -1,0 +1,311 @@
+"""What a user can configure about a run: the fields, reading them from YAML and from flags, one-line errors.
+
+A configuration names keys only by the environment variable that holds them (`api_key_env`), so it may be printed,
+written into the record and sent to every actor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from moot.actors.household import model_binding
+from moot.actors.models.api_key import redact
+from moot.actors.models.resolve import ModelBinding
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import Engine, Placement
+from moot.protocols.errors import ConfigError, unknown_name
+
+M = TypeVar("M", bound=BaseModel)
+
+RECORD_KEYS = frozenset(
+    {
+        "schema_version",
+        "versions",
+        "code_revision",
+        "settings",
+        "bindings",
+        "models",
+        "simulated",
+        "encoder",
+        "templates",
+        "task_digest",
+        "cases",
+        "started_at",
+        "sessions",
+    }
+)
+"""What run.yaml holds beside the configuration; passed over when it is read as one."""
+
+_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url"})
+
+
+def _as_members(value: Any) -> Any:
+    """`roles:` as lists of mappings: a model's name alone, one mapping, or a list of either."""
+    if not isinstance(value, Mapping):
+        return value
+    roles = {}
+    for family, members in value.items():
+        several = members if isinstance(members, list) else [members]
+        roles[str(family)] = [_as_member(one) for one in several]
+    return roles
+
+
+def _as_member(member: Any) -> Any:
+    if isinstance(member, RoleBinding):
+        return member.model_dump(exclude_unset=True)
+    return {"model": member} if isinstance(member, str) else member
+
+
+class RunConfig(BaseModel):
+    """One run as its user wants it; every field has a default.
+
+    Attributes:
+        task: `sample`, `boolq:PATH`, `cosmosqa:PATH`.
+        protocol: a built-in protocol's name, or `module:Class`.
+        model: serves every role that `roles` does not bind.
+        roles: by role family, what differs from the defaults of `RoleBinding`: one mapping or a list of them.
+        agents: how many agents answer; the setting `agents` of the protocol.
+        limit: only the first so many cases; None for all.
+        seed: of the run; everything random hangs on it.
+        out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`.
+        placement: `actors` or `packed`, for the engine `ray`.
+        engine: `ray`, or `inline` for this process alone.
+        address: the Ray cluster to join; None starts a local one, or joins the one this process is connected to.
+        set: settings of the protocol, nested or with dotted keys.
+        prompts: a folder of templates that replace the package's.
+        save_tokens: how much of the token log-probabilities is recorded.
+        max_open: most debates open at once.
+        attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
+        retry_failed: open a new attempt for every failed case.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str = "sample"
+    protocol: str = "selene"
+    model: str = "simulated"
+    roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = {}
+    agents: int | None = Field(default=None, ge=1)
+    limit: int | None = Field(default=None, ge=1)
+    seed: int = 0
+    out: str | None = Field(default=None, min_length=1)
+    placement: Placement = "actors"
+    engine: Engine = "ray"
+    address: str | None = None
+    set: dict[str, Any] = {}
+    prompts: str | None = None
+    save_tokens: Literal["none", "chosen", "all"] = "all"
+    max_open: int = Field(default=200, ge=1)
+    attended: bool = False
+    retry_failed: bool = False
+
+    @classmethod
+    def build(
+        cls,
+        base: RunConfig | Mapping[str, Any] | str | Path | None = None,
+        flags: Mapping[str, Any] | None = None,
+    ) -> RunConfig:
+        """A configuration from a YAML file (or another configuration), and flags, which win over it.
+
+        Args:
+            base: a file's path, a configuration or its fields; None for the defaults.
+            flags: by field; None means not given. `set` is merged setting by setting, `roles` family by family.
+
+        Raises:
+            ConfigError: naming the file, the line or the key, and what was expected.
+        """
+        given, where = _fields_of(base)
+        changes = {key: value for key, value in (flags or {}).items() if value is not None}
+        for key in {*given, *changes} - cls.model_fields.keys():
+            raise _prefixed(where, unknown_name("key", key, cls.model_fields))
+        merged = {**given, **changes}
+        for key, combine in (("set", _merge_settings), ("roles", _merge_roles)):
+            if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
+                merged[key] = combine(given[key], changes[key])
+        config = validated(cls, merged, where)
+        nested(config.set)
+        check_members(config.roles, where)
+        return config
+
+    def settings(self) -> dict[str, Any]:
+        """The protocol's settings as nested data, `agents` included.
+
+        Raises:
+            ConfigError: a setting is given twice.
+        """
+        settings = nested(self.set)
+        if self.agents is not None:
+            if settings.get("agents", self.agents) != self.agents:
+                raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
+            settings["agents"] = self.agents
+        return settings
+
+
+def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:
+    """The fields that are given, and what an error about them begins with."""
+    if isinstance(base, str | Path):
+        return read_yaml(Path(base)), f"{base}: "
+    if isinstance(base, RunConfig):
+        return base.model_dump(exclude_unset=True), ""
+    return dict(base or {}), ""
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The keys of a YAML configuration, or of a run's run.yaml without what only a record holds.
+
+    Raises:
+        ConfigError: the file cannot be read or is no YAML mapping; names the line.
+    """
+    try:
+        content = yaml.safe_load(file.read_text("utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: expected UTF-8 text, found other bytes") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}:1: expected keys and values, found {type(content).__name__}")
+    keys = {str(key): value for key, value in content.items()}
+    return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
+
+
+def validated(model: type[M], values: Mapping[str, Any], where: str = "") -> M:
+    """`values` as a `model`.
+
+    Raises:
+        ConfigError: one line that names the key and what was expected; it never shows a key's value.
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = [str(part) for part in first["loc"]]
+        message = first["msg"].removeprefix("Value error, ")
+        plain = not _SECRET_KEYS & {*path} and not isinstance(first["input"], dict | list)
+        got = f", not {redact(repr(first['input']))[:60]}" if plain else ""
+        raise ConfigError(f"{where}`{'.'.join(path)}`: {message}{got}") from None
+
+
+def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str = "") -> None:
+    """Check what `roles` says of each member, families aside.
+
+    Raises:
+        ConfigError: a family without members, an unknown key with the nearest known one, or a wrong value.
+    """
+    for family, members in roles.items():
+        if not members:
+            raise ConfigError(f"{where}`roles.{family}`: expected at least one model")
+        for member in members:
+            for key in member:
+                if key not in RoleBinding.model_fields:
+                    unknown = unknown_name("key", str(key), RoleBinding.model_fields)
+                    raise _prefixed(f"{where}`roles.{family}`: ", unknown)
+            binding = validated(RoleBinding, member, f"{where}roles.{family}: ")
+            validated(ModelBinding, model_binding(binding).model_dump(), f"{where}roles.{family}: ")
+
+
+def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """`--role NAME=MODEL[,MODEL...]` flags by family.
+
+    >>> parse_roles(["judge=openai/a,openai/b"])
+    {'judge': [{'model': 'openai/a'}, {'model': 'openai/b'}]}
+
+    Raises:
+        ConfigError: a flag has another form, or a family is given twice.
+    """
+    roles: dict[str, list[dict[str, Any]]] = {}
+    for flag in flags:
+        family, equals, models = flag.partition("=")
+        names = [name.strip() for name in models.split(",")]
+        if not (family.strip() and equals and all(names)):
+            raise ConfigError(f"--role {redact(flag)!r}: expected NAME=MODEL[,MODEL...], such as judge=simulated")
+        if family.strip() in roles:
+            raise ConfigError(f"--role {family.strip()} is given twice: list its models with commas")
+        roles[family.strip()] = [{"model": name} for name in names]
+    return roles
+
+
+def parse_settings(flags: Iterable[str]) -> dict[str, Any]:
+    """`--set KEY=VALUE` flags; a value is read as YAML.
+
+    >>> parse_settings(["gate.tau_d=0.2", "gate.intrinsic=none", "both_branches=true"])
+    {'gate.tau_d': 0.2, 'gate.intrinsic': 'none', 'both_branches': True}
+
+    Raises:
+        ConfigError: a flag has another form, or a key is given twice.
+    """
+    settings: dict[str, Any] = {}
+    for flag in flags:
+        key, equals, text = flag.partition("=")
+        key = key.strip()
+        if not (key and equals):
+            raise ConfigError(f"--set {flag!r}: expected KEY=VALUE, such as gate.tau_d=0.2")
+        if key in settings:
+            raise ConfigError(f"--set {key} is given twice")
+        try:
+            settings[key] = yaml.safe_load(text) if text.strip() else ""
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {flag!r}: the value is not valid YAML") from None
+    return settings
+
+
+def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a tree, dotted keys opened.
+
+    >>> nested({"gate.tau_d": 0.2, "gate": {"tau_m": 0.1}})
+    {'gate': {'tau_d': 0.2, 'tau_m': 0.1}}
+
+    Raises:
+        ConfigError: a setting is given twice, or is a value here and a group there.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in settings.items():
+        *path, last = str(key).split(".")
+        for part in reversed(path):
+            value, last = {last: value}, part
+        _graft(tree, last, value, "")
+    return tree
+
+
+def _graft(tree: dict[str, Any], name: str, value: Any, prefix: str) -> None:
+    if isinstance(value, Mapping):
+        branch = tree.setdefault(name, {})
+        if not isinstance(branch, dict):
+            raise ConfigError(f"setting `{prefix}{name}` is given twice")
+        for key, inner in nested(value).items():
+            _graft(branch, key, inner, f"{prefix}{name}.")
+    elif name in tree:
+        raise ConfigError(f"setting `{prefix}{name}` is given twice")
+    else:
+        tree[name] = value
+
+
+def _merge_settings(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    return _overlaid(nested(below), nested(above))
+
+
+def _overlaid(below: dict[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _overlaid(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _merge_roles(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_as_members(below), **_as_members(above)}
+
+
+def _prefixed(where: str, error: ConfigError) -> ConfigError:
+    return ConfigError(f"{where}{error}")

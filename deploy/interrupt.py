@@ -1,0 +1,94 @@
+"""A session in a thread of its own, so that the main thread is always free to take a signal.
+
+The first Ctrl-C (or SIGTERM) drains, the second stops at once, even while the session's thread hangs in a native call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from types import FrameType
+
+from moot.deploy.outcome import EXIT_INTERRUPTED, Run
+from moot.deploy.session import Session
+
+_TICK_S = 0.5
+
+
+def hold_in_thread(session: Session, *, on_signals: Callable[[], None] | None = None) -> Run:
+    """Hold a session on an event loop in a new thread, and wait for its end.
+
+    Args:
+        on_signals: given by a command that owns its process: SIGINT and SIGTERM are taken, this is called at the
+            first of them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains
+            the session and is raised when that is done; the second one is raised at once.
+    """
+    future: Future[Run] = Future()
+    thread = threading.Thread(target=_hold, args=(session, future), name="moot-session", daemon=True)
+    interrupted = False
+    with _taking_signals(session, on_signals):
+        thread.start()
+        while True:
+            try:
+                run = future.result(timeout=_TICK_S)
+                break
+            except TimeoutError:
+                if future.done():
+                    raise
+            except KeyboardInterrupt:
+                session.stop()
+                if interrupted:
+                    raise
+                interrupted = True
+    if interrupted:
+        raise KeyboardInterrupt
+    return run
+
+
+def _hold(session: Session, future: Future[Run]) -> None:
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            result = runner.run(session.hold())
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+@contextmanager
+def _taking_signals(session: Session, on_first: Callable[[], None] | None) -> Iterator[None]:
+    if on_first is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    seen = 0
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal seen
+        seen += 1
+        if seen > 1:
+            sys.stderr.flush()
+            os._exit(EXIT_INTERRUPTED)
+        session.stop()
+        on_first()
+
+    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

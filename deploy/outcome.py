@@ -1,0 +1,82 @@
+"""What a run gives back: where its record lies, how it ended, its summary and its tables."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from moot.deploy.summary import Summary
+
+Status = Literal["finished", "waiting", "interrupted"]
+"""How a session ended; `waiting` when only debates are left that wait for a person."""
+
+EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_INTERRUPTED = 0, 2, 3, 130
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run after a session of work on it.
+
+    Attributes:
+        path: the record's folder.
+        status: how the session ended.
+        done: cases with a verdict, failed ones included.
+        failed: cases whose latest attempt failed.
+        left: cases without a verdict; None when the source cannot be read twice.
+        parked: ids of the cases that wait for a person.
+        worked: False when there was nothing left to do, so that nothing was started.
+    """
+
+    path: Path
+    status: Status
+    done: int
+    failed: int
+    left: int | None
+    parked: tuple[str, ...] = ()
+    worked: bool = True
+
+    @property
+    def exit_code(self) -> int:
+        """0 when all is well, 3 when some cases failed, 130 when the run was stopped before its end."""
+        if self.status == "interrupted":
+            return EXIT_INTERRUPTED
+        return EXIT_SOME_FAILED if self.failed else EXIT_OK
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The run's figures, as `moot show` gives them."""
+        from moot.deploy.summary import summarise
+
+        return summarise(self.path)
+
+    def table(self, name: str) -> pa.Table:
+        """A table of the record: `cases`, `turns`, `tokens`, `judgments`, `events`, `verdicts`, `embeddings`.
+
+        Raises:
+            ConfigError: there is no such table.
+            RecordError: the record cannot be read.
+        """
+        from moot.actors.record.tables import read_table
+
+        return read_table(self.path, name)
+
+    def to_pandas(self, name: str) -> Any:
+        """The same as a pandas DataFrame.
+
+        Raises:
+            ConfigError: pandas is not installed, or there is no such table.
+        """
+        table = self.table(name)
+        try:
+            importlib.import_module("pandas")
+        except ImportError:
+            raise ConfigError("pandas is not installed: pip install 'moot[pandas]'") from None
+        return table.to_pandas()

@@ -1,0 +1,249 @@
+"""From a configuration to a run that can be started: what it names is opened, read once and checked.
+
+Nothing is written here, and no network is touched; `moot.deploy.checks` asks the models.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from moot.actors.encoder import HashedNgramEncoder
+from moot.actors.models.resolve import ModelSpec
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import RunSpec
+from moot.deploy.config import RunConfig
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import OwnProtocol, make_protocol
+from moot.protocols.tasks import Task, TaskSummary, open_task
+from moot.protocols.templates import Templates
+
+ALTERNATIVES = 5
+"""Alternatives per token that agents ask for when the protocol needs log-probabilities."""
+
+Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
+"""Cases that are brought as Python objects."""
+
+_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run whose task, protocol, settings, models and templates have been found good.
+
+    Attributes:
+        config: what the user wants, `out` filled in.
+        task: the cases.
+        checked: what one pass over the task found; None for a source that cannot be read twice.
+        in_memory: whether the task was brought as an object, so that its spec cannot be opened by others.
+        protocol: ready to run.
+        settings: the protocol's settings with every default filled in, as plain data.
+        bindings: models and decoding by role family.
+        templates: every prompt.
+        encoder: the encoder's name.
+        folder: the run's folder, absolute.
+    """
+
+    config: RunConfig
+    task: Task
+    checked: TaskSummary | None
+    in_memory: bool
+    protocol: DebateProtocol
+    settings: Mapping[str, Any]
+    bindings: Mapping[str, list[RoleBinding]]
+    templates: Templates
+    encoder: str
+    folder: Path
+
+    def cases(self) -> Iterator[LabelledCase]:
+        """The task's cases, up to the limit."""
+        return islice(self.task.cases(), self.config.limit)
+
+    @property
+    def total(self) -> int | None:
+        """How many cases the run has; None when that is not known beforehand."""
+        if self.checked is None:
+            return None
+        return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
+
+    @cached_property
+    def members(self) -> list[RoleBinding]:
+        """Every binding, family by family."""
+        return [member for members in self.bindings.values() for member in members]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any reply comes from the simulated model."""
+        return any(is_simulated(member.model) for member in self.members)
+
+    def spec(self, epoch: int) -> RunSpec:
+        """What the actors need to know, for the owner `epoch` of the folder."""
+        return RunSpec(
+            protocol=self.config.protocol,
+            settings=dict(self.settings),
+            roles=dict(self.bindings),
+            templates=self.templates.sources,
+            task=_absolute(self.task),
+            key=self._key() if self.in_memory else None,
+            seed=self.config.seed,
+            encoder=self.encoder,
+            save_tokens=self.config.save_tokens,
+            attended=self.config.attended,
+            folder=str(self.folder),
+            epoch=epoch,
+        )
+
+    def _key(self) -> dict[str, str]:
+        """Gold labels by question, for the simulated model; a question with several of them is left out."""
+        if not (self.simulated and self.task.replayable):
+            return {}
+        found: dict[str, set[str]] = {}
+        for labelled in self.task.cases():
+            if labelled.gold is not None:
+                found.setdefault(labelled.case.question, set()).add(labelled.gold)
+        return {question: next(iter(gold)) for question, gold in found.items() if len(gold) == 1}
+
+
+def is_simulated(model: str) -> bool:
+    """Whether a model's name is the embedded simulated one's, or says that its server is one."""
+    spec = ModelSpec.parse(model)
+    return spec.kind == "simulated" or (spec.kind == "url" and spec.model == "simulated")
+
+
+def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
+    """Open and check everything that a run names.
+
+    Args:
+        task: cases as objects, instead of `config.task`.
+        protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+
+    Raises:
+        UserError: one line for the first thing that is wrong.
+    """
+    made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
+    found = open_task(config.task) if task is None else _as_task(task)
+    checked = found.validate()
+    bindings = bind_roles(config, made)
+    templates = _templates(config.prompts, made)
+    encoder = HashedNgramEncoder().name
+    check_encoder = getattr(_inner(made), "check_encoder", None)
+    if check_encoder is not None:
+        check_encoder(encoder)
+    out = config.out or default_out(made.name, found.name, config.seed)
+    config = config.model_copy(update={"out": out, "task": found.spec, "protocol": _named(config, protocol, made)})
+    return Prepared(
+        config=config,
+        task=found,
+        checked=checked,
+        in_memory=task is not None,
+        protocol=made,
+        settings=_settings_of(made, config),
+        bindings=bindings,
+        templates=templates,
+        encoder=encoder,
+        folder=run_folder(out),
+    )
+
+
+def default_out(protocol: str, task: str, seed: int) -> str:
+    """Where a run goes unless it is told: the same command finds the same folder again.
+
+    >>> default_out("selene", "boolq", 7)
+    'runs/selene-boolq-s7'
+    """
+    return f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', f'{protocol}-{task}')}-s{seed}"
+
+
+def run_folder(out: str) -> Path:
+    """`out` as an absolute path, if a run can lie or begin there.
+
+    Raises:
+        ConfigError: a file is there, or a folder with other things in it.
+    """
+    folder = Path(out).expanduser().absolute()
+    try:
+        names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    except NotADirectoryError:
+        raise ConfigError(f"--out {out}: a file is there, a folder is needed") from None
+    except OSError as error:
+        raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
+    foreign = {name for name in names if not name.startswith(".run.yaml.")} - _STARTED_ONLY
+    if "run.yaml" not in names and foreign:
+        raise ConfigError(f"--out {out}: the folder holds no run but other files ({min(foreign)}); name another one")
+    return folder
+
+
+def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
+    """Models and decoding for every role family of the protocol.
+
+    Raises:
+        ConfigError: `roles` names a family that the protocol does not ask, or a model's name is malformed.
+    """
+    for family in config.roles:
+        if family not in protocol.roles:
+            raise unknown_name(f"role of protocol {protocol.name!r}", family, protocol.roles)
+    speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
+    bindings = {}
+    for family in protocol.roles:
+        members = [RoleBinding(**{"model": config.model, **change}) for change in config.roles.get(family, [{}])]
+        if protocol.needs_logprobs and family in speakers:
+            members = [_with_alternatives(member) for member in members]
+        bindings[family] = members
+    for member in (member for members in bindings.values() for member in members):
+        ModelSpec.parse(member.model)
+    return bindings
+
+
+def _with_alternatives(binding: RoleBinding) -> RoleBinding:
+    return binding if binding.top_logprobs else binding.model_copy(update={"top_logprobs": ALTERNATIVES})
+
+
+def _as_task(cases: Cases) -> Task:
+    return cases if isinstance(cases, Task) else Task.from_cases(cases)
+
+
+def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
+    if not callable(getattr(protocol, "run", None)) or isinstance(protocol, type):
+        raise ConfigError("`protocol`: expected a name, or an object with `async def run(self, case, floor)`")
+    if config.settings():
+        raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
+    path = f"{type(protocol).__module__}:{type(protocol).__qualname__}"
+    return OwnProtocol(path, protocol)
+
+
+def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:
+    return config.protocol if protocol is None else made.name
+
+
+def _inner(protocol: DebateProtocol) -> object:
+    return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
+
+
+def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
+    """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
+    templates = Templates(prompts)
+    own: Mapping[str, str] = getattr(_inner(protocol), "templates", None) or {}
+    for name, source in own.items():
+        templates.add(name, source)
+    return templates
+
+
+def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
+    settings = getattr(_inner(protocol), "settings", None)
+    return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()
+
+
+def _absolute(task: Task) -> str:
+    kind, colon, path = task.spec.partition(":")
+    if not colon or not task.replayable or kind == "memory":
+        return task.spec
+    return f"{kind}:{Path(path).expanduser().absolute()}"

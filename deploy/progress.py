@@ -1,0 +1,158 @@
+"""How a run goes, on stderr: a bar on a terminal, a line every few seconds elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.text import Text
+
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.deploy.session import Listener, Silent
+
+LINE_EVERY_S = 5.0
+_UNKNOWN = "-"
+
+
+def progress_listener(*, quiet: bool = False) -> Listener:
+    """The listener that fits where stderr goes."""
+    if quiet:
+        return Silent()
+    return BarListener(Console(stderr=True)) if sys.stderr.isatty() else LineListener()
+
+
+class Pace:
+    """Cases per second of this session, and what follows from it."""
+
+    def __init__(self, total: int | None, done: int) -> None:
+        self.total, self._before = total, done
+        self._started = time.monotonic()
+
+    def left_s(self, done: int) -> float | None:
+        """Seconds until the end; None while it cannot be told."""
+        if self.total is None or done <= self._before:
+            return None
+        per_case = (time.monotonic() - self._started) / (done - self._before)
+        return max(self.total - done, 0) * per_case
+
+
+def figures(counts: Counts) -> str:
+    """The running figures in one line.
+
+    >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
+    'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
+    """
+    parts = [
+        f"accuracy {_share(counts.correct, counts.scored)}",
+        f"skipped {_share(counts.skipped, counts.finished)}",
+        f"{counts.tokens_paid:,} tokens",
+    ]
+    if counts.failed:
+        parts.append(f"{counts.failed:,} failed")
+    return " | ".join(parts)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds as a clock shows them.
+
+    >>> duration(3725.2), duration(9), duration(None)
+    ('1:02:05', '0:09', '-')
+    """
+    if seconds is None:
+        return _UNKNOWN
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
+
+
+class LineListener(Silent):
+    """One line every few seconds, and one at the end."""
+
+    def __init__(self, every_s: float = LINE_EVERY_S) -> None:
+        self._every_s = every_s
+        self._last = time.monotonic()
+        self._latest: Counts | None = None
+        self._pace = Pace(None, 0)
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        self._pace = Pace(total, done)
+        there = f", {done:,} of them done" if done else ""
+        self._say(f"{_UNKNOWN if total is None else f'{total:,}'} cases{there}")
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        self._latest = counts
+        if time.monotonic() - self._last >= self._every_s:
+            self._line(counts)
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
+        if self._latest is not None:
+            self._line(self._latest)
+
+    def _line(self, counts: Counts) -> None:
+        self._last = time.monotonic()
+        done, total = counts.finished + counts.failed, self._pace.total
+        of = "" if total is None else f"/{total:,}"
+        self._say(f"{done:,}{of} cases | {figures(counts)} | left {duration(self._pace.left_s(done))}")
+
+    def _say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _LeftColumn(ProgressColumn):
+    """Time left at the pace of this session."""
+
+    max_refresh = 0.5
+    pace = Pace(None, 0)
+
+    def render(self, task: Task) -> Text:
+        """The cell."""
+        return Text(f"left {duration(self.pace.left_s(int(task.completed)))}", style="cyan")
+
+
+class BarListener(Silent):
+    """A bar with the running figures.
+
+    Args:
+        console: where it is drawn.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._left = _LeftColumn()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.completed:.0f}/{task.fields[total_text]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}"),
+            self._left,
+            console=console,
+        )
+        self._task: TaskID | None = None
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+        self._left.pace = Pace(total, done)
+        text = "?" if total is None else f"{total:,}"
+        self._task = self._bar.add_task("", total=total, completed=done, total_text=text, figures="starting")
+        self._bar.start()
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+        if self._task is not None:
+            self._bar.update(self._task, completed=counts.finished + counts.failed, figures=figures(counts))
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """See `Listener.events`."""
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
+        self._bar.stop()

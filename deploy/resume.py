@@ -1,0 +1,236 @@
+"""run.yaml: what a run was started with, who worked on it when, and whether it may be gone on with."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.schema import SCHEMA_VERSION
+from moot.deploy.config import RunConfig
+from moot.deploy.prepare import Prepared
+from moot.protocols.errors import RecordError, RunMismatch
+
+_PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "aiohttp", "jinja2")
+_FIXED = ("protocol", "seed", "save_tokens", "encoder", "schema_version")
+_FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env"})
+_SHOWN = 8
+"""Differences that an error names."""
+
+
+def describe(prepared: Prepared) -> dict[str, Any]:
+    """The body of run.yaml for a run, sessions aside; plain data without any secret."""
+    templates = prepared.templates
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **_configuration(prepared.config),
+        "settings": dict(prepared.settings),
+        "bindings": {
+            family: [member.model_dump(mode="json") for member in members]
+            for family, members in prepared.bindings.items()
+        },
+        "models": {
+            family: list(dict.fromkeys(member.model for member in members))
+            for family, members in prepared.bindings.items()
+        },
+        "simulated": prepared.simulated,
+        "encoder": prepared.encoder,
+        "templates": {name: templates.hash(name) for name in templates.sources},
+        "task_digest": prepared.checked.digest if prepared.checked else None,
+        "cases": prepared.total,
+        "versions": _versions(),
+        "code_revision": _code_revision(),
+    }
+
+
+def _configuration(config: RunConfig) -> dict[str, Any]:
+    shown = config.model_dump(mode="json", exclude_none=True)
+    shown["roles"] = {family: ms[0] if len(ms) == 1 else ms for family, ms in shown["roles"].items()}
+    return shown
+
+
+def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
+    """The whole run.yaml.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
+    file = folder.path / "run.yaml"
+    try:
+        content = yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise RecordError(f"{file}: expected keys and values")
+    return content
+
+
+def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None:
+    """Refuse to go on with a run whose record another configuration has made.
+
+    Placement, engine, address, how many are open, attendance, retrying, where the task's file lies, deadlines, the
+    variables that hold keys and a larger limit may differ.
+
+    Raises:
+        RunMismatch: naming what differs, old and new.
+    """
+    found = list(differences(was, now))
+    if not found:
+        return
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    raise RunMismatch(
+        f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}. "
+        "Start a new one with another --out"
+    )
+
+
+def check_resumable(prepared: Prepared) -> bool:
+    """Whether a run lies in the folder already.
+
+    Raises:
+        RunMismatch: another configuration has made it.
+    """
+    folder = RunFolder(prepared.folder)
+    if not folder.exists():
+        return False
+    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out))
+    return True
+
+
+def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What resuming cannot allow, as `key: was X, now Y`."""
+    for key in _FIXED:
+        yield from _leaves(key, was.get(key), now.get(key))
+    if was.get("task_digest") != now.get("task_digest"):
+        yield from _leaves("task", was.get("task"), now.get("task"))
+        yield _changed("task_digest", was.get("task_digest"), now.get("task_digest"))
+    elif was.get("task_digest") is None:
+        yield from _leaves("task", was.get("task"), now.get("task"))
+    yield from _leaves("", was.get("settings") or {}, now.get("settings") or {})
+    yield from _leaves("roles", _comparable(was.get("bindings")), _comparable(now.get("bindings")))
+    old, new = was.get("templates") or {}, now.get("templates") or {}
+    for name in sorted(old.keys() & new.keys()):
+        if old[name] != new[name]:
+            yield _changed(f"template {name}", old[name], new[name])
+    before, after = was.get("limit"), now.get("limit")
+    if after is not None and (before is None or after < before):
+        yield _changed("limit", "all cases" if before is None else before, f"{after} (only a larger one can go on)")
+
+
+def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:
+    """Bindings without what may change while a run is resumed."""
+    return {
+        family: [{key: value for key, value in member.items() if key not in _FREE_OF_ROLES} for member in members]
+        for family, members in (bindings or {}).items()
+    }
+
+
+def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now) == 1:
+        was, now = was[0], now[0]
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        for inner in sorted({*was, *now}):
+            yield from _leaves(f"{key}.{inner}" if key else str(inner), was.get(inner), now.get(inner))
+    elif isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        for number, (old, new) in enumerate(zip(was, now, strict=True)):
+            yield from _leaves(f"{key}.{number}", old, new)
+    elif was != now:
+        yield _changed(key, _models_of(was), _models_of(now))
+
+
+def _models_of(value: Any) -> Any:
+    """Members of a role by their models' names, where their number differs; anything else as it is."""
+    if isinstance(value, list) and all(isinstance(member, Mapping) and "model" in member for member in value):
+        return ", ".join(str(member["model"]) for member in value)
+    return value
+
+
+def _changed(key: str, was: Any, now: Any) -> str:
+    return f"{key}: was {_brief(was)}, now {_brief(now)}"
+
+
+def _brief(value: Any) -> str:
+    text = value if isinstance(value, str) else "none" if value is None else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class RunYaml:
+    """The run.yaml of one session: written at its start, and once more at its end.
+
+    Args:
+        folder: owned by this process.
+        prepared: the run.
+        epoch: the owner's number.
+    """
+
+    def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
+        self._folder = folder
+        old = read_run_yaml(folder) if folder.exists() else {}
+        self._content = describe(prepared)
+        if old:
+            check_same(old, self._content, str(prepared.config.out))
+            for key in ("versions", "code_revision", "templates"):
+                self._content[key] = old.get(key, self._content[key])
+        self._content["started_at"] = old.get("started_at") or _now()
+        self._session: dict[str, Any] = {
+            "epoch": epoch,
+            "started_at": _now(),
+            "wall_s": None,
+            "status": "running",
+            "engine": prepared.config.engine,
+            "placement": prepared.config.placement,
+            "moot": self._content["versions"].get("moot"),
+        }
+        earlier = [_closed(session) for session in old.get("sessions") or [] if isinstance(session, dict)]
+        self._content["sessions"] = [*earlier, self._session]
+        self._started = time.monotonic()
+        if not old:
+            for name, source in prepared.templates.sources.items():
+                write_whole(folder.path / "prompts" / f"{name}.j2", source.encode())
+        self._write()
+
+    def finish(self, status: str) -> None:
+        """Write down how the session ended, and how long it took."""
+        self._session["wall_s"] = round(time.monotonic() - self._started, 3)
+        self._session["status"] = status
+        self._write()
+
+    def _write(self) -> None:
+        text = yaml.safe_dump(self._content, sort_keys=False, allow_unicode=True, width=120)
+        write_whole(self._folder.path / "run.yaml", text.encode())
+
+
+def _closed(session: Mapping[str, Any]) -> dict[str, Any]:
+    """An earlier session; one that never said how it ended was killed."""
+    return {**session, "status": "killed" if session.get("status") == "running" else session.get("status")}
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _code_revision() -> str | None:
+    """The commit of the checkout that the package runs from; None when it is installed elsewhere."""
+    git = Path(__file__).resolve().parents[1] / ".git"
+    try:
+        head = (git / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        return head if name == head else (git / name).read_text().strip()
+    except OSError:
+        return None

@@ -1,0 +1,145 @@
+"""Runs from Python: `run`, `arun` and `stream`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from moot.actors.record.progress import StreamedEvent
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import Engine, Placement
+from moot.deploy.config import RunConfig
+from moot.deploy.interrupt import hold_in_thread
+from moot.deploy.log import configure_unless_done
+from moot.deploy.outcome import Run
+from moot.deploy.prepare import Cases, Prepared, prepare
+from moot.deploy.session import Session, Silent
+from moot.protocols.errors import ConfigError
+
+__all__ = ["Role", "Run", "RunOptions", "arun", "run", "stream"]
+
+Base = RunConfig | Mapping[str, Any] | str | Path
+"""Where the fields come from that the options do not give: a configuration, its fields, or a YAML file's path."""
+
+Role = str | RoleBinding | Mapping[str, Any]
+"""What binds a role: a model's name, or a binding, or the fields of one that differ from the defaults."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The fields of `RunConfig`; `task` and `protocol` may also be objects.
+
+    `task` takes a spec such as `boolq:PATH`, a `Task`, or a list of cases; `protocol` a name, or an object with
+    `async def run(self, case, floor)`; `roles` one member or a list of them per family.
+    """
+
+    task: str | Cases
+    protocol: str | object
+    model: str
+    roles: Mapping[str, Role | Sequence[Role]]
+    agents: int | None
+    limit: int | None
+    seed: int
+    out: str | Path
+    placement: Placement
+    engine: Engine
+    address: str | None
+    set: Mapping[str, Any]
+    prompts: str | Path | None
+    save_tokens: Literal["none", "chosen", "all"]
+    max_open: int
+    attended: bool
+    retry_failed: bool
+
+
+async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
+    """Hold a run's debates, or go on with a run that was interrupted; options win over `config`.
+
+    >>> import asyncio, tempfile
+    >>> out = tempfile.mkdtemp() + "/run"
+    >>> done = asyncio.run(arun(task="sample", limit=2, engine="inline", out=out))
+    >>> done.status, done.exit_code, done.table("verdicts").num_rows
+    ('finished', 0, 2)
+
+    Cancelling it leaves a record that the same call goes on with.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+    prepared = await asyncio.to_thread(prepared_from, config, options)
+    return await Session(prepared).hold()
+
+
+def run(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
+    """As `arun`, waiting for the end; also inside a running event loop, as in a notebook.
+
+    Ctrl-C drains the run, then raises `KeyboardInterrupt`; the same call goes on with it.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+    return hold_in_thread(Session(prepared_from(config, options)))
+
+
+async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> AsyncIterator[StreamedEvent | Run]:
+    """As `arun`, giving every event while the run goes on, and the `Run` at the end.
+
+    Leaving the loop early drains the run first.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+    prepared = await asyncio.to_thread(prepared_from, config, options)
+    queue: asyncio.Queue[StreamedEvent | None] = asyncio.Queue()
+    session = Session(prepared, _IntoQueue(queue))
+    holding = asyncio.create_task(session.hold())
+    holding.add_done_callback(lambda _: queue.put_nowait(None))
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        yield await holding
+    finally:
+        if not holding.done():
+            session.stop()
+            await asyncio.wait([holding])
+
+
+def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
+    """A checked run from a base and options.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+    configure_unless_done()
+    flags: dict[str, Any] = dict(options)
+    task, protocol = flags.get("task"), flags.get("protocol")
+    if not isinstance(task, str | None):
+        flags.pop("task")
+    if not isinstance(protocol, str | None):
+        flags.pop("protocol")
+    if isinstance(task, Mapping) or isinstance(protocol, type):
+        raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
+    for key in ("out", "prompts"):
+        if isinstance(flags.get(key), Path):
+            flags[key] = str(flags[key])
+    built = RunConfig.build(config, flags)
+    return prepare(
+        built,
+        task=None if isinstance(task, str | None) else task,
+        protocol=None if isinstance(protocol, str | None) else protocol,
+    )
+
+
+class _IntoQueue(Silent):
+    """A listener that hands events on."""
+
+    wants_events = True
+
+    def __init__(self, queue: asyncio.Queue[StreamedEvent | None]) -> None:
+        self._queue = queue
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """See `Listener.events`."""
+        for event in events:
+            self._queue.put_nowait(event)

@@ -1,0 +1,232 @@
+"""One session of work on a run: checks, ownership, engine, arena, and the record left in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+import structlog
+
+from moot.actors.arena import Archive, Arena, Past, Runtime
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.tables import read_table
+from moot.actors.spec import RunSpec
+from moot.deploy.checks import check_models
+from moot.deploy.outcome import Run, Status
+from moot.deploy.prepare import Prepared
+from moot.deploy.resume import RunYaml, check_resumable
+
+_log = structlog.get_logger(__name__)
+_POLL_S = 0.2
+
+
+class Listener(Protocol):
+    """Who follows a session; called on the session's event loop.
+
+    Attributes:
+        wants_events: whether `events` is called.
+    """
+
+    wants_events: bool
+
+    def began(self, total: int | None, done: int) -> None:
+        """The engine starts; `total` cases (None: unknown), of which `done` need nothing more."""
+        ...
+
+    def counts(self, counts: Counts) -> None:
+        """Totals of the whole run, now and then."""
+        ...
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """What happened since the last call."""
+        ...
+
+    def ended(self) -> None:
+        """No further call comes."""
+        ...
+
+
+class Silent:
+    """A listener that does nothing."""
+
+    wants_events = False
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """See `Listener.events`."""
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
+
+
+class Session:
+    """Works on a run until it is done or told to stop. Use it once.
+
+    Args:
+        prepared: the run.
+        listener: follows it.
+    """
+
+    def __init__(self, prepared: Prepared, listener: Listener | None = None) -> None:
+        self._prepared = prepared
+        self._listener: Listener = listener or Silent()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._arena: Arena | None = None
+        self._stop_asked = False
+
+    def stop(self) -> None:
+        """Drain: nothing new starts, calls under way finish, the record is flushed. From any thread."""
+        self._stop_asked = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
+                self._loop.call_soon_threadsafe(self._stop_arena)
+
+    def _stop_arena(self) -> None:
+        if self._arena is not None:
+            self._arena.stop()
+
+    async def hold(self) -> Run:
+        """Hold every debate that is not done.
+
+        Raises:
+            UserError: something is wrong with what was asked for; nothing has been written then.
+        """
+        self._loop = asyncio.get_running_loop()
+        prepared = self._prepared
+        folder = RunFolder(prepared.folder)
+        await check_models(prepared, network=False)
+        if check_resumable(prepared) and await asyncio.to_thread(_left, prepared, _past(prepared)) == 0:
+            return _outcome(prepared, "finished", left=0, worked=False)
+        await check_models(prepared)
+        fresh = not folder.path.exists()
+        ownership = Ownership.take(folder)
+        try:
+            return await self._owned(ownership, fresh)
+        finally:
+            ownership.release()
+
+    async def _owned(self, ownership: Ownership, fresh: bool) -> Run:
+        prepared, folder = self._prepared, ownership.folder
+        record = RunYaml(folder, prepared, ownership.epoch)
+        status: Status | Literal["failed"] = "failed"
+        try:
+            past = await asyncio.to_thread(_past, prepared)
+            left = await asyncio.to_thread(_left, prepared, past)
+            self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
+            runtime = make_runtime(prepared, prepared.spec(ownership.epoch))
+            await self._started(runtime, folder.path if fresh else None)
+            arena = self._arena = Arena(runtime, prepared.cases(), past, prepared.config.max_open)
+            await self._debate(arena, runtime)
+            await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
+            left = await asyncio.to_thread(_left, prepared, _past(prepared, retry_failed=False))
+            status = _status(arena, left)
+            return _outcome(prepared, status, left=left, parked=arena.parked)
+        except asyncio.CancelledError:
+            status = "interrupted"
+            raise
+        finally:
+            self._listener.ended()
+            if folder.exists():
+                record.finish(status)
+
+    async def _started(self, runtime: Runtime, new_folder: Path | None) -> None:
+        """Start the engine; when that fails, a folder that was made for it is taken away again."""
+        try:
+            await runtime.start()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await runtime.stop()
+            if new_folder is not None:
+                shutil.rmtree(new_folder, ignore_errors=True)
+            raise
+
+    async def _debate(self, arena: Arena, runtime: Runtime) -> None:
+        if self._stop_asked:
+            arena.stop()
+        following = asyncio.create_task(self._follow(runtime.archive))
+        try:
+            await arena.run()
+        finally:
+            following.cancel()
+            await asyncio.wait([following])
+            with contextlib.suppress(Exception):
+                await self._poll(runtime.archive)
+            await runtime.stop()
+
+    async def _follow(self, archive: Archive) -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            try:
+                await self._poll(archive)
+            except Exception as error:
+                _log.debug("the record's writers cannot be asked just now", error=repr(error))
+
+    async def _poll(self, archive: Archive) -> None:
+        if self._listener.wants_events:
+            while found := await archive.events():
+                self._listener.events(found)
+        self._listener.counts(await archive.counts())
+
+
+def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
+    """The engine that the configuration names, not started."""
+    config = prepared.config
+    if config.engine == "inline":
+        from moot.actors.inline import InlineRuntime
+
+        return InlineRuntime(spec, prepared.protocol)
+    from moot.actors.ray_runtime import RayRuntime
+
+    return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
+
+
+def _past(prepared: Prepared, *, retry_failed: bool | None = None) -> Past:
+    """What the record holds."""
+    folder = RunFolder(prepared.folder)
+    verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])
+    finished = {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts.to_pylist()}
+    content = {row["case_id"]: row["content_hash"] for row in cases.to_pylist()}
+    retry = prepared.config.retry_failed if retry_failed is None else retry_failed
+    return Past(finished, content, retry_failed=retry)
+
+
+def _left(prepared: Prepared, past: Past) -> int | None:
+    """How many cases have no verdict yet; None for a source that cannot be read twice."""
+    if prepared.checked is None:
+        return None
+    return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
+
+
+def _status(arena: Arena, left: int | None) -> Status:
+    waiting = len(set(arena.parked))
+    if arena.stopping and (left is None or left > waiting):
+        return "interrupted"
+    return "waiting" if waiting else "finished"
+
+
+def _outcome(
+    prepared: Prepared, status: Status, *, left: int | None, parked: Sequence[str] = (), worked: bool = True
+) -> Run:
+    latest: dict[str, tuple[int, bool]] = {}
+    for row in read_table(prepared.folder, "verdicts", ["failed"]).to_pylist():
+        latest[row["case_id"]] = max(latest.get(row["case_id"], (-1, False)), (row["attempt"], row["failed"]))
+    return Run(
+        path=prepared.folder,
+        status=status,
+        done=len(latest),
+        failed=sum(failed for _, failed in latest.values()),
+        left=left,
+        parked=tuple(sorted(set(parked))),
+        worked=worked,
+    )

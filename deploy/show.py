@@ -1,0 +1,187 @@
+"""Shows a run's summary: on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moot.deploy.show_text import (
+    count,
+    emit,
+    markdown_inline,
+    markdown_table,
+    number,
+    p_value,
+    percent,
+    safe_json,
+    times,
+    visible_line,
+)
+from moot.deploy.summary import Paired, Summary, summarise
+from moot.deploy.transcript import transcript
+from moot.deploy.transcript_markdown import transcript_markdown
+from moot.deploy.transcript_show import transcript_text
+
+SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
+"""What is said wherever results of the simulated model are shown."""
+
+
+def show(
+    folder: str | Path,
+    case_id: str | None = None,
+    *,
+    attempt: int | None = None,
+    form: str = "text",
+    console: Console | None = None,
+) -> None:
+    """Write a run's summary, or one debate's transcript, to the console.
+
+    Args:
+        folder: the run's folder.
+        case_id: the debate to show; None for the summary.
+        attempt: of the case; None for the latest.
+        form: `text`, `json` or `md`.
+        console: standard output when None.
+
+    Raises:
+        ConfigError: for an unknown case, attempt or format.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    if case_id is None:
+        show_summary(summarise(folder), form, console)
+        return
+    debate = transcript(folder, case_id, attempt)
+    emit(
+        form,
+        text=lambda: transcript_text(debate),
+        json=lambda: safe_json(debate),
+        md=lambda: transcript_markdown(debate),
+        console=console,
+    )
+
+
+def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:
+    """Write a summary to the console."""
+    emit(
+        form,
+        text=lambda: summary_text(summary),
+        json=lambda: safe_json(summary),
+        md=lambda: summary_markdown(summary),
+        console=console,
+    )
+
+
+def summary_rows(summary: Summary) -> list[tuple[str, str]]:
+    """The summary as pairs of a name and a value in words, in the order in which they are shown."""
+    rows = [
+        ("protocol", summary.protocol or "unknown"),
+        ("task", summary.task or "unknown"),
+        *((f"model: {role}", ", ".join(names)) for role, names in summary.models.items()),
+        ("cases", _cases(summary)),
+        ("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored)),
+    ]
+    if summary.skip_rate is not None:
+        rows += [
+            ("skip rate", percent(summary.skip_rate)),
+            (
+                "accuracy, skipped",
+                percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped),
+            ),
+            (
+                "accuracy, debated",
+                percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated),
+            ),
+        ]
+    rows += [
+        ("rounds per case", number(summary.debate_rounds_mean, 2)),
+        ("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)),
+        ("judge stability", number(summary.judge_stability)),
+        ("judge flip rate", percent(summary.flip_rate)),
+    ]
+    if summary.judge_stability_audit is not None or summary.flip_rate_audit is not None:
+        rows += [
+            ("judge stability, audit", number(summary.judge_stability_audit)),
+            ("judge flip rate, audit", percent(summary.flip_rate_audit)),
+        ]
+    if summary.audit is not None:
+        rows.append(("skipped - debated, audit", paired_words(summary.audit)))
+    return rows + _cost_rows(summary)
+
+
+def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
+    unsaid = summary.calls_without_usage
+    at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
+    rows = [
+        ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
+        ("tokens reused", count(summary.tokens_reused)),
+        ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
+        ("cost, one agent's answer = 1", times(summary.token_cost_x)),
+    ]
+    if unsaid:
+        rows.insert(1, ("calls without usage", count(unsaid)))
+    if summary.token_cost_x_without_audits != summary.token_cost_x:
+        rows.append(("cost without what only measures", times(summary.token_cost_x_without_audits)))
+    rows.append(("wall time", "unknown" if summary.wall_s is None else f"{summary.wall_s:,.1f} s"))
+    rows.append(("how", _counts(summary.how)))
+    if summary.failures:
+        rows.append(("failed cases", _counts(summary.failures)))
+    if summary.asks_failed:
+        rows.append(("failed asks", _counts(summary.asks_failed)))
+    mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
+    if mended:
+        rows.append(("mended replies", _counts(mended)))
+    return rows
+
+
+def _cases(summary: Summary) -> str:
+    parts = [f"{summary.finished:,} finished", f"{summary.failed:,} failed"]
+    if summary.open:
+        waiting = f", {summary.parked:,} of them wait for a person" if summary.parked else ""
+        parts.append(f"{summary.open:,} without verdict{waiting}")
+    if summary.reused:
+        parts.append(f"{summary.reused:,} were there before the last session")
+    return f"{summary.cases:,}: {', '.join(parts)}"
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items()) or "-"
+
+
+def paired_words(found: Paired) -> str:
+    """A paired comparison in words.
+
+    >>> paired_words(Paired(only_first=1, only_second=3, difference=-0.02, p_value=0.625, n=100))
+    '-2.0 points, McNemar p = 0.6250 (1 and 3 of n = 100)'
+    """
+    if found.difference is None:
+        return "unknown (no case can be compared)"
+    sign = "p" if (found.p_value or 0.0) < 1e-4 else "p ="
+    test = f"McNemar {sign} {p_value(found.p_value)}"
+    return (
+        f"{100 * found.difference:+.1f} points, {test} ({found.only_first} and {found.only_second} of n = {found.n:,})"
+    )
+
+
+def summary_text(summary: Summary) -> RenderableType:
+    """The summary for a terminal."""
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in summary_rows(summary):
+        table.add_row(Text(visible_line(name)), Text(visible_line(value)))
+    parts: list[RenderableType] = [table, Text(f"record: {visible_line(summary.run)}", style="dim")]
+    if summary.simulated:
+        parts.insert(0, Text(SIMULATED, style="bold yellow"))
+    return Group(*parts)
+
+
+def summary_markdown(summary: Summary) -> str:
+    """The summary as Markdown."""
+    head = f"# Run {markdown_inline(summary.run)}\n\n"
+    if summary.simulated:
+        head += f"**{SIMULATED}**\n\n"
+    return head + markdown_table(("", "value"), summary_rows(summary)) + "\n"

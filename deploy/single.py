@@ -1,0 +1,128 @@
+"""One question, one debate: `moot.debate`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from moot.actors.record.tables import read_table
+from moot.actors.spec import Engine
+from moot.deploy.run import Role, arun
+
+_CASE = "question"
+
+
+@dataclass(frozen=True)
+class Debated:
+    """How the debate of one question ended.
+
+    Attributes:
+        answer: the chosen answer; None when there is none.
+        how: how it was reached, as `skipped` or `stable-agree`.
+        confidence: in [0, 1]; None when unknown.
+        distribution: probability per label; None when the protocol gives none.
+        rounds: debate rounds after the independent answers.
+        flags: marks a reader should see.
+        payload: the protocol's own result.
+        failure, error: why there is no verdict; empty when there is one.
+        calls: replies that the verdict rests on.
+        tokens: tokens of those replies; a lower bound when a server does not say.
+        simulated: whether the simulated model spoke: then the answer means nothing.
+        turns: what was said: rows with `path`, `role`, `model`, `text` and `answer`, in order of path.
+        path: the record; None when it was not to be kept.
+    """
+
+    answer: str | None
+    how: str
+    confidence: float | None
+    distribution: Mapping[str, float] | None
+    rounds: int
+    flags: tuple[str, ...]
+    payload: Mapping[str, Any]
+    failure: str
+    error: str
+    calls: int
+    tokens: int
+    simulated: bool
+    turns: tuple[Mapping[str, Any], ...]
+    path: Path | None
+
+
+async def debate(
+    question: str,
+    passage: str = "",
+    labels: Sequence[str] | None = ("Yes", "No"),
+    *,
+    protocol: str | object = "selene",
+    model: str = "simulated",
+    roles: Mapping[str, Role | Sequence[Role]] | None = None,
+    agents: int | None = None,
+    seed: int = 0,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    address: str | None = None,
+) -> Debated:
+    """Debate one question.
+
+    Args:
+        passage: the evidence; may be empty.
+        labels: the closed set of answers; None for a free-text answer.
+        out: where the record is kept; None for nowhere.
+        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+    case = {"id": _CASE, "question": question, "passage": passage, "labels": labels}
+    with TemporaryDirectory(prefix="moot-") as scratch:
+        done = await arun(
+            task=[case],
+            protocol=protocol,
+            model=model,
+            roles=roles or {},
+            agents=agents,
+            seed=seed,
+            set=set or {},
+            out=out or Path(scratch) / "run",
+            engine=engine or _engine_here(),
+            address=address,
+        )
+        return _read(done.path, keep=out is not None)
+
+
+def _engine_here() -> Engine:
+    ray = sys.modules.get("ray")
+    return "ray" if ray is not None and ray.is_initialized() else "inline"
+
+
+def _read(folder: Path, *, keep: bool) -> Debated:
+    from moot.deploy.show_record import read_facts
+
+    verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
+    spoken = ["path", "role", "model", "text", "answer"]
+    turns = read_table(folder, "turns", spoken).to_pylist()
+    current = [t for t in turns if t["attempt"] == verdict["attempt"] and not t["superseded"]]
+    shares = verdict["distribution"]
+    return Debated(
+        answer=verdict["answer"],
+        how=verdict["how"],
+        confidence=verdict["confidence"],
+        distribution=msgspec.json.decode(shares) if shares else None,
+        rounds=verdict["rounds"],
+        flags=tuple(verdict["flags"]),
+        payload=msgspec.json.decode(verdict["payload"]),
+        failure=verdict["failure"],
+        error=verdict["error"],
+        calls=verdict["calls"],
+        tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
+        simulated=read_facts(folder).simulated,
+        turns=tuple({name: t[name] for name in spoken} for t in sorted(current, key=lambda t: str(t["path"]))),
+        path=folder if keep else None,
+    )

@@ -1,0 +1,298 @@
+"""A run in figures, counted from its record; the rendering is in `moot.deploy.show`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.record.tables import read_table
+from moot.deploy.show_costs import case_costs, relative_cost, totals
+from moot.deploy.show_record import (
+    CaseKey,
+    Noted,
+    Reply,
+    RunFacts,
+    VerdictRow,
+    latest_verdicts,
+    read_events,
+    read_facts,
+    read_replies,
+)
+from moot.deploy.show_text import Interval
+from moot.metrics.evidence_weighting import judge_stability
+from moot.metrics.proportion import wilson_interval
+from moot.metrics.significance import paired_difference
+from moot.protocols.tasks.scoring import is_correct
+
+_KINDS = ("asked", "gate", "judging", "audit", "branches", "parked")
+_JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
+
+
+class Paired(BaseModel):
+    """Two ways to answer the same cases, compared case by case (McNemar's exact test).
+
+    Attributes:
+        only_first, only_second: cases that only the one got right.
+        difference: accuracy of the first minus accuracy of the second; None for n = 0.
+        p_value: two-sided; None for n = 0.
+        n: cases on which both can be scored.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    only_first: int
+    only_second: int
+    difference: float | None
+    p_value: float | None
+    n: int
+
+
+class Summary(BaseModel):
+    """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
+
+    Shares of right answers are over the verdicts that can be scored (not failed, with an answer and a gold label);
+    failed cases are counted apart and never as wrong. Intervals are Wilson's, 95 %.
+
+    Attributes:
+        run: the folder.
+        models: model names by role family.
+        simulated: whether any answer comes from the simulated model.
+        cases: registered so far; `finished + failed + open`.
+        open: cases without a verdict; `parked` of them wait for a person.
+        reused: cases whose verdict was there before the last session began.
+        scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
+        skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
+        debate_rounds_mean: over all finished cases; `debate_rounds_mean_debated` over the debated ones.
+        judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two of them
+            scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
+            are the same for every protocol.
+        flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
+        tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
+        tokens_reused: replies taken from another run.
+        tokens_repaid: upper bound of what was paid again after a kill; see `show_costs.tokens_repaid`.
+        calls: replies paid for here.
+        token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
+            `token_cost_x_without_audits` leaves out what served only to measure.
+        tokens_per_case: without what served only to measure.
+        wall_s: over all sessions; None when one is unknown (a killed one is).
+        how: verdicts by how they were reached, failed ones included.
+        failures: failed cases by kind.
+        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome.
+        audit: where skipped cases were debated anyway: the skipped answers (first) against the debated ones.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    run: str
+    task: str | None
+    protocol: str | None
+    models: dict[str, list[str]]
+    simulated: bool
+    cases: int
+    finished: int
+    failed: int
+    open: int
+    parked: int
+    reused: int
+    accuracy: float | None
+    accuracy_interval: Interval | None
+    scored: int
+    skip_rate: float | None
+    accuracy_skipped: float | None
+    accuracy_skipped_interval: Interval | None
+    scored_skipped: int
+    accuracy_debated: float | None
+    accuracy_debated_interval: Interval | None
+    scored_debated: int
+    debate_rounds_mean: float | None
+    debate_rounds_mean_debated: float | None
+    judge_stability: float | None
+    flip_rate: float | None
+    judge_stability_audit: float | None
+    flip_rate_audit: float | None
+    tokens_paid: int | None
+    tokens_reused: int
+    tokens_repaid: int
+    calls: int
+    calls_without_usage: int
+    token_cost_x: float | None
+    token_cost_x_without_audits: float | None
+    tokens_per_case: float | None
+    wall_s: float | None
+    how: dict[str, int]
+    failures: dict[str, int]
+    asks_failed: dict[str, int]
+    replies: dict[str, int]
+    audit: Paired | None
+
+
+def summarise(folder: str | Path) -> Summary:
+    """Count a run, finished or not.
+
+    Raises:
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    replies = read_replies(folder)
+    facts = read_facts(folder, replies)
+    verdicts = latest_verdicts(folder)
+    events = read_events(folder, _KINDS)
+    cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
+    finished = [verdict for verdict in verdicts if not verdict.failed]
+    unfinished = cases - {verdict.case_id for verdict in verdicts}
+    return Summary(
+        schema_version=facts.schema_version,
+        run=str(facts.path),
+        task=facts.task,
+        protocol=facts.protocol,
+        models=facts.models,
+        simulated=facts.simulated,
+        cases=len(cases),
+        finished=len(finished),
+        failed=len(verdicts) - len(finished),
+        open=len(unfinished),
+        parked=len({event.case_id for event in events if event.kind == "parked"} & unfinished),
+        reused=_reused(facts, verdicts),
+        how=_counted(verdict.how or "unknown" for verdict in verdicts),
+        failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
+        asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
+        replies=_counted(reply.outcome or "unknown" for reply in replies),
+        wall_s=facts.wall_s,
+        audit=audit_difference(finished, events),
+        **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
+        **_judging(folder, finished, events),
+        **_costs(replies, finished, events),
+    )
+
+
+def _counted(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items()))
+
+
+def _reused(facts: RunFacts, verdicts: Sequence[VerdictRow]) -> int:
+    started = facts.last_started_at
+    return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
+
+
+def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
+    """Share of the known outcomes that are true, its Wilson interval (95 %), and how many are known.
+
+    >>> share([None])
+    (None, None, 0)
+    """
+    known = [outcome for outcome in outcomes if outcome is not None]
+    if not known:
+        return None, None, 0
+    ends = wilson_interval(sum(known), len(known))
+    return sum(known) / len(known), (ends.low, ends.high), len(known)
+
+
+def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
+    skipped = [verdict for verdict in finished if verdict.how == "skipped"]
+    debated = [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+    decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
+    found: dict[str, Any] = {"skip_rate": len(skipped) / decided if decided else None}
+    for name, verdicts in (("", finished), ("_skipped", skipped), ("_debated", debated)):
+        value, interval, n = share(verdict.correct for verdict in verdicts)
+        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
+    return found | {
+        "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
+        "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
+    }
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None when none is."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _judging(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
+    keys = {verdict.key for verdict in finished}
+    judgings = [event for event in events if event.kind == "judging" and event.key in keys]
+    own = [event.data for event in judgings if event.path != "audit/judge"]
+    audit = [event.data for event in judgings if event.path == "audit/judge"]
+    return {
+        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
+        "flip_rate": mean_of(_figure(data.get("flip_rate")) for data in own),
+        "judge_stability_audit": mean_of(_stabilities(audit)),
+        "flip_rate_audit": mean_of(_figure(data.get("flip_rate")) for data in audit),
+    }
+
+
+def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
+    candidates = (data.get("candidates") for data in judgings)
+    each = (one for several in candidates if isinstance(several, list) for one in several if isinstance(one, dict))
+    return [_figure(candidate.get("stability")) for candidate in each]
+
+
+def _figure(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
+    """For protocols that note no `judging` events: from the table of judgments, by the floor's own paths."""
+    scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
+    for row in read_table(folder, "judgments", ["score"]).to_pylist():
+        place = _JUDGE_PASS.fullmatch(row["path"])
+        if place is not None and row["score"] is not None and (row["case_id"], row["attempt"]) in keys:
+            variants = scores.setdefault((row["case_id"], row["attempt"], place[1]), {})
+            variants.setdefault(int(place[2]), []).append(row["score"])
+    return mean_of(
+        judge_stability([fmean(variant) for variant in variants.values()])
+        for variants in scores.values()
+        if len(variants) > 1
+    )
+
+
+def verdict_sources(events: Iterable[Noted]) -> dict[CaseKey, str]:
+    """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
+    both = (event for event in events if event.kind in ("audit", "branches"))
+    return {event.key: str(event.data.get("verdict_from")) for event in both}
+
+
+def _costs(replies: Sequence[Reply], finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
+    whole = totals(replies, [event for event in events if event.kind == "asked"])
+    costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
+    shared = sum(reply.tokens or 0 for reply in replies if reply.case_id.startswith("shared-"))
+    relative = relative_cost(costs.values(), shared)
+    return {
+        "tokens_paid": whole.paid,
+        "tokens_reused": whole.reused,
+        "tokens_repaid": whole.repaid,
+        "calls": whole.calls,
+        "calls_without_usage": whole.calls_without_usage,
+        "token_cost_x": relative.token_cost_x,
+        "token_cost_x_without_audits": relative.without_measuring,
+        "tokens_per_case": relative.tokens_per_case,
+    }
+
+
+def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paired:
+    """Compare two ways to answer the same cases, in the same order; unknown outcomes are left out."""
+    found = paired_difference(first, second)
+    return Paired(
+        only_first=found.b,
+        only_second=found.c,
+        difference=found.difference if found.n else None,
+        p_value=found.p_value if found.n else None,
+        n=found.n,
+    )
+
+
+def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted]) -> Paired | None:
+    """Skipped answers against those of the debates held anyway (`audit_skipped`); None without an audit."""
+    gold = {verdict.key: verdict.gold for verdict in finished}
+    audits = [event for event in events if event.kind == "audit" and event.key in gold]
+    if not audits:
+        return None
+    return paired(
+        [is_correct(event.data.get("skipped_answer"), gold[event.key]) for event in audits],
+        [is_correct(event.data.get("debated_answer"), gold[event.key]) for event in audits],
+    )

@@ -1,0 +1,165 @@
+"""One debate as a transcript, read from the record; `transcript_show` and `transcript_markdown` render it."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.record.tables import read_table
+from moot.deploy.show_record import decoded, read_facts
+from moot.deploy.show_text import visible_line
+from moot.deploy.transcript_stages import sections_of
+from moot.deploy.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
+from moot.protocols.errors import ConfigError, unknown_name
+
+_MANY_CASES = 20
+_TURN_COLUMNS = [
+    "role",
+    "model",
+    "text",
+    "data",
+    "answer",
+    "p_normalised",
+    "p_reason",
+    "outcome",
+    "failure",
+    "error",
+    "prompt_tokens",
+    "completion_tokens",
+    "reused_from",
+]
+
+
+def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> Transcript:
+    """Read one debate, finished or not.
+
+    Args:
+        folder: the run's folder.
+        case_id: of a case that the run has registered.
+        attempt: None for the latest one that left something in the record.
+
+    Raises:
+        ConfigError: for an unknown case (naming the nearest) or attempt.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    facts = read_facts(folder)
+    cases = read_table(folder, "cases")
+    found = _rows_of(cases, case_id)
+    if not found:
+        raise _unknown_case(case_id, cases["case_id"].to_pylist())
+    case = found[0]
+    turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
+    events = _rows_of(read_table(folder, "events", ["data"]), case_id)
+    verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
+    attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
+    if attempt is None:
+        attempt = attempts[-1]
+    elif attempt not in attempts:
+        known = ", ".join(map(str, attempts))
+        raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
+    turns = [row for row in turns if row["attempt"] == attempt]
+    noted = [
+        EventView(kind=e["kind"], path=e["path"], data=decoded(e["data"])) for e in events if e["attempt"] == attempt
+    ]
+    asked = Counter(event.path for event in noted if event.kind == "asked")
+    views = [_turn(row, asked) for row in turns]
+    verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
+    return Transcript(
+        schema_version=facts.schema_version,
+        run=str(facts.path),
+        simulated=facts.simulated or any(view.model == "simulated" for view in views),
+        case_id=case_id,
+        attempt=attempt,
+        attempts=attempts,
+        state=_state(verdict, noted, views),
+        question=case["question"] or "",
+        labels=case["labels"] or [],
+        choices=case["choices"] or [],
+        title=case["title"] or "",
+        passage=case["passage"] or "",
+        gold=case["gold"],
+        invalid=case["invalid"] or "",
+        sections=sections_of(views, [event for event in noted if event.kind != "asked"]),
+        verdict=verdict,
+        cost=_cost(views),
+    )
+
+
+def _rows_of(table: pa.Table, case_id: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.filter(pc.equal(table["case_id"], case_id)).to_pylist()
+    return rows
+
+
+def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
+    shown = [visible_line(each) for each in known]
+    if len(shown) <= _MANY_CASES:
+        return unknown_name("case", visible_line(case_id), shown)
+    near = difflib.get_close_matches(visible_line(case_id), shown, n=3, cutoff=0.5) or shown[:3]
+    names = ", ".join(map(repr, near))
+    return ConfigError(f"unknown case {visible_line(case_id)!r}: the run has {len(shown):,} cases, nearest {names}")
+
+
+def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
+    data = decoded(row["data"]) if row["data"] is not None else None
+    stated = (data or {}).get("confidence")
+    return TurnView(
+        path=row["path"],
+        role=row["role"] or "",
+        model=row["model"] or "",
+        answer=row["answer"],
+        confidence=float(stated) if isinstance(stated, int | float) and not isinstance(stated, bool) else None,
+        p=row["p_normalised"],
+        p_reason=row["p_reason"] or "",
+        data=data,
+        text=row["text"] or "",
+        outcome=row["outcome"] or "",
+        failure=row["failure"] or "",
+        error=row["error"] or "",
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        asked=asked[row["path"]],
+        superseded=row["superseded"],
+        reused=row["reused_from"] is not None,
+    )
+
+
+def _verdict(row: dict[str, Any]) -> VerdictView:
+    return VerdictView(
+        answer=row["answer"],
+        how=row["how"] or "",
+        confidence=row["confidence"],
+        distribution=msgspec.json.decode(row["distribution"]) if row["distribution"] else None,
+        rounds=row["rounds"] or 0,
+        flags=row["flags"] or [],
+        payload=decoded(row["payload"]),
+        failed=bool(row["failed"]),
+        failure=row["failure"] or "",
+        error=row["error"] or "",
+        correct=row["correct"],
+    )
+
+
+def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iterable[TurnView]) -> State:
+    if verdict is not None:
+        return "failed" if verdict.failed else "finished"
+    decided = {turn.path for turn in turns}
+    waits = any(event.kind == "parked" and event.path not in decided for event in events)
+    return "parked" if waits else "open"
+
+
+def _cost(turns: Sequence[TurnView]) -> Cost:
+    paid = [turn for turn in turns if turn.role != "person" and not turn.reused]
+    silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in paid)
+    return Cost(
+        calls=len(paid),
+        tokens=None if paid and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in paid),
+        tokens_reused=sum(turn.tokens or 0 for turn in turns if turn.reused),
+        calls_without_usage=sum(turn.tokens is None for turn in paid),
+    )

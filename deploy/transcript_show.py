@@ -1,0 +1,205 @@
+"""A transcript for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from moot.actors.record.rows import INVALID_SUFFIX
+from moot.deploy.show_text import count, number, visible, visible_line
+from moot.deploy.transcript_signals import (
+    gate_signals,
+    is_gate,
+    is_judging,
+    judged_rows,
+    judging_words,
+    plain_pairs,
+)
+from moot.deploy.transcript_views import Cost, EventView, Section, Transcript, TurnView, VerdictView
+
+
+def transcript_text(debate: Transcript) -> RenderableType:
+    """The transcript for a terminal; whatever models wrote is plain text."""
+    parts: list[RenderableType] = []
+    if debate.simulated:
+        parts.append(Text("simulated models", style="bold yellow"))
+    parts.append(_case(debate))
+    for section in debate.sections:
+        parts.append(Rule(Text(visible_line(section.title)), align="left"))
+        parts += _section(section)
+    parts.append(Rule(Text("Verdict"), align="left"))
+    parts.append(_pairs(verdict_pairs(debate.verdict, debate.state)))
+    parts.append(_pairs([("cost", cost_words(debate.cost)), ("record", debate.run)]))
+    return Group(*parts)
+
+
+def _case(debate: Transcript) -> RenderableType:
+    return _pairs(case_pairs(debate))
+
+
+def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
+    """What the debate is about, as pairs of a name and a text."""
+    attempts = f" of {', '.join(map(str, debate.attempts))}" if len(debate.attempts) > 1 else ""
+    pairs = [
+        ("case", f"{debate.case_id} (attempt {debate.attempt}{attempts}, {debate.state})"),
+        ("question", debate.question),
+    ]
+    if debate.labels:
+        pairs.append(("labels", ", ".join(debate.labels)))
+    pairs += [
+        (f"choice {label}", choice) for label, choice in zip(debate.labels, debate.choices, strict=False) if choice
+    ]
+    if debate.passage:
+        pairs.append(("passage", f"{debate.title}\n{debate.passage}" if debate.title else debate.passage))
+    pairs.append(("gold label (no model saw it)", "unknown" if debate.gold is None else debate.gold))
+    if debate.invalid:
+        pairs.append(("invalid row", debate.invalid))
+    return pairs
+
+
+def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
+    """The verdict as pairs of a name and a text."""
+    if verdict is None:
+        return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
+    if verdict.failed:
+        return [("failed", verdict.failure), ("error", verdict.error or "-")]
+    right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
+    source = verdict.payload.get("confidence_from")
+    pairs = [
+        ("answer", f"{'none' if verdict.answer is None else verdict.answer} ({right})"),
+        ("how", verdict.how),
+        ("confidence", number(verdict.confidence) + (f" (from {source})" if source else "")),
+        ("rounds", str(verdict.rounds)),
+    ]
+    if verdict.distribution is not None:
+        pairs.append(("distribution", ", ".join(f"{k} {number(v)}" for k, v in verdict.distribution.items())))
+    if verdict.flags:
+        pairs.append(("flags", ", ".join(verdict.flags)))
+    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key != "confidence_from"}
+    return pairs + list(plain_pairs(rest))
+
+
+def cost_words(cost: Cost) -> str:
+    """The cost in words."""
+    unsaid = cost.calls_without_usage
+    words = (
+        f"{'at least ' if unsaid and cost.tokens is not None else ''}{count(cost.tokens)} tokens in {cost.calls} calls"
+    )
+    if unsaid:
+        words += f", {unsaid} of which did not say what they used"
+    return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused else "")
+
+
+def turn_head(turn: TurnView) -> str:
+    """Who said it, with which numbers, and what was odd about it."""
+    parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
+    if not turn.path.removesuffix(INVALID_SUFFIX).endswith(f"/{turn.role}"):
+        parts[0] += f" at {turn.path}"
+    if turn.answer is not None:
+        parts.append(f"answers {turn.answer}")
+    if turn.confidence is not None:
+        parts.append(f"states {number(turn.confidence)}")
+    if turn.p is not None:
+        parts.append(f"own probability {number(turn.p)}")
+    elif turn.p_reason:
+        parts.append(f"own probability unknown ({turn.p_reason})")
+    parts.append(f"{count(turn.tokens)} tokens")
+    return ", ".join(parts + turn_marks(turn))
+
+
+def turn_marks(turn: TurnView) -> list[str]:
+    """What is odd about a reply."""
+    marks = {
+        "repaired": "its JSON was mended",
+        "reasked": "asked again after an unreadable reply",
+        "invalid": f"could not be read: {turn.error}",
+        "failed": f"FAILED ({turn.failure}): {turn.error}",
+    }
+    found = [marks[turn.outcome]] if turn.outcome in marks else []
+    if turn.asked > 1:
+        found.append(f"asked {turn.asked} times")
+    if turn.superseded:
+        found.append("superseded by a later reply")
+    if turn.reused:
+        found.append("reused from another run")
+    return found
+
+
+def turn_body(turn: TurnView) -> str:
+    """What was said: the reasoning where there is one, else the reply as read, else as written."""
+    data = turn.data or {}
+    said = data.get("reasoning") or data.get("rationale") or (data.get("text") if len(data) == 1 else None)
+    if isinstance(said, str) and turn.outcome != "invalid":
+        rest = {k: v for k, v in data.items() if k not in ("answer", "reasoning", "rationale", "confidence", "text")}
+        extra = "; ".join(f"{key}: {value}" for key, value in plain_pairs(rest))
+        return f"{extra}\n{said}" if extra else said
+    if data and turn.outcome != "invalid":
+        return "\n".join(f"{key}: {value}" for key, value in plain_pairs(data))
+    return turn.text
+
+
+def _section(section: Section) -> Iterable[RenderableType]:
+    for turn in section.turns:
+        style = "bold red" if turn.outcome in ("failed", "invalid") else "bold"
+        yield Text(visible_line(turn_head(turn)), style=style)
+        body = turn_body(turn)
+        if body:
+            yield Padding(Text(visible(body)), (0, 0, 0, 4))
+    for event in section.events:
+        yield from _event(event)
+
+
+def _event(event: EventView) -> Iterable[RenderableType]:
+    if is_gate(event):
+        yield _table(("signal", "value", "skips if", "test"), [tuple(s) for s in gate_signals(event.data)])
+        decision = "skip the debate" if event.data["skip"] else "debate"
+        yield Text(visible_line(f"decision: {decision} ({', '.join(map(str, event.data['reasons']))})"), style="bold")
+        return
+    if is_judging(event):
+        yield Text(visible_line(f"judging at {event.path}"), style="bold")
+        yield _table(JUDGED_HEADER, judged_cells(event))
+        for line in judging_words(event.data):
+            yield Text(visible_line(line))
+        return
+    yield Text(visible_line(f"{event.kind} at {event.path}"), style="bold")
+    yield Padding(_pairs(plain_pairs(event.data)), (0, 0, 0, 4))
+
+
+JUDGED_HEADER = ("candidate", "evidence variant", "judge", "pass", "evidence says", "score")
+"""Columns of `judged_cells`."""
+
+
+def judged_cells(event: EventView) -> list[tuple[str, ...]]:
+    """The judgments of a `judging` event as cells; a missing one says why and has no score."""
+    return [
+        (
+            row.answer,
+            str(row.variant),
+            row.judge,
+            str(row.pass_index),
+            f"missing: {row.missing}" if row.missing else row.support,
+            "-" if row.score is None else number(row.score),
+        )
+        for row in judged_rows(event.data)
+    ]
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    table = Table(*header)
+    for row in rows:
+        table.add_row(*(Text(visible_line(cell)) for cell in row))
+    return table
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(Text(visible_line(name)), Text(visible(value)))
+    return table

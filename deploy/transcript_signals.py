@@ -1,0 +1,150 @@
+"""The events of SELENE as a transcript shows them: gate signals beside their thresholds, scores by evidence variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from moot.deploy.show_text import number
+from moot.deploy.transcript_views import EventView
+
+_NUMBERS = ("d", "tau_d", "m", "tau_m", "p", "tau_p")
+_JUDGMENT_KEYS = frozenset({"variant", "judge", "pass", "support", "score", "missing", "path"})
+
+
+class Signal(NamedTuple):
+    """One test of the gate.
+
+    Attributes:
+        name: what is looked at.
+        value: in words; `unknown` when unknown.
+        wanted: what lets the case skip its debate; `off` when the test is off.
+        outcome: whether this test let it.
+    """
+
+    name: str
+    value: str
+    wanted: str
+    outcome: Literal["pass", "fail", "not tested", "off"]
+
+
+def is_gate(event: EventView) -> bool:
+    """Whether an event is a gate decision as SELENE notes it, and not another protocol's of the same name."""
+    data = event.data
+    complete = data.keys() >= {"skip", "reasons", "unanimous", *_NUMBERS} and isinstance(data["reasons"], list)
+    return event.kind == "gate" and complete and all(isinstance(data[key], int | float | None) for key in _NUMBERS)
+
+
+def gate_signals(data: Mapping[str, Any]) -> list[Signal]:
+    """The tests of a `gate` event, in the gate's order."""
+    return [
+        _test("D (disagreement)", data["d"], data["tau_d"], below=True, unknown="fail"),
+        _test("M (misalignment)", data["m"], data["tau_m"], below=True, unknown="not tested"),
+        _test("mean p (own probability)", data["p"], data["tau_p"], below=False, unknown="not tested"),
+        _unanimity(data["unanimous"], data.get("require_unanimity")),
+    ]
+
+
+def _test(
+    name: str, value: float | None, tau: float | None, *, below: bool, unknown: Literal["fail", "not tested"]
+) -> Signal:
+    outcome: Literal["pass", "fail", "not tested", "off"]
+    if tau is None:
+        return Signal(name, number(value), "off", "off")
+    outcome = unknown if value is None else "pass" if (value < tau if below else value >= tau) else "fail"
+    return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
+
+
+def _unanimity(unanimous: Any, required: Any) -> Signal:
+    said = "yes" if unanimous else "no"
+    if not required:
+        return Signal("unanimous", said, "off", "off")
+    return Signal("unanimous", said, "yes", "pass" if unanimous else "fail")
+
+
+class JudgedRow(NamedTuple):
+    """One judge pass over one candidate under one evidence variant; `score` is None when the judge is missing."""
+
+    answer: str
+    variant: int
+    judge: str
+    pass_index: int
+    support: str
+    score: float | None
+    missing: str
+    path: str
+
+
+def is_judging(event: EventView) -> bool:
+    """Whether an event is a judging as SELENE notes it."""
+    candidates = event.data.get("candidates")
+    return event.kind == "judging" and isinstance(candidates, list) and all(map(_is_candidate, candidates))
+
+
+def _is_candidate(candidate: Any) -> bool:
+    judgments = candidate.get("judgments") if isinstance(candidate, dict) and "answer" in candidate else None
+    return isinstance(judgments, list) and all(isinstance(j, dict) and j.keys() >= _JUDGMENT_KEYS for j in judgments)
+
+
+def judged_rows(data: Mapping[str, Any]) -> list[JudgedRow]:
+    """Every judgment of a `judging` event: candidate by candidate, variant by variant."""
+    return [
+        JudgedRow(
+            candidate["answer"],
+            judgment["variant"],
+            judgment["judge"],
+            judgment["pass"],
+            judgment["support"] or "-",
+            judgment["score"],
+            judgment["missing"],
+            judgment["path"],
+        )
+        for candidate in data["candidates"]
+        for judgment in sorted(candidate["judgments"], key=lambda j: (j["variant"], j["judge"], j["pass"]))
+    ]
+
+
+def judging_words(data: Mapping[str, Any]) -> list[str]:
+    """A `judging` event's outcome in lines."""
+    evidence = f"evidence from {data.get('evidence_from')}, {data.get('evidence_sentences')} sentences"
+    kind = data.get("variants")
+    if kind not in (None, "none"):
+        evidence += f"; {kind} variants of {', '.join(map(str, data.get('variant_sizes') or ()))}"
+    lines = [evidence]
+    for candidate in data["candidates"]:
+        parts = [f"S = {number(candidate.get('score'))}"]
+        if candidate.get("stability") is not None:
+            parts.append(f"stability {number(candidate['stability'])}")
+        parts.append(f"{candidate.get('support')} agents")
+        parts.append(f"mean p {number(candidate.get('mean_p'))}")
+        lines.append(f"{candidate['answer']}: {', '.join(parts)}")
+    chosen = f"chosen: {data.get('answer')}"
+    if data.get("tie_broken_by"):
+        chosen += f" (a tie, broken by {data['tie_broken_by']})"
+    if data.get("flip_rate") is not None:
+        chosen += f"; flip rate over variants {number(data['flip_rate'])}"
+    return [*lines, chosen]
+
+
+def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    """Any JSON-like data as dotted keys and values in words, for events that nothing here knows."""
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            yield from plain_pairs(value, f"{name}.")
+        elif isinstance(value, list):
+            yield name, ", ".join(map(_word, value)) or "-"
+        else:
+            yield name, _word(value)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value == {}:
+        return "-"
+    if isinstance(value, float):
+        return number(value, 4)
+    return str(value)

@@ -1,0 +1,197 @@
+"""Holds small runs on any runtime, and reads their records back; also runs in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from moot.actors.arena import Arena, Past, Runtime
+from moot.actors.inline import InlineRuntime
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.progress import Counts
+from moot.actors.record.schema import KEYS, TABLES, stable_columns
+from moot.actors.record.tables import read_table
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import RunSpec
+from moot.protocols.case import LabelledCase
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import make_protocol
+from moot.protocols.tasks import Task
+from moot.protocols.templates import Templates
+
+RUNTIMES = ("inline", "packed", "actors")
+ENCODER = "hashed-ngrams-512-v1"
+QUICK = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02, total_s=30.0)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A run that was held: its folder, who waits for a person, and the running totals at its end."""
+
+    folder: Path
+    parked: list[str]
+    counts: Counts
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """A table's rows, sorted by key."""
+        return sorted_rows(self.folder, table)
+
+    def verdict(self, case_id: str) -> dict[str, Any]:
+        """The only verdict of a case, its payload read."""
+        found = [row for row in self.rows("verdicts") if row["case_id"] == case_id]
+        assert len(found) == 1, (case_id, found)
+        return found[0] | {"payload": json.loads(found[0]["payload"] or "null")}
+
+    def turns(self, case_id: str) -> dict[str, dict[str, Any]]:
+        """A case's turns by path, superseded ones left out."""
+        return {r["path"]: r for r in self.rows("turns") if r["case_id"] == case_id and not r["superseded"]}
+
+    def events(self, case_id: str, kind: str) -> list[dict[str, Any]]:
+        """A case's events of one kind."""
+        return [row for row in self.rows("events") if (row["case_id"], row["kind"]) == (case_id, kind)]
+
+
+def sorted_rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    """A table's rows, sorted by key."""
+    rows: list[dict[str, Any]] = read_table(folder, table).to_pylist()
+    return sorted(rows, key=lambda row: tuple(row[name] for name in KEYS[table]))
+
+
+def stable_rows(folder: Path, table: str, without: Iterable[str] = ()) -> list[str]:
+    """Every non-volatile column of a table as sorted texts, so that NaN equals NaN and -0.0 does not equal 0.0."""
+    names = [name for name in stable_columns(table) if name not in set(without)]
+    found = read_table(folder, table).select(names).to_pylist()
+    key = [name for name in KEYS[table] if name in names]
+    return [repr(row) for row in sorted(found, key=lambda row: (tuple(row[name] for name in key), repr(row)))]
+
+
+def assert_equal_records(one: Path, other: Path, without: Iterable[str] = ()) -> None:
+    """Both records are equal in every non-volatile column of every table, but for the columns `without`."""
+    for table in TABLES:
+        left, right = stable_rows(one, table, without), stable_rows(other, table, without)
+        assert len(left) == len(right), (table, len(left), len(right))
+        for mine, theirs in zip(left, right, strict=True):
+            assert mine == theirs, table
+
+
+def same_for_all(model: str, **settings: Any) -> dict[str, list[RoleBinding]]:
+    """Agents and one judge on the same model."""
+    return {
+        "agent": [RoleBinding(model=model, top_logprobs=5, **settings)],
+        "judge": [RoleBinding(model=model, **settings)],
+    }
+
+
+def make_spec(folder: Path, roles: Mapping[str, Sequence[RoleBinding]], **changes: Any) -> RunSpec:
+    """A run's spec with the defaults of these tests; `templates` are added to the package's own."""
+    templates = Templates().sources | dict(changes.pop("templates", {}))
+    values: dict[str, Any] = {
+        "protocol": "test",
+        "roles": {name: list(members) for name, members in roles.items()},
+        "task": "memory:tests",
+        "key": {},
+        "seed": 1,
+        "encoder": ENCODER,
+        "folder": str(folder),
+        "epoch": 1,
+        "retry": QUICK,
+    }
+    return RunSpec.model_validate(values | {"templates": templates} | changes)
+
+
+def make_runtime(kind: str, spec: RunSpec, protocol: DebateProtocol, moderators: int = 2) -> Runtime:
+    """The runtime of that kind; on Ray with two moderators unless told otherwise."""
+    if kind == "inline":
+        return InlineRuntime(spec, protocol)
+    from moot.actors.ray_runtime import RayRuntime
+
+    assert kind in ("packed", "actors")
+    placement: Any = kind
+    return RayRuntime(spec, protocol, placement=placement, moderators=moderators)
+
+
+async def hold(
+    kind: str,
+    folder: Path,
+    protocol: DebateProtocol,
+    cases: Iterable[LabelledCase],
+    roles: Mapping[str, Sequence[RoleBinding]],
+    *,
+    max_open: int = 100,
+    moderators: int = 2,
+    retry_failed: bool = False,
+    meanwhile: Callable[[Arena], Any] | None = None,
+    **changes: Any,
+) -> Held:
+    """Hold or go on with a run in `folder` as the arena's driver would.
+
+    Args:
+        meanwhile: a coroutine function that is given the arena and runs beside it.
+        changes: fields of `RunSpec`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(folder))
+    try:
+        spec = make_spec(folder, roles, epoch=owner.epoch, **changes)
+        runtime = make_runtime(kind, spec, protocol, moderators)
+        try:
+            await runtime.start()
+            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed), max_open)
+            beside = asyncio.ensure_future(meanwhile(arena)) if meanwhile else None
+            await arena.run()
+            if beside is not None:
+                await beside
+            counts = await runtime.archive.counts()
+        finally:
+            await runtime.stop()
+    finally:
+        owner.release()
+    return Held(folder, sorted(arena.parked), counts)
+
+
+def past_of(folder: Path, retry_failed: bool = False) -> Past:
+    """What a record already holds."""
+    verdicts = read_table(folder, "verdicts", ["failed"]).to_pylist()
+    content = read_table(folder, "cases", ["content_hash"]).to_pylist()
+    return Past(
+        {(row["case_id"], row["attempt"]): row["failed"] for row in verdicts},
+        {row["case_id"]: row["content_hash"] for row in content},
+        retry_failed=retry_failed,
+    )
+
+
+def hold_elsewhere(folder: Path, protocol: str, cases: Sequence[Mapping[str, Any]], spec: RunSpec) -> None:
+    """Go on with a run inline, in a process of its own, which dies when it is done.
+
+    Args:
+        protocol: import path `module:Class`.
+        cases: as `Task.from_cases` takes them.
+        spec: roles, templates and the rest; folder and epoch are set anew.
+    """
+    order = {"folder": str(folder), "protocol": protocol, "cases": cases, "spec": spec.model_dump(mode="json")}
+    done = subprocess.run(
+        [sys.executable, __file__], input=json.dumps(order), text=True, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def _main() -> None:
+    order = json.load(sys.stdin)
+    spec = RunSpec.model_validate(order["spec"])
+    changes = {name: getattr(spec, name) for name in ("templates", "seed", "attended", "key", "task")}
+    cases = Task.from_cases(order["cases"]).cases()
+    asyncio.run(
+        hold("inline", Path(order["folder"]), make_protocol(order["protocol"]), cases, spec.roles, **changes)
+    )
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,172 @@
+"""Memory: bytes per open debate, and growth over many debates.
+
+    python tests/bench/open_debates.py [--json FILE] [--open 2000] [--debates 20000] [--only open|growth]
+
+Figures are summed PSS (`/proc/PID/smaps_rollup`) of this process and every actor; raylet, GCS and idle workers are
+apart. Each is the least of several samples, so that a buffer or a collector that is about to run does not count.
+
+- Per open debate: the actors idle after a few debates; then N debates wait for their third reply (two turns said),
+  because the server holds it back. Bar: 60 KB without log-probabilities.
+- Growth: the runtime holds debates at 0 ms; at rest after debate 2,000 and after debate 20,000. Bar: 5 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
+
+import ray
+from debate7 import task
+from rig import MockServer, MootRun, OurProcesses, bar, machine, start_ray
+
+from moot.actors.spec import Placement
+
+OPEN_BAR_KB = 60.0
+GROWTH_BAR_PERCENT = 5.0
+_WARM_UP = 50
+_HELD = "Round 2 of 3, debater A"
+_HOLD_MS = 30_000
+_AT_ONCE = 200
+
+
+async def least(read: Callable[[], dict[str, int]], samples: int = 12, apart_s: float = 0.5) -> dict[str, int]:
+    """The sample with the least `ours`."""
+    found = []
+    for _ in range(samples):
+        await asyncio.sleep(apart_s)
+        found.append(read())
+    return min(found, key=lambda sample: sample["ours"])
+
+
+async def per_open_debate(server: MockServer, placement: Placement, logprobs: bool, open_: int) -> dict[str, Any]:
+    """KB per debate that waits for its third reply."""
+    processes = OurProcesses(server.pid)
+    server.set()
+    run = MootRun(server.model, placement, logprobs)
+    await run.start()
+    await run.hold(_WARM_UP, _WARM_UP)
+    idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
+    server.set(latency_ms=_HOLD_MS, only=_HELD)
+    holding = asyncio.create_task(run.hold(open_, open_))
+    while (waiting := server.stats()["inflight"]) < open_:
+        if holding.done():
+            raise RuntimeError(f"the debates ended before {open_} waited ({waiting:.0f} did)")
+        await asyncio.sleep(0.1)
+    full, full_by_title = await least(processes.pss, samples=8), processes.pss_by_title()
+    waited = server.stats()["inflight"]
+    await holding
+    await run.stop()
+    run.check()
+    run.remove()
+    by_title = {title: (pss - idle_by_title.get(title, 0)) / open_ / 1024 for title, pss in full_by_title.items()}
+    return {
+        "placement": placement,
+        "logprobs": logprobs,
+        "open": open_,
+        "all_waited": waited == open_,
+        "idle_mb": idle["ours"] / 2**20,
+        "full_mb": full["ours"] / 2**20,
+        "kb_per_open": (full["ours"] - idle["ours"]) / open_ / 1024,
+        "kb_per_open_by_process": {title: round(kb, 1) for title, kb in by_title.items()},
+        "ray_mb": full["ray"] / 2**20,
+    }
+
+
+async def growth(server: MockServer, placement: Placement, logprobs: bool, first: int, total: int) -> dict[str, Any]:
+    """Summed PSS at rest after `first` and after `total` debates of one runtime."""
+    processes = OurProcesses(server.pid)
+    server.set()
+    run = MootRun(server.model, placement, logprobs)
+    cases = task(total, "growth").cases()
+    await run.start()
+    await run.hold_cases(islice(cases, first), first, _AT_ONCE)
+    early, early_by_title = await least(processes.pss), processes.pss_by_title()
+    await run.hold_cases(cases, total - first, _AT_ONCE)
+    late, late_by_title = await least(processes.pss), processes.pss_by_title()
+    await run.stop()
+    run.check()
+    run.remove()
+    return {
+        "placement": placement,
+        "logprobs": logprobs,
+        "debates": [first, total],
+        "pss_mb": [early["ours"] / 2**20, late["ours"] / 2**20],
+        "growth_percent": (late["ours"] / early["ours"] - 1) * 100,
+        "growth_mb_by_process": {
+            title: round((pss - early_by_title.get(title, 0)) / 2**20, 1) for title, pss in late_by_title.items()
+        },
+        "ray_mb": [early["ray"] / 2**20, late["ray"] / 2**20],
+    }
+
+
+def _say_open(found: dict[str, Any]) -> None:
+    kb = found["kb_per_open"]
+    told = f"{kb:.1f}" if found["logprobs"] else bar(kb, OPEN_BAR_KB, "<=")
+    print(
+        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {found['open']} | {found['idle_mb']:.0f} "
+        f"| {found['full_mb']:.0f} | {told} | {found['kb_per_open_by_process']} |",
+        flush=True,
+    )
+
+
+def _say_growth(found: dict[str, Any]) -> None:
+    early, late = found["pss_mb"]
+    told = bar(found["growth_percent"], GROWTH_BAR_PERCENT, "<=")
+    print(
+        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {early:.0f} | {late:.0f} | {told} "
+        f"| {found['growth_mb_by_process']} |",
+        flush=True,
+    )
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the figures, with the machine, to this file")
+    parser.add_argument("--open", type=int, default=2000, help="debates that wait at once")
+    parser.add_argument("--debates", type=int, default=20_000, help="debates of the growth test")
+    parser.add_argument("--first", type=int, default=2000, help="where the growth test takes its first sample")
+    parser.add_argument("--placements", default="actors,packed")
+    parser.add_argument("--only", choices=("open", "growth"))
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the bench."""
+    given = arguments()
+    placements = [cast(Placement, name) for name in given.placements.split(",")]
+    found: dict[str, Any] = {"machine": machine(), "open": [], "growth": []}
+    with MockServer() as server:
+        start_ray()
+        try:
+            if given.only != "growth":
+                print("\n| placement | logprobs | open | idle MB | open MB | KB per open debate | by process |")
+                print("|---|---|---|---|---|---|---|")
+                for placement in placements:
+                    for logprobs in (False, True):
+                        result = asyncio.run(per_open_debate(server, placement, logprobs, given.open))
+                        found["open"].append(result)
+                        _say_open(result)
+            if given.only != "open":
+                at = f"MB at {given.first} | at {given.debates}"
+                print(f"\n| placement | logprobs | {at} | growth % | growth MB by process |")
+                print("|---|---|---|---|---|---|")
+                for placement in placements:
+                    result = asyncio.run(growth(server, placement, False, given.first, given.debates))
+                    found["growth"].append(result)
+                    _say_growth(result)
+        finally:
+            ray.shutdown()
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,333 @@
+"""What the benches share: the mock server's process, CPU and memory of our processes, and a moot run to measure."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, cast
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import psutil
+import ray
+from debate7 import ALTERNATIVES, CALLS, TEMPLATES, SevenCalls, task
+
+from moot.actors.arena import Arena, Past
+from moot.actors.ray_runtime import RayRuntime
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.tables import read_table
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import Placement, RunSpec
+from moot.protocols.case import LabelledCase
+from moot.protocols.templates import Templates
+
+HERE = Path(__file__).parent
+_RAYS_OWN = ("ray::IDLE", "ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::SPILL", "ray::RESTORE")
+_numbers = itertools.count()
+
+
+class Child:
+    """A Python process that runs one of this folder's scripts, ended when the block ends."""
+
+    def __init__(self, script: str, *args: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / script), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.process.pid
+
+    def line(self) -> str:
+        """The next line that it prints."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.process.args!r} ended: {self.process.wait()}")
+        return line
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One JSON line in, one out."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return cast(dict[str, Any], json.loads(self.line()))
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.process.terminate()
+        self.process.communicate()
+
+
+class MockServer(Child):
+    """The mock server in a process of its own; its CPU is never counted."""
+
+    def __init__(self) -> None:
+        super().__init__("mock_server.py")
+        self.port = int(self.line().split()[1])
+        self.url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        self.model = f"http://127.0.0.1:{self.port}/v1#mock"
+
+    def __enter__(self) -> MockServer:
+        return self
+
+    def set(self, latency_ms: float = 0, jitter_ms: float = 0, only: str = "") -> None:
+        """How long replies take; zeroes the counters."""
+        self._get("set?" + urlencode({"latency_ms": latency_ms, "jitter_ms": jitter_ms, "only": only}))
+
+    def stats(self) -> dict[str, float]:
+        """The counters."""
+        return self._get("stats")
+
+    def _get(self, path: str) -> dict[str, float]:
+        with urlopen(f"http://127.0.0.1:{self.port}/{path}") as response:
+            return cast(dict[str, float], json.load(response))
+
+
+def start_ray() -> None:
+    """A Ray session of our own; moot joins it."""
+    ray.init(
+        address="local",
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="error",
+        object_store_memory=200 * 2**20,
+    )
+
+
+class OurProcesses:
+    """This process and everything below it, except `apart` (the mock server, the plain loop)."""
+
+    def __init__(self, *apart: int) -> None:
+        self._apart = set(apart)
+
+    def all(self) -> list[psutil.Process]:
+        """The processes that are alive now."""
+        me = psutil.Process()
+        return [me, *(p for p in me.children(recursive=True) if p.pid not in self._apart)]
+
+    def actors(self) -> dict[int, str]:
+        """Ray actor processes with their classes, such as `ModeratorActor`."""
+        found = {}
+        for process in self.all():
+            title = _title(process)
+            if _is_actor(title):
+                found[process.pid] = title.removeprefix("ray::")
+        return found
+
+    def cpu(self, *, without: frozenset[int] = frozenset()) -> dict[int, float]:
+        """User + system seconds by process id."""
+        found = {}
+        for process in self.all():
+            if process.pid not in without:
+                try:
+                    times = process.cpu_times()
+                except psutil.NoSuchProcess:
+                    continue
+                found[process.pid] = times.user + times.system
+        return found
+
+    async def watched(self, work: Coroutine[Any, Any, None], every_s: float = 0.05) -> tuple[float, float]:
+        """Wall and CPU seconds of work that ends processes: what one used is what was last seen of it."""
+        before, started = self.cpu(), time.perf_counter()
+        last = dict(before)
+        working = asyncio.ensure_future(work)
+        while not working.done():
+            await asyncio.wait([working], timeout=every_s)
+            last |= self.cpu()
+        await working
+        return time.perf_counter() - started, spent(before, last)
+
+    def pss(self) -> dict[str, int]:
+        """Summed PSS in bytes: `ours` is the driver and every actor; `ray` is raylet, GCS and idle workers."""
+        total = {"ours": 0, "ray": 0}
+        for process in self.all():
+            ours = process.pid == os.getpid() or _is_actor(_title(process))
+            total["ours" if ours else "ray"] += _pss(process.pid)
+        return total
+
+    def pss_by_title(self) -> dict[str, int]:
+        """PSS in bytes of the driver and every actor, by kind."""
+        found: Counter[str] = Counter({"driver": _pss(os.getpid())})
+        for pid, title in self.actors().items():
+            found[title] += _pss(pid)
+        return dict(found)
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        line = process.cmdline()
+    except psutil.NoSuchProcess:
+        return ""
+    return line[0].split(".")[0].strip() if line else ""
+
+
+def _is_actor(title: str) -> bool:
+    return title.startswith("ray::") and not title.startswith(_RAYS_OWN)
+
+
+def _pss(pid: int) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def spent(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """CPU seconds between two readings; a process that is new counts from its start."""
+    return sum(cpu - before.get(pid, 0.0) for pid, cpu in after.items())
+
+
+class MootRun:
+    """The seven-call debate on a moot runtime: record, metrics and templates on, in a temporary run folder.
+
+    Args:
+        model: the mock server's model name.
+        placement: `actors` or `packed`.
+        logprobs: whether to ask for 5 alternatives per token and record all of them.
+    """
+
+    def __init__(self, model: str, placement: Placement, logprobs: bool) -> None:
+        self.debates = 0
+        self.logprobs = logprobs
+        self._temporary = tempfile.TemporaryDirectory(prefix="moot-bench-")
+        self.folder, self._ownership, spec = bench_spec(Path(self._temporary.name), model, logprobs)
+        self.runtime = RayRuntime(spec, SevenCalls(), placement=placement)
+
+    async def start(self) -> None:
+        """Bring the actors up."""
+        await self.runtime.start()
+
+    async def hold(self, debates: int, open_: int) -> None:
+        """Hold `debates` debates with `open_` open at most; returns when every verdict is durable."""
+        await self.hold_cases(task(debates, f"bench{next(_numbers)}").cases(), debates, open_)
+
+    async def hold_cases(self, cases: Iterator[LabelledCase], count: int, open_: int) -> None:
+        """The same for `count` given cases."""
+        self.debates += count
+        await Arena(self.runtime, cases, Past({}, {}), open_).run()
+
+    async def batch_sizes(self) -> dict[str, Counter[int]]:
+        """Counts by batch size of every kind of mailbox; kinds that no actor reports are missing."""
+        found: dict[str, Counter[int]] = {}
+        roster = self.runtime.roster
+        names = [*roster.moderators, *(name for _, agents in roster.agents for name in agents)]
+        for peer in roster.peers(names):
+            try:
+                sizes = await peer.call("batch_sizes")
+            except AttributeError:
+                continue
+            if sizes and not isinstance(next(iter(sizes.values())), dict):
+                sizes = {"replies": sizes}
+            for kind, counts in sizes.items():
+                found.setdefault(kind, Counter()).update(counts)
+        return found
+
+    async def stop(self) -> None:
+        """Close the record and take the actors down."""
+        await self.runtime.stop()
+        self._ownership.release()
+
+    def check(self) -> None:
+        """Every debate has its verdict, its seven turns and, where asked for, their tokens in the record.
+
+        Raises:
+            AssertionError: saying what is missing.
+        """
+        verdicts = read_table(self.folder, "verdicts", ["case_id", "failed"])
+        failed = sum(verdicts["failed"].to_pylist())
+        found = {"verdicts": verdicts.num_rows, "failed": failed, "turns": self._rows("turns")}
+        expected = {"verdicts": self.debates, "failed": 0, "turns": CALLS * self.debates}
+        if self.logprobs:
+            found["tokens"], expected["tokens"] = self._rows("tokens"), CALLS * self.debates
+        assert found == expected, f"the record holds {found}, expected {expected}"
+
+    def _rows(self, table: str) -> int:
+        return int(read_table(self.folder, table, ["case_id"]).num_rows)
+
+    def journal_bytes(self) -> int:
+        """What the run folder takes on disk."""
+        return sum(path.stat().st_size for path in self.folder.path.rglob("*") if path.is_file())
+
+    def remove(self) -> None:
+        """Delete the run folder."""
+        self._temporary.cleanup()
+
+
+def bench_spec(path: Path, model: str, logprobs: bool) -> tuple[RunFolder, Ownership, RunSpec]:
+    """A run folder that this process owns, and the run to hold in it."""
+    folder = RunFolder(path / "run")
+    folder.path.mkdir(parents=True)
+    (folder.path / "run.yaml").write_text("bench: seven-calls\n")
+    ownership = Ownership.take(folder)
+    binding = RoleBinding(model=model, top_logprobs=ALTERNATIVES if logprobs else None)
+    spec = RunSpec(
+        protocol="seven-calls",
+        roles={"agent": [binding], "judge": [binding]},
+        templates={**Templates().sources, **TEMPLATES},
+        task="memory:bench",
+        seed=1,
+        encoder="hashed-ngrams-512-v1",
+        save_tokens="all",
+        folder=str(folder.path),
+        epoch=ownership.epoch,
+    )
+    return folder, ownership, spec
+
+
+def mean_batch(before: Mapping[str, Counter[int]], after: Mapping[str, Counter[int]]) -> dict[str, float]:
+    """Mean batch size by kind of what was sent between two readings of `MootRun.batch_sizes`."""
+    means = {}
+    for kind, counts in after.items():
+        sent = Counter(counts)
+        sent.subtract(before.get(kind, Counter()))
+        calls = sum(sent.values())
+        if calls:
+            means[kind] = sum(size * count for size, count in sent.items()) / calls
+    return means
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    names = ("ray", "aiohttp", "msgspec", "pydantic", "pyarrow", "uvloop")
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    cpu = models[0].split(":")[1].strip() if models else platform.processor()
+    return {
+        "cores": os.cpu_count(),
+        "cpu": cpu,
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in names},
+        "load_at_start": os.getloadavg()[0],
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+    }
+
+
+def median(values: list[float]) -> float:
+    """The median; NaN of nothing."""
+    return statistics.median(values) if values else float("nan")
+
+
+def bar(value: float, bound: float, kind: Literal["<=", ">="]) -> str:
+    """A value beside its bar: `2.4 (<= 3 ok)`."""
+    ok = value <= bound if kind == "<=" else value >= bound
+    return f"{value:.2f} ({kind} {bound:g} {'ok' if ok else 'MISS'})"

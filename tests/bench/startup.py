@@ -1,0 +1,40 @@
+"""A fresh process that holds one debate, and prints when each part of its start-up was over; see `seven_call.py`.
+
+python startup.py MODEL actors|packed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import ray
+from rig import MootRun, start_ray
+
+
+async def hold_one(model: str, placement: str) -> dict[str, float]:
+    """One debate; seconds that bringing the actors up took, and the time when they were."""
+    run = MootRun(model, "packed" if placement == "packed" else "actors", logprobs=False)
+    started = time.time()
+    await run.start()
+    up = time.time()
+    await run.hold(1, 1)
+    await run.stop()
+    run.remove()
+    return {"actors": up - started, "at": up}
+
+
+def main() -> None:
+    """`python and imports` is the time of day when all was imported: the parent knows when it began."""
+    imported = time.time()
+    start_ray()
+    joined = time.time()
+    parts = asyncio.run(hold_one(*sys.argv[1:3]))
+    print(json.dumps({"python and imports": imported, "ray.init": joined - imported, **parts}), flush=True)
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

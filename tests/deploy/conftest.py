@@ -1,0 +1,166 @@
+"""Records to show: planted row by row, or made by the inline engine on the simulated model."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from rich.console import Console
+
+from moot.actors.arena import Arena, Past
+from moot.actors.inline import InlineRuntime
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.rows import Rows
+from moot.actors.roles import RoleBinding
+from moot.actors.spec import RunSpec
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.messages import Event
+from moot.protocols.registry import make_protocol
+from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
+
+
+@dataclass
+class Session:
+    """What one owner of a folder writes."""
+
+    cases: list[LabelledCase] = field(default_factory=list)
+    replies: list[dict[str, Any]] = field(default_factory=list)
+    events: list[tuple[str, int, Event, float]] = field(default_factory=list)
+    closings: list[Closing] = field(default_factory=list)
+
+    def case(self, case_id: str, gold: str | None = "Yes", question: str = "Is it?", **fields: Any) -> None:
+        """Register a case."""
+        case = Case(id=case_id, question=question, labels=fields.pop("labels", ("Yes", "No")), **fields)
+        self.cases.append(LabelledCase(case, len(self.cases), gold))
+
+    def reply(self, case_id: str, path: str, tokens: int | None, *, attempt: int = 0, **columns: Any) -> None:
+        """A reply with `tokens` in all, one of them of the completion; None: the server did not say."""
+        role = "/".join(path.partition("~")[0].split("/")[-2:])
+        defaults = {
+            "role": role if role.startswith("agent") else "judge/0",
+            "model": "m",
+            "outcome": "ok",
+            "prompt_tokens": None if tokens is None else tokens - 1,
+            "completion_tokens": None if tokens is None else 1,
+            "reply_id": f"{case_id}-{attempt}-{path}",
+        }
+        self.replies.append({"case_id": case_id, "attempt": attempt, "path": path, **defaults, **columns})
+
+    def said(self, case_id: str, path: str, answer: str, confidence: float, reasoning: str, tokens: int = 10) -> None:
+        """An agent's position."""
+        data = json.dumps({"answer": answer, "reasoning": reasoning, "confidence": confidence})
+        self.reply(case_id, path, tokens, data=data, text=data, answer=answer)
+
+    def event(self, case_id: str, kind: str, path: str, data: dict[str, Any] | None = None, attempt: int = 0) -> None:
+        """Note an event."""
+        self.events.append((case_id, attempt, Event(kind, path, data or {}), 1.0))
+
+    def verdict(
+        self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
+    ) -> None:
+        """Close a debate."""
+        self.closings.append(Closing(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
+
+
+def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | None = None) -> Path:
+    """Write a record, each session by an owner of its own."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "run.yaml").write_text(yaml.safe_dump(run_yaml or {"schema_version": 1}))
+    for session in sessions:
+        asyncio.run(_plant(path, session))
+    return path
+
+
+async def _plant(path: Path, session: Session) -> None:
+    owner = Ownership.take(RunFolder(path))
+    try:
+        recorder = Recorder(path, owner.epoch)
+        await recorder.load()
+        recorder.register(session.cases)
+        if session.replies:
+            rows = Rows("replies")
+            for reply in session.replies:
+                rows.append(**reply)
+            recorder.add_replies(rows.take())
+        recorder.add_events(session.events)
+        assert all(await recorder.commit(session.closings))
+        await recorder.close()
+    finally:
+        owner.release()
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Callable[..., Path]:
+    """Plants sessions in a new folder."""
+    count = iter(range(1000))
+
+    def make(*sessions: Session, **run_yaml: Any) -> Path:
+        return plant(tmp_path / f"run{next(count)}", sessions, run_yaml)
+
+    return make
+
+
+@pytest.fixture
+def session() -> Session:
+    """An empty session to plant."""
+    return Session()
+
+
+async def _inline(folder: Path, protocol: str, settings: dict[str, Any]) -> None:
+    owner = Ownership.take(RunFolder(folder))
+    spec = RunSpec(
+        protocol=protocol,
+        roles={"agent": [RoleBinding(top_logprobs=5)], "judge": [RoleBinding()]},
+        templates=Templates().sources,
+        task="sample",
+        seed=1,
+        encoder="hashed-ngrams-512-v1",
+        folder=str(folder),
+        epoch=owner.epoch,
+    )
+    runtime = InlineRuntime(spec, make_protocol(protocol, settings))
+    await runtime.start()
+    await Arena(runtime, open_task("sample").cases(), Past({}, {}), 100).run()
+    await runtime.stop()
+    owner.release()
+
+
+@pytest.fixture(scope="session")
+def inline_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A run over the bundled sample on the simulated model; one per protocol and settings and test session."""
+    made: dict[str, Path] = {}
+
+    def make(protocol: str = "selene", **settings: Any) -> Path:
+        key = f"{protocol} {sorted(settings.items())}"
+        if key not in made:
+            folder = tmp_path_factory.mktemp("inline") / "run"
+            facts = {"schema_version": 1, "task": "sample", "protocol": protocol, "simulated": True, "seed": 1}
+            dotted = {name.replace("__", "."): value for name, value in settings.items()}
+            folder.mkdir()
+            (folder / "run.yaml").write_text(yaml.safe_dump(facts))
+            asyncio.run(_inline(folder, protocol, dotted))
+            made[key] = folder
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def printed() -> Callable[..., str]:
+    """What a function that takes a console writes to it, as a terminal would get it."""
+
+    def run(function: Callable[..., None], *args: Any, width: int = 120, **kwargs: Any) -> str:
+        sink = io.StringIO()
+        function(*args, **kwargs, console=Console(file=sink, width=width, force_terminal=True, color_system=None))
+        return sink.getvalue()
+
+    return run

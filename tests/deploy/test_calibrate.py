@@ -1,0 +1,292 @@
+"""Calibration against a plain recomputation from the record, one case at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from moot.actors.record.tables import read_table
+from moot.deploy.calibrate import Calibration, calibrate
+from moot.deploy.calibrate_cases import read_both_branches
+from moot.deploy.calibrate_grid import GridPoint, axes_of, best_by_skip_rate, cheapest_within, evaluate, skips, sweep
+from moot.deploy.calibrate_show import show_calibration
+from moot.deploy.show_record import read_events, read_replies
+from moot.deploy.summary import paired
+from moot.metrics.detection import auroc
+from moot.metrics.proportion import wilson_interval
+from moot.protocols.errors import ConfigError
+from moot.protocols.registry import make_protocol
+from moot.protocols.selene.gate import GateSignals, decide
+from moot.protocols.selene.settings import GateSettings, SeleneSettings
+
+
+def gate(d: float | None = 0.1, m: float | None = 0.1, p: float | None = 0.9, **data: Any) -> dict[str, Any]:
+    return {
+        "d": d, "m": m, "p": p, "c": 0.8, "tau_d": 0.35, "tau_m": 0.25, "tau_p": 0.6, "unanimous": True,
+        "require_unanimity": True, "when": "selective", "intrinsic_reading": "normalised", **data,
+    }  # fmt: skip
+
+
+def add_case(
+    session: Any, i: int, skipped: str, debated: str, signals: dict[str, Any], gold: str | None = "Yes"
+) -> None:
+    case = f"c{i}"
+    session.case(case, gold=gold)
+    session.reply(case, "opening/agent/0", 10, logprob_stage="before")
+    session.reply(case, "opening/agent/1", 10, logprob_stage="before")
+    session.reply(case, "round/1/agent/0", 60)
+    session.reply(case, "judge/candidate/0/judge/0/variant/0/pass/0", 20)
+    session.reply(case, "judge/consensus/judge/0/variant/0/pass/0", 5)
+    session.event(case, "gate", "gate", signals)
+    branches = {"verdict_from": "skip", "skipped_answer": skipped, "debated_answer": debated}
+    session.event(case, "branches", "branches", branches)
+    session.verdict(case, skipped, "skipped")
+
+
+@pytest.fixture
+def planted_run(planted: Callable[..., Path], session: Any) -> Path:
+    """40 cases: skipping is wrong where D is 0.3; debating is always right."""
+    for i in range(40):
+        high = i % 4 == 0
+        add_case(session, i, "No" if high else "Yes", "Yes", gate(d=0.3 if high else 0.1))
+    return planted(session, encoder="enc-1", task="t", protocol="selene", simulated=False)
+
+
+def test_the_cheapest_setting_that_keeps_the_accuracy(planted_run: Path) -> None:
+    found = calibrate(planted_run)
+    assert found.n_validation + found.n_held_out == 40
+    assert found.debate_accuracy.value == 1.0
+    assert 0.1 < (found.chosen.tau_d or 0) <= 0.3
+    assert found.chosen.accuracy == found.held_out.point.accuracy == 1.0
+    point = found.held_out.point
+    skipped = point.skip_rate
+    assert point.cost_vs_debate == pytest.approx((skipped * 25 + (1 - skipped) * 100) / 100)
+    assert point.cost_vs_single == pytest.approx((skipped * 25 + (1 - skipped) * 100) / 10)
+    by_name = {each.name: each for each in found.predictors}
+    assert (by_name["d"].auroc, by_name["d"].n, by_name["d"].errors) == (1.0, 40, 10)
+    assert by_name["c"].auroc == 0.5
+    assert found.as_run is not None
+    assert found.as_run.point.skip_rate == 1.0
+    assert found.set_line.startswith("--set gate.tau_d=0.3 --set gate.tau_m=")
+    assert found.set_line.endswith("--set gate.tau_d_encoder=enc-1")
+    assert any("held-out cases" in warning for warning in found.warnings)
+
+
+def test_tolerance_buys_skips(planted_run: Path) -> None:
+    found = calibrate(planted_run, tolerance=1.0)
+    assert found.chosen.skip_rate == 1.0
+    assert found.chosen.accuracy == found.skip_accuracy_validation
+    lost = found.held_out.vs_debate
+    assert (lost.only_first, lost.n) == (0, found.n_held_out)
+    assert lost.difference == pytest.approx(found.skip_accuracy.value - 1.0)
+
+
+def test_every_figure_again_the_slow_way(inline_run: Callable[..., Path]) -> None:
+    run = inline_run("selene", both_branches=True)
+    found = calibrate(run, holdout=0.4, seed=3, tolerance=0.02)
+    slow = _slow(run)
+    cases = read_both_branches(run, "")
+    assert sorted(cases.case_ids) == sorted(slow)
+    held_mask = cases.held_out(0.4, 3)
+    held = [case for case, out in zip(cases.case_ids, held_mask, strict=True) if out]
+    rest = [case for case, out in zip(cases.case_ids, held_mask, strict=True) if not out]
+    assert (found.n_held_out, found.n_validation) == (len(held), len(rest))
+    for point in [*found.grid[::97], found.chosen]:
+        _assert_point(point, [slow[case] for case in rest])
+    _assert_point(found.held_out.point, [slow[case] for case in held])
+    assert found.as_run is not None
+    _assert_point(found.as_run.point, [slow[case] for case in held])
+    assert (found.as_run.point.tau_d, found.as_run.point.tau_m, found.as_run.point.tau_p) == (0.35, 0.25, 0.6)
+
+    taus = (found.chosen.tau_d, found.chosen.tau_m, found.chosen.tau_p)
+    right = [slow[c]["skip_right"] if _skips(slow[c], taus) else slow[c]["debate_right"] for c in held]
+    ends = wilson_interval(sum(right), len(right))
+    assert found.held_out.accuracy_interval == (ends.low, ends.high)
+    assert found.held_out.vs_debate == paired(right, [slow[c]["debate_right"] for c in held])
+    wrong = [not row["skip_right"] for row in slow.values()]
+    for each in found.predictors:
+        sign = -1 if each.name in "pc" else 1
+        expected = auroc([sign * row[each.name] for row in slow.values()], wrong)
+        assert each.auroc == pytest.approx(expected)
+        assert (each.n, each.errors) == (len(slow), sum(wrong))
+    allowed = [p for p in found.grid if p.accuracy >= found.debate_accuracy_validation - 0.02 - 1e-9]
+    assert found.chosen.cost_vs_debate == pytest.approx(min(p.cost_vs_debate or math.inf for p in allowed))
+
+
+def _slow(run: Path) -> dict[str, dict[str, Any]]:
+    gold = {row["case_id"]: row["gold"] for row in read_table(run, "cases").to_pylist()}
+    rows: dict[str, dict[str, Any]] = {}
+    for event in read_events(run, ["gate", "branches"]):
+        row = rows.setdefault(event.case_id, {"open": 0, "skip": 0, "debate": 0, "single": 0})
+        if event.kind == "gate":
+            row |= {name: event.data[name] for name in ("d", "m", "p", "c", "unanimous")}
+        else:
+            row["skip_right"] = event.data["skipped_answer"] == gold[event.case_id]
+            row["debate_right"] = event.data["debated_answer"] == gold[event.case_id]
+    for reply in read_replies(run):
+        row = rows[reply.case_id]
+        first = reply.path.split("/")[0]
+        kind = "skip" if reply.path.startswith("judge/consensus") else "open" if first == "opening" else "debate"
+        row[kind] += reply.tokens or 0
+        row["single"] += (reply.tokens or 0) if reply.path == "opening/agent/0" else 0
+    return rows
+
+
+def _skips(row: dict[str, Any], taus: tuple[Any, Any, Any]) -> bool:
+    signals = GateSignals(row["d"], row["m"], row["p"], row["c"], row["unanimous"])
+    return decide(signals, GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])).skip
+
+
+def _assert_point(point: GridPoint, rows: list[dict[str, Any]]) -> None:
+    skipped = [_skips(row, (point.tau_d, point.tau_m, point.tau_p)) for row in rows]
+    right = [row["skip_right"] if s else row["debate_right"] for row, s in zip(rows, skipped, strict=True)]
+    right_skipped = [row["skip_right"] for row, s in zip(rows, skipped, strict=True) if s]
+    tokens = sum(r["open"] + (r["skip"] if s else r["debate"]) for r, s in zip(rows, skipped, strict=True))
+    assert point.n_skipped == sum(skipped)
+    assert point.skip_rate == pytest.approx(np.mean(skipped))
+    assert point.accuracy == pytest.approx(np.mean(right))
+    assert point.accuracy_skipped == (pytest.approx(np.mean(right_skipped)) if right_skipped else None)
+    assert point.cost_vs_debate == pytest.approx(tokens / sum(r["open"] + r["debate"] for r in rows))
+    assert point.cost_vs_single == pytest.approx(tokens / sum(r["single"] for r in rows))
+
+
+def test_the_grid_follows_the_gate(planted: Callable[..., Path], session: Any) -> None:
+    places = list(itertools.product([None, 0.1, 0.35], [None, 0.1, 0.25], [None, 0.6, 0.59], [True, False]))
+    for i, (d, m, p, unanimous) in enumerate(places):
+        add_case(session, 100 + i, "Yes", "Yes", gate(d, m, p, unanimous=unanimous))
+    cases = read_both_branches(planted(session), "")
+    assert cases.case_ids == tuple(f"c{100 + i}" for i in range(len(places)))
+    for taus in ((0.35, 0.25, 0.6), (None, None, None), (0.2, None, 0.6), (0.35, 0.05, None)):
+        settings = GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])
+        expected = [decide(GateSignals(d, m, p, 0.8, unanimous), settings).skip for d, m, p, unanimous in places]
+        assert skips(cases, *taus).tolist() == expected, taus
+
+
+def test_unknown_signals_turn_their_tests_off(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(12):
+        add_case(session, i, "Yes", "Yes", gate(m=None, p=None))
+    found = calibrate(planted(session, encoder="e"))
+    assert (found.chosen.tau_m, found.chosen.tau_p) == (None, None)
+    assert "--set gate.tau_m=none --set gate.tau_p=none" in found.set_line
+    assert [each.auroc for each in found.predictors] == [None] * 4, "nothing is ever wrong"
+    assert [each.n for each in found.predictors] == [12, 0, 0, 12]
+
+
+def test_log_probabilities_of_two_kinds_are_not_pooled(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(12):
+        add_case(session, i, "Yes" if i % 2 else "No", "Yes", gate(p=0.5 + i / 100))
+    session.replies[0]["logprob_stage"] = "after"
+    found = calibrate(planted(session, encoder="e"))
+    assert any("not pooled" in warning for warning in found.warnings)
+    assert {each.name: each.n for each in found.predictors} == {"d": 12, "m": 0, "p": 0, "c": 12}
+
+
+def test_unknown_usage_makes_no_cost(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(12):
+        add_case(session, i, "Yes", "Yes", gate())
+    for reply in session.replies:
+        reply["prompt_tokens"] = None
+    found = calibrate(planted(session, encoder="e"))
+    assert (found.chosen.cost_vs_debate, found.chosen.cost_vs_single) == (None, None)
+    assert found.chosen.skip_rate == 1.0
+    assert any("usage" in warning for warning in found.warnings)
+
+
+def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(12):
+        add_case(session, i, "Yes", "Yes", gate())
+    add_case(session, 20, "Yes", "Yes", gate(), gold=None)
+    session.case("bad")
+    session.verdict("bad", None, "failed", failure="quorum_failed")
+    assert calibrate(planted(session, encoder="e")).left_out == {"cannot be scored": 1, "failed": 1}
+
+
+def test_never_skipping_is_said(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(12):
+        add_case(session, i, "No", "Yes", gate())
+    found = calibrate(planted(session, encoder="e"))
+    assert (found.chosen.tau_d, found.chosen.n_skipped) == (0.0, 0)
+    assert found.chosen.accuracy_skipped is None
+    assert any("always debates" in warning for warning in found.warnings)
+
+
+def test_the_split_does_not_move_when_cases_come(planted: Callable[..., Path], session: Any) -> None:
+    for i in range(10):
+        add_case(session, i, "Yes", "Yes", gate())
+    few = read_both_branches(planted(session), "")
+    before = dict(zip(few.case_ids, few.held_out(0.5, 1).tolist(), strict=True))
+    for i in range(10, 30):
+        add_case(session, i, "Yes", "Yes", gate())
+    more = read_both_branches(planted(session), "")
+    after = dict(zip(more.case_ids, more.held_out(0.5, 1).tolist(), strict=True))
+    assert {case: after[case] for case in before} == before
+    assert after != dict(zip(more.case_ids, more.held_out(0.5, 2).tolist(), strict=True))
+
+
+def test_a_run_without_both_branches_is_refused(inline_run: Callable[..., Path]) -> None:
+    with pytest.raises(ConfigError, match=r"moot run --task sample --protocol selene --set both_branches=true"):
+        calibrate(inline_run("selene"))
+
+
+@pytest.mark.parametrize("arguments", [{"holdout": 0.0}, {"holdout": 1.0}, {"tolerance": -0.1}, {"holdout": 1e-9}])
+def test_wrong_arguments(planted_run: Path, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        calibrate(planted_run, **arguments)
+
+
+def test_two_encoders_are_refused(planted_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import moot.deploy.calibrate as module
+
+    class Two:
+        def __getitem__(self, name: str) -> Two:
+            return self
+
+        def unique(self) -> Two:
+            return self
+
+        def to_pylist(self) -> list[str]:
+            return ["a", "b"]
+
+    monkeypatch.setattr(module, "read_table", lambda *args: Two())
+    with pytest.raises(ConfigError, match="several encoders"):
+        calibrate(planted_run)
+
+
+def test_ties_go_to_accuracy_and_then_to_the_stricter_thresholds(planted_run: Path) -> None:
+    cases = read_both_branches(planted_run, "")
+    everywhere = np.ones(len(cases), np.bool_)
+    axes = axes_of(cases, everywhere)
+    grid = sweep(cases, everywhere, axes)
+    assert len(grid) == len(axes)
+    chosen = cheapest_within(grid, 1.0, 0.01)
+    same = [p for p in grid if (p.n_skipped, p.accuracy) == (chosen.n_skipped, chosen.accuracy)]
+    assert chosen.tau_d == min(p.tau_d for p in same if p.tau_d is not None)
+    assert chosen.tau_p == max(p.tau_p for p in same if p.tau_p is not None)
+    assert [p.n_skipped for p in best_by_skip_rate(grid)] == sorted({p.n_skipped for p in grid})
+    assert evaluate(cases, everywhere, (chosen.tau_d, chosen.tau_m, chosen.tau_p)) == chosen
+
+
+def test_the_printed_line_is_taken_by_the_protocol(planted_run: Path) -> None:
+    words = calibrate(planted_run).set_line.split()
+    settings = dict(word.split("=", 1) for word in words if word != "--set")
+    read = getattr(make_protocol("selene", settings), "settings")  # noqa: B009 - not of every protocol
+    assert isinstance(read, SeleneSettings)
+    assert read.gate.tau_d_encoder == "enc-1"
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_all_formats(inline_run: Callable[..., Path], printed: Callable[..., str], form: str) -> None:
+    found = calibrate(inline_run("selene", both_branches=True))
+    shown = printed(show_calibration, found, form=form, width=80)
+    assert found.set_line in shown
+    assert "simulated models" in shown
+    if form == "json":
+        assert Calibration.model_validate_json(shown) == found
+    else:
+        assert "higher D, more errors" in " ".join(shown.split()) or form == "text"

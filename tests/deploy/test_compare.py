@@ -1,0 +1,92 @@
+"""Runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.compare import Comparison, compare, show_comparison
+from moot.deploy.summary import Paired, summarise
+from moot.protocols.errors import ConfigError
+
+
+def run_of(session: Any, right: dict[str, bool | None], **case: Any) -> Any:
+    made = type(session)()
+    for case_id, is_right in right.items():
+        made.case(case_id, **case)
+        made.reply(case_id, "opening/agent/0", 10)
+        if is_right is None:
+            made.verdict(case_id, None, "failed", failure="bug")
+        else:
+            made.verdict(case_id, "Yes" if is_right else "No", "single")
+    return made
+
+
+@pytest.fixture
+def two(planted: Callable[..., Path], session: Any) -> tuple[Path, Path]:
+    first = run_of(session, {"a": True, "b": False, "c": True, "d": True, "e": None})
+    second = run_of(session, {"a": True, "b": True, "c": False, "d": None, "f": True})
+    return planted(first, protocol="one"), planted(second, protocol="two")
+
+
+def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
+    found = compare(two)
+    first, second = found.rows
+    assert (first.n, first.failed, first.accuracy, first.scored) == (4, 1, 0.75, 4)
+    assert first.vs_first is None
+    assert second.vs_first == Paired(only_first=1, only_second=1, difference=0.0, p_value=1.0, n=3)
+    assert (second.tokens_per_case, second.token_cost_x) == (10.0, 1.0)
+    assert any("only 4 cases are shared" in warning for warning in found.warnings)
+
+
+def test_equal_ids_of_other_texts_are_not_paired(planted: Callable[..., Path], session: Any) -> None:
+    first = planted(run_of(session, {"a": True, "b": False}))
+    other = planted(run_of(session, {"a": True, "b": False}, question="Something else?"))
+    found = compare([first, other])
+    assert found.rows[1].vs_first == Paired(only_first=0, only_second=0, difference=None, p_value=None, n=0)
+    assert any("2 case ids stand for other texts" in warning for warning in found.warnings)
+
+
+def test_a_run_against_itself(two: tuple[Path, Path]) -> None:
+    found = compare([two[0], two[0]])
+    assert found.rows[1].vs_first == Paired(only_first=0, only_second=0, difference=0.0, p_value=1.0, n=4)
+    assert found.warnings == []
+
+
+def test_other_models_are_said(planted: Callable[..., Path], session: Any) -> None:
+    runs = [planted(run_of(session, {"a": True}), models={"agent": [name]}) for name in ("x", "y")]
+    assert "the runs' agents are not the same models" in compare(runs).warnings
+
+
+def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> None:
+    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent", "majority-vote")]
+    for row, run in zip(compare(runs).rows, runs, strict=True):
+        summary = summarise(run)
+        assert (row.accuracy, row.skip_rate) == (summary.accuracy, summary.skip_rate)
+        assert (row.n, row.token_cost_x) == (summary.finished, summary.token_cost_x)
+
+
+def test_the_same_audit_makes_judges_comparable(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    runs = [inline_run(name, audit_judging=True) for name in ("selene", "single-agent")]
+    found = compare(runs)
+    assert all(row.judge_stability is not None for row in found.rows)
+    assert found.rows[1].token_cost_x == 1.0, "an audit's passes are no cost of the method"
+    assert "judge stability" in printed(show_comparison, found, width=300)
+
+
+def test_nothing_to_compare() -> None:
+    with pytest.raises(ConfigError):
+        compare([])
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: str) -> None:
+    found = compare(two)
+    shown = printed(show_comparison, found, form=form, width=300)
+    if form == "json":
+        assert Comparison.model_validate_json(shown) == found
+    else:
+        assert "McNemar p = 1.0000 (1 and 1 of n = 3)" in shown

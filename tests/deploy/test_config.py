@@ -1,0 +1,204 @@
+"""Configurations: where fields come from, who wins, and how bad ones are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from moot.actors.roles import RoleBinding
+from moot.deploy.config import RunConfig, nested, parse_roles, parse_settings, read_yaml
+from moot.deploy.prepare import bind_roles, default_out, prepare, run_folder
+from moot.deploy.resume import describe, differences
+from moot.protocols.errors import ConfigError
+from moot.protocols.registry import make_protocol
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "run.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_without_anything_the_main_job_is_configured() -> None:
+    config = RunConfig.build()
+    assert (config.task, config.protocol, config.model, config.engine) == ("sample", "selene", "simulated", "ray")
+    assert config.settings() == {}
+
+
+def test_flags_win_over_the_file_setting_by_setting_and_family_by_family(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        """
+        seed: 3
+        limit: 10
+        set:
+          gate: {tau_d: 0.3, tau_m: 0.2}
+          debate.max_rounds: 2
+        roles:
+          agent: simulated?competence=0.9
+          judge: {model: simulated, temperature: 0}
+        """,
+    )
+    flags = {"seed": 5, "limit": None, "set": {"gate.tau_d": 0.1}, "roles": parse_roles(["judge=simulated,openai/x"])}
+    config = RunConfig.build(file, flags)
+    assert (config.seed, config.limit) == (5, 10)
+    assert config.settings() == {"gate": {"tau_d": 0.1, "tau_m": 0.2}, "debate": {"max_rounds": 2}}
+    assert config.roles == {
+        "agent": [{"model": "simulated?competence=0.9"}],
+        "judge": [{"model": "simulated"}, {"model": "openai/x"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("protocl: selene", "run.yaml: unknown key 'protocl': did you mean 'protocol'?"),
+        ("roles: {judge: {temprature: 1}}", "run.yaml: `roles.judge`: unknown key 'temprature': did you mean 'temperat"),
+        ("roles: {judge: {temperature: 9}}", "`temperature`: Input should be less than or equal to 2, not 9"),
+        ("roles: {judge: []}", "`roles.judge`: expected at least one model"),
+        ("seed: many", "run.yaml: `seed`: Input should be a valid integer"),
+        ("seed: 1\ntask: [", "run.yaml:2: not valid YAML"),
+        ("- a\n- b", "run.yaml:1: expected keys and values, found list"),
+        ("placement: everywhere", "`placement`: Input should be 'actors' or 'packed', not 'everywhere'"),
+        ("set: {gate: {tau_d: 1}, gate.tau_d: 2}", "setting `gate.tau_d` is given twice"),
+        ("set: {gate: 1, gate.tau_d: 2}", "setting `gate` is given twice"),
+        ("sessions: []", "unknown key 'sessions'"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        RunConfig.build(written(tmp_path, text))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="absent.yaml: no such file"):
+        RunConfig.build(tmp_path / "absent.yaml")
+    with pytest.raises(ConfigError, match="is a directory"):
+        RunConfig.build(tmp_path)
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(ConfigError, match=r"binary.yaml"):
+        RunConfig.build(binary)
+
+
+@pytest.mark.parametrize("key", ["api_key_env", "api_key"])
+def test_a_key_pasted_into_a_configuration_is_not_shown(tmp_path: Path, key: str) -> None:
+    file = written(tmp_path, f"roles: {{judge: {{model: openai/x, {key}: my-very-private-words}}}}")
+    with pytest.raises(ConfigError) as refused:
+        RunConfig.build(file)
+    assert "private" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["judge"], "expected NAME=MODEL"),
+        (["judge="], "expected NAME=MODEL"),
+        (["judge=a,,b"], "expected NAME=MODEL"),
+        (["judge=a", "judge=b"], "--role judge is given twice"),
+    ],
+)
+def test_bad_role_flags(flags: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_roles(flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["gate.tau_d"], "expected KEY=VALUE"),
+        (["=1"], "expected KEY=VALUE"),
+        (["a=1", "a=2"], "given twice"),
+        (["a=["], "not valid YAML"),
+    ],
+)
+def test_bad_setting_flags(flags: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_settings(flags)
+
+
+def test_agents_is_a_setting_of_the_protocol() -> None:
+    assert prepare(RunConfig(agents=5)).settings["agents"] == 5
+    with pytest.raises(ConfigError, match="`agents` is given twice"):
+        RunConfig(agents=5, set={"agents": 4}).settings()
+    with pytest.raises(ConfigError, match="setting `agents` is fixed to 1 in protocol 'single-agent'"):
+        prepare(RunConfig(protocol="single-agent", agents=3))
+
+
+def test_one_model_serves_every_role_and_a_role_overrides_it() -> None:
+    config = RunConfig.build(None, {"model": "openai/a", "roles": {"judge": ["openai/b", RoleBinding(model="openai/c")]}})
+    bound = bind_roles(config, make_protocol("selene"))
+    assert [m.model for m in bound["agent"]] == ["openai/a"]
+    assert [m.model for m in bound["judge"]] == ["openai/b", "openai/c"]
+
+
+def test_agents_ask_for_alternatives_where_the_protocol_needs_them() -> None:
+    bound = bind_roles(RunConfig(), make_protocol("selene"))
+    assert (bound["agent"][0].top_logprobs, bound["judge"][0].top_logprobs) == (5, None)
+    chosen = RunConfig.build(None, {"roles": {"agent": {"top_logprobs": 9}}})
+    assert bind_roles(chosen, make_protocol("selene"))["agent"][0].top_logprobs == 9
+    without = bind_roles(RunConfig(), make_protocol("selene", {"gate.intrinsic": "none"}))
+    assert without["agent"][0].top_logprobs is None
+
+
+def test_a_role_that_the_protocol_does_not_ask_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"unknown role of protocol 'selene' 'juge': did you mean 'judge'\?"):
+        prepare(RunConfig(roles={"juge": [{}]}))
+
+
+def test_the_default_folder_is_the_same_for_the_same_command() -> None:
+    assert prepare(RunConfig(seed=4)).config.out == "runs/selene-sample-s4"
+    assert default_out("my.module:Class", "mine", 0) == "runs/my.module-Class-mine-s0"
+
+
+def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds no run but other files \(notes.txt\)"):
+        run_folder(str(tmp_path))
+    with pytest.raises(ConfigError, match="a file is there"):
+        run_folder(str(tmp_path / "notes.txt"))
+    empty = tmp_path / "empty"
+    (empty / "journal").mkdir(parents=True)
+    assert run_folder(str(empty)) == empty
+
+
+def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> None:
+    flags: dict[str, Any] = {
+        "agents": 4,
+        "limit": 7,
+        "out": str(tmp_path / "run"),
+        "roles": {"judge": ["simulated", {"model": "simulated", "temperature": 0.0}]},
+        "set": {"gate.tau_d": None, "debate": {"max_rounds": 2}},
+    }
+    first = prepare(RunConfig.build(None, flags))
+    file = written(tmp_path, yaml.safe_dump(describe(first), sort_keys=False))
+    again = prepare(RunConfig.build(file))
+    assert again.config == first.config
+    assert list(differences(describe(first), describe(again))) == []
+    changed = prepare(RunConfig.build(file, {"set": {"gate.tau_d": 0.2}, "seed": 1, "limit": 3}))
+    assert list(differences(describe(first), describe(changed))) == [
+        "seed: was 0, now 1",
+        "gate.tau_d: was none, now 0.2",
+        "limit: was 7, now 3 (only a larger one can go on)",
+    ]
+
+
+def test_what_may_change_while_a_run_goes_on() -> None:
+    first = RunConfig(out="x", limit=5)
+    other = {"engine": "inline", "placement": "packed", "max_open": 3, "limit": 9, "attended": True, "retry_failed": True}
+    second = RunConfig.build(first, {**other, "roles": {"judge": {"timeout_s": 5, "api_key_env": "MINE"}}})
+    assert list(differences(describe(prepare(first)), describe(prepare(second)))) == []
+
+
+def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
+    assert read_yaml(written(tmp_path, "")) == {}
+    assert read_yaml(written(tmp_path, "schema_version: 1\nseed: 2\nsessions: []\nmodels: {}")) == {"seed": 2}
+
+
+def test_dotted_and_nested_settings_are_one_tree() -> None:
+    assert nested({"a.b.c": 1, "a": {"b.d": 2}, "e": [3]}) == {"a": {"b": {"c": 1, "d": 2}}, "e": [3]}

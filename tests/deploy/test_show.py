@@ -1,0 +1,288 @@
+"""Summaries and transcripts as they are shown: complete, and with nothing that a model wrote taken for a command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.show import SIMULATED, show, summary_markdown
+from moot.deploy.show_text import (
+    markdown_block,
+    markdown_inline,
+    markdown_table,
+    number,
+    p_value,
+    percent,
+    visible,
+    visible_line,
+)
+from moot.deploy.summary import Summary, summarise
+from moot.deploy.transcript import transcript
+from moot.deploy.transcript_markdown import transcript_markdown
+from moot.deploy.transcript_signals import gate_signals, is_gate, is_judging
+from moot.deploy.transcript_stages import natural
+from moot.deploy.transcript_views import EventView, Transcript
+from moot.protocols.errors import ConfigError
+
+EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \r\x08 \x9b31m \u202egnp.exe\u202c \u2066a\u2069\n```\n# out | <script>"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+GATE = {
+    "skip": False, "reasons": ["disagreement"], "untested": ["misalignment"], "d": 0.5, "tau_d": 0.35, "m": None,
+    "tau_m": 0.25, "p": 0.7, "tau_p": 0.6, "unanimous": True, "require_unanimity": False,
+}  # fmt: skip
+
+
+def judging(score: float | None, missing: str = "") -> dict[str, Any]:
+    judgment = {
+        "path": "judge/candidate/0/judge/0/variant/1/pass/0", "judge": "judge/0", "variant": 1, "pass": 0,
+        "score": score, "support": None if missing else "contradicted", "missing": missing,
+    }  # fmt: skip
+    return {"candidates": [{"answer": "Yes", "score": score, "judgments": [judgment]}], "answer": "Yes", "branch": "x"}
+
+
+@pytest.fixture
+def debate(planted: Callable[..., Path], session: Any) -> Path:
+    """One debate with everything that can be odd about a reply."""
+    session.case("c1", question="Is it?", passage="It is.", title="A title")
+    session.reply("c1", "opening/agent/0~1", 5, outcome="invalid", text="no json " + EVIL, error="no JSON object")
+    session.said("c1", "opening/agent/0", "Yes", 0.9, EVIL)
+    session.said("c1", "round/10/agent/0", "No", 0.4, "tenth")
+    session.said("c1", "round/2/agent/0", "Yes", 0.5, "second")
+    session.reply("c1", "round/2/agent/1", None, outcome="failed", failure="timeout", error="within 120 s")
+    data = json.dumps({"support": "contradicted", "score": 0.2, "rationale": "because"})
+    session.reply("c1", "judge/candidate/0/judge/0/variant/1/pass/0", 7, data=data)
+    for _ in range(2):
+        session.event("c1", "asked", "round/2/agent/0")
+    session.event("c1", "gate", "gate", GATE)
+    session.event("c1", "judging", "judge", judging(0.2))
+    session.event("c1", "audit", "audit", {"skipped_answer": "Yes", "debated_answer": "No", "verdict_from": "debate"})
+    session.verdict("c1", "Yes", "t_max", rounds=10, flags=("revision-failed",), confidence=None, payload={"k": EVIL})
+    return planted(session, simulated=True)
+
+
+def test_a_transcript_has_it_all(debate: Path) -> None:
+    found = transcript(debate, "c1")
+    assert (found.state, found.attempt, found.attempts, found.gold) == ("finished", 0, [0], "Yes")
+    titles = [section.title for section in found.sections]
+    assert titles == ["Independent answers", "Gate", "Round 2", "Round 10", "Judging", "Audit"]
+    first = found.sections[0].turns
+    assert [turn.outcome for turn in first] == ["invalid", "ok"]
+    assert found.sections[2].turns[0].asked == 2
+    assert found.verdict is not None
+    assert (found.verdict.correct, found.verdict.confidence) == (True, None)
+    assert (found.cost.calls, found.cost.tokens, found.cost.calls_without_usage) == (6, 42, 1)
+
+
+def test_text_shows_it_all(debate: Path, printed: Callable[..., str]) -> None:
+    text = " ".join(printed(show, debate, "c1", width=200).split())
+    for expected in (
+        "simulated models",
+        "gold label (no model saw it) Yes",
+        "could not be read: no JSON object",
+        "FAILED (timeout): within 120 s",
+        "asked 2 times",
+        "│ D (disagreement) │ 0.5 │ < 0.35 │ fail │",
+        "│ M (misalignment) │ unknown │ < 0.25 │ not tested │",
+        "│ mean p (own probability) │ 0.7 │ >= 0.6 │ pass │",
+        "│ unanimous │ yes │ off │ off │",
+        "decision: debate (disagreement)",
+        "│ Yes │ 1 │ judge/0 │ 0 │ contradicted │ 0.2 │",
+        "because",
+        "answer Yes (right)",
+        "confidence unknown",
+        "flags revision-failed",
+        "at least 42 tokens in 6 calls, 1 of which did not say",
+    ):
+        assert expected in text, expected
+    assert text.index("second") < text.index("tenth")
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_no_reply_reaches_the_terminal_as_a_command(debate: Path, printed: Callable[..., str], form: str) -> None:
+    shown = printed(show, debate, "c1", form=form)
+    assert not CONTROL.search(shown)
+    assert ("[bold red]x[/]" in shown) or form == "md"
+
+
+def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) -> None:
+    read = Transcript.model_validate_json(printed(show, debate, "c1", form="json"))
+    assert read == transcript(debate, "c1")
+    assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
+
+
+def test_markdown_cannot_be_broken_out_of(debate: Path) -> None:
+    outside = _outside_fences(transcript_markdown(transcript(debate, "c1")))
+    assert "# out" not in [line.strip() for line in outside]
+    text = "\n".join(outside)
+    assert not re.search(r"(?<!\\)<script", text)
+    assert not re.search(r"(?<!\\)\[bold", text)
+
+
+def _outside_fences(markdown: str) -> list[str]:
+    """Lines outside of fenced blocks, by CommonMark's rule for closing fences."""
+    outside, fence = [], ""
+    for line in markdown.splitlines():
+        ticks = re.match(r" {0,3}(`{3,})", line)
+        if not fence and ticks and "`" not in line[ticks.end() :]:
+            fence = ticks[1]
+        elif fence:
+            if ticks and len(ticks[1]) >= len(fence) and not line[ticks.end() :].strip():
+                fence = ""
+        else:
+            outside.append(line)
+    assert not fence, "a fence was left open"
+    return outside
+
+
+def test_a_debate_without_verdict(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    session.case("c1", gold=None)
+    session.case("c2")
+    session.case("c3")
+    session.said("c1", "opening/agent/0", "Yes", 0.9, "why")
+    session.event("c2", "parked", "ask/person", {"title": "Go on?"})
+    run = planted(session)
+    assert [transcript(run, case).state for case in ("c1", "c2", "c3")] == ["open", "parked", "open"]
+    assert "none yet" in printed(show, run, "c1")
+    assert "waits for a person" in printed(show, run, "c2")
+    assert "gold label (no model saw it)  unknown" in printed(show, run, "c1")
+    assert transcript(run, "c3").sections == []
+
+
+def test_a_failed_case_and_its_second_attempt(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    later = type(session)()
+    for each in (session, later):
+        each.case("c1")
+    session.reply("c1", "opening/agent/0", 3, outcome="failed", failure="server", error="500")
+    session.verdict("c1", None, "failed", failure="quorum_failed", error="0 of 2 openings")
+    later.reply("c1", "opening/agent/0", 3, attempt=1)
+    later.verdict("c1", "No", "single", attempt=1)
+    run = planted(session, later)
+    assert transcript(run, "c1").state == "finished"
+    assert transcript(run, "c1", 0).state == "failed"
+    text = printed(show, run, "c1", attempt=0)
+    assert "quorum_failed" in text
+    assert "0 of 2 openings" in text
+    assert "No (wrong)" in printed(show, run, "c1")
+    with pytest.raises(ConfigError, match="has no attempt 7: it has 0, 1"):
+        transcript(run, "c1", 7)
+
+
+def test_another_protocol_is_shown_in_order_of_path(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1", labels=None)
+    session.reply("c1", "plan/10", 1, data=json.dumps({"steps": ["a", "b"], "deep": {"x": None}}), role="planner")
+    session.reply("c1", "plan/9", 1, data=json.dumps({"text": "free words"}), role="planner")
+    session.event("c1", "gate", "gate", {"open": True})
+    session.event("c1", "judging", "judge", {"candidates": "none"})
+    session.event("c1", "wink", "plan/9", {"at": ["x"], "n": 2})
+    session.verdict("c1", None, "mine")
+    run = planted(session)
+    found = transcript(run, "c1")
+    assert [turn.path for section in found.sections for turn in section.turns] == ["plan/9", "plan/10"]
+    text = printed(show, run, "c1")
+    for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (not scored)"):
+        assert expected in text, expected
+    assert "wink at plan/9" in transcript_markdown(found)
+
+
+def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: Any) -> None:
+    session.case("boolq-1")
+    run = planted(session)
+    with pytest.raises(ConfigError, match="unknown case 'bolq-1': did you mean 'boolq-1'"):
+        transcript(run, "bolq-1")
+    for i in range(2, 60):
+        session.case(f"boolq-{i}")
+    many = planted(session)
+    with pytest.raises(ConfigError, match="the run has 59 cases, nearest 'boolq-1'") as error:
+        transcript(many, "bolq-1")
+    assert len(str(error.value)) < 200
+    with pytest.raises(ConfigError) as error:
+        transcript(many, "\x1b[2J")
+    assert "\x1b" not in str(error.value)
+
+
+def test_unknown_format(debate: Path, printed: Callable[..., str]) -> None:
+    with pytest.raises(ConfigError, match="unknown format 'jsn': did you mean 'json'"):
+        printed(show, debate, form="jsn")
+
+
+def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    run = inline_run("selene")
+    found = summarise(run)
+    text = printed(show, run, width=200)
+    assert text.startswith(SIMULATED)
+    assert text.rstrip().endswith(f"record: {run}")
+    assert f"{found.tokens_paid:,} in {found.calls:,} calls" in text
+    assert Summary.model_validate_json(printed(show, run, form="json")) == found
+    markdown = printed(show, run, form="md")
+    assert markdown.strip() == summary_markdown(found).strip()
+    assert f"**{SIMULATED}**" in markdown
+    assert percent(found.skip_rate) in markdown
+
+
+def test_every_inline_debate_can_be_shown(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    run = inline_run("selene", both_branches=True)
+    shown = [printed(show, run, f"sample-{i:03}") for i in range(1, 4)]
+    assert all("judging at judge/consensus" in text and "branches at branches" in text for text in shown)
+
+
+def test_visible() -> None:
+    assert visible("a\tb\nc") == "a\tb\nc"
+    assert visible("\x00\x1b\x7f\x85\u2028") == "\u2400\u241b\u2421<U+0085><U+2028>"
+    assert visible("\U000e0041\ufeff") == "<U+E0041><U+FEFF>"
+    assert visible("a\u200db \u0627\u0644") == "a\u200db \u0627\u0644", "joiners and right-to-left letters are text"
+    assert visible_line("a\r\nb\rc") == "a b\u240dc"
+
+
+def test_markdown_pieces() -> None:
+    assert markdown_inline("# a_b *c* [d](e) |\n`f`") == r"\# a\_b \*c\* \[d\](e) \| \`f\`"
+    assert markdown_block("a\n````\nb").splitlines() == ["`````text", "a", "````", "b", "`````"]
+    assert markdown_table(("x", "y"), [("1|2", "a\nb")]) == "| x | y |\n|---|---|\n| 1\\|2 | a b |"
+
+
+def test_numbers_in_words() -> None:
+    assert (number(None), number(float("nan")), number(0.0), number(100.0), number(0.1239)) == (
+        "unknown", "unknown", "0", "100", "0.124",
+    )  # fmt: skip
+    assert number(1234.5, 0) == "1234"
+    assert percent(None) == "unknown"
+    assert percent(0.0, (0.0, 0.25), 3) == "0.0 % [0.0, 25.0] (n = 3)"
+    assert (p_value(None), p_value(1e-9), p_value(0.05)) == ("unknown", "< 0.0001", "0.0500")
+
+
+def test_paths_sort_by_number() -> None:
+    paths = ["round/10/agent/0", "round/9/agent/1", "round/9/agent/0", "a", "1/x", "round/x"]
+    assert sorted(paths, key=natural) == [
+        "1/x",
+        "a",
+        *["round/9/agent/0", "round/9/agent/1"],
+        "round/10/agent/0",
+        paths[5],
+    ]
+
+
+def test_only_selene_gates_are_read_as_such() -> None:
+    assert is_gate(EventView(kind="gate", path="gate", data=GATE))
+    assert not is_gate(EventView(kind="gate", path="gate", data=GATE | {"d": "high"}))
+    assert not is_gate(EventView(kind="gate", path="gate", data={"skip": True}))
+    assert not is_judging(EventView(kind="judging", path="judge", data={"candidates": [{"answer": "Yes"}]}))
+    signals = gate_signals(GATE | {"d": None, "tau_m": None, "p": 0.6, "require_unanimity": True})
+    assert [signal.outcome for signal in signals] == ["fail", "off", "pass", "pass"]
+    assert signals[0].value == "unknown"
+
+
+def test_a_missing_judgment_is_no_zero(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    session.case("c1")
+    session.event("c1", "judging", "judge", judging(None, "timeout: late"))
+    session.verdict("c1")
+    shown = printed(show, planted(session), "c1")
+    assert re.search(r"missing: timeout: late +│ - ", shown)
+    assert "S = unknown" in shown

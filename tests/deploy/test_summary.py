@@ -1,0 +1,268 @@
+"""Every figure of a summary, on records where it can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.show_costs import measurement_only
+from moot.deploy.summary import Paired, Summary, summarise
+from moot.metrics.proportion import wilson_interval
+from moot.protocols.errors import RecordError
+
+GATE = {"skip": True, "reasons": []}
+
+
+def judging(*stabilities: float | None, flip_rate: float | None = None) -> dict[str, Any]:
+    return {"candidates": [{"stability": each} for each in stabilities], "flip_rate": flip_rate}
+
+
+def seven_cases(first: Any, second: Any) -> tuple[Any, Any]:
+    """Two sessions:
+
+    a  session 1, skipped, right: openings 15 + 15, consensus 22 = 52
+    b  session 2, debated 2 rounds, wrong: opening/agent/0 13 unreadable + 17, agent 1 15, rounds 4 x 20, judge 30 = 155
+    c  session 1, attempt 0: failed (11 tokens); attempt 1 skipped, right: opening 10
+    d  failed: opening of unknown usage
+    e  open, waits for a person: 7 tokens
+    f  debated 1 round, no gold label: opening 40 (superseded) then 10; reused reply 100 = 110 standing
+    g  debated 1 round, right: openings 10 (asked twice) and None
+    """
+    first.case("a")
+    for agent in (0, 1):
+        first.reply("a", f"opening/agent/{agent}", 15)
+    first.reply("a", "judge/consensus/judge/0/variant/0/pass/0", 22)
+    first.event("a", "gate", "gate", GATE)
+    first.event("a", "judging", "judge/consensus", judging(None))
+    first.verdict("a", "Yes", "skipped")
+
+    first.case("c")
+    first.reply("c", "opening/agent/0", 11, outcome="failed", failure="timeout")
+    first.verdict("c", None, "failed", failure="quorum_failed")
+
+    for case_id in "bcdeg":
+        second.case(case_id)
+    second.case("f", gold=None)
+    second.reply("b", "opening/agent/0~1", 13, outcome="invalid")
+    second.reply("b", "opening/agent/0", 17, outcome="reasked")
+    second.reply("b", "opening/agent/1", 15)
+    for number in (1, 2):
+        for agent in (0, 1):
+            second.reply("b", f"round/{number}/agent/{agent}", 20)
+    second.reply("b", "judge/candidate/0/judge/0/variant/0/pass/0", 30)
+    second.event("b", "gate", "gate", GATE)
+    second.event("b", "judging", "judge", judging(0.98, 0.92, flip_rate=1 / 3))
+    second.verdict("b", "No", "t_max", rounds=2)
+
+    second.reply("c", "opening/agent/0", 10, attempt=1)
+    second.event("c", "gate", "gate", GATE, attempt=1)
+    second.verdict("c", "Yes", "skipped", attempt=1)
+
+    second.reply("d", "opening/agent/0", None, outcome="failed", failure="timeout")
+    second.verdict("d", None, "failed", failure="quorum_failed")
+
+    second.reply("e", "opening/agent/0", 7)
+    second.event("e", "parked", "ask-a-person")
+
+    second.reply("f", "opening/agent/0", 40, reply_id="f-old")
+    second.reply("f", "opening/agent/0", 10, reply_id="f-new", supersedes="f-old")
+    second.reply("f", "round/1/agent/0", 100, reused_from="old-run")
+    second.event("f", "gate", "gate", GATE)
+    second.verdict("f", "No", "stable-agree", rounds=1)
+
+    second.reply("g", "opening/agent/0", 10)
+    second.reply("g", "opening/agent/1", None)
+    second.event("g", "gate", "gate", GATE)
+    second.event("g", "judging", "judge", judging(1.0, flip_rate=0.0))
+    second.verdict("g", "Yes", "unanimous", rounds=1)
+    for _ in range(2):
+        second.event("g", "asked", "opening/agent/0")
+    second.event("g", "asked", "opening/agent/1")
+    for _ in range(2):
+        second.event("f", "asked", "opening/agent/0")
+    return first, second
+
+
+@pytest.fixture
+def seven(planted: Callable[..., Path], session: Any) -> Path:
+    first, second = seven_cases(type(session)(), type(session)())
+    return planted(
+        first, second, schema_version=1, task="boolq:x", protocol="selene", models={"agent": ["m", "n"], "judge": "j"},
+        simulated=False, sessions=[{"epoch": 1, "wall_s": 1.5}, {"epoch": 2, "wall_s": 2}],
+    )  # fmt: skip
+
+
+def test_case_counts(seven: Path) -> None:
+    found = summarise(seven)
+    assert (found.cases, found.finished, found.failed, found.open, found.parked) == (7, 5, 1, 1, 1)
+    assert found.reused == 1
+    assert found.how == {"failed": 1, "skipped": 2, "stable-agree": 1, "t_max": 1, "unanimous": 1}
+    assert found.failures == {"quorum_failed": 1}
+    assert found.asks_failed == {"timeout": 2}
+    assert found.replies == {"failed": 2, "invalid": 1, "ok": 16, "reasked": 1}
+    assert (found.task, found.protocol, found.simulated, found.wall_s) == ("boolq:x", "selene", False, 3.5)
+    assert found.models == {"agent": ["m", "n"], "judge": ["j"]}
+
+
+def test_accuracy_is_over_scored_verdicts_of_the_latest_attempts(seven: Path) -> None:
+    found = summarise(seven)
+    assert (found.accuracy, found.scored) == (3 / 4, 4)
+    ends = wilson_interval(3, 4)
+    assert found.accuracy_interval == (ends.low, ends.high)
+    assert (found.accuracy_skipped, found.scored_skipped) == (1.0, 2)
+    assert (found.accuracy_debated, found.scored_debated) == (1 / 2, 2)
+    assert found.skip_rate == 2 / 5
+    assert found.debate_rounds_mean == (2 + 1 + 1) / 5
+    assert found.debate_rounds_mean_debated == 4 / 3
+
+
+def test_judges(seven: Path) -> None:
+    found = summarise(seven)
+    assert found.judge_stability == pytest.approx((0.98 + 0.92 + 1.0) / 3)
+    assert found.flip_rate == pytest.approx(1 / 6)
+    assert (found.judge_stability_audit, found.flip_rate_audit) == (None, None)
+
+
+def test_tokens(seven: Path) -> None:
+    found = summarise(seven)
+    assert found.tokens_paid == 52 + 155 + 11 + 10 + 7 + 50 + 10
+    assert (found.calls, found.calls_without_usage) == (19, 2)
+    assert found.tokens_reused == 100
+    assert found.tokens_repaid == 10  # g once; f's first reply lies in the record, superseded
+    # g has a call of unknown usage and is left out on both sides
+    assert found.token_cost_x == pytest.approx((52 + 155 + 10 + 110) / (15 + 30 + 10 + 10))
+    assert found.token_cost_x_without_audits == found.token_cost_x
+    assert found.tokens_per_case == pytest.approx((52 + 155 + 10 + 110) / 4)
+
+
+def test_order_of_rows_changes_nothing(seven: Path, planted: Callable[..., Path], session: Any) -> None:
+    first, second = seven_cases(type(session)(), type(session)())
+    second.cases.reverse()
+    second.events.reverse()
+    new = [row for row in second.replies if row["reply_id"] == "f-new"]
+    second.replies = [row for row in second.replies[::-1] if row["reply_id"] != "f-new"] + new
+    second.closings.reverse()
+    other = summarise(planted(first, second)).model_dump()
+    same = summarise(seven).model_dump()
+    for name in ("run", "task", "protocol", "models", "wall_s"):
+        del other[name], same[name]
+    assert other == same
+
+
+def test_nothing_known_is_none_and_never_zero(planted: Callable[..., Path], session: Any) -> None:
+    found = summarise(planted(session, x=1))
+    assert (found.cases, found.finished, found.reused, found.calls) == (0, 0, 0, 0)
+    unknown = (
+        "task", "protocol", "accuracy", "accuracy_interval", "skip_rate", "accuracy_skipped", "accuracy_debated",
+        "debate_rounds_mean", "judge_stability", "flip_rate", "token_cost_x", "tokens_per_case", "wall_s", "audit",
+    )  # fmt: skip
+    assert {name: getattr(found, name) for name in unknown} == dict.fromkeys(unknown)
+    assert found.tokens_paid == 0
+    json.loads(found.model_dump_json())
+
+
+def test_no_usage_at_all_is_unknown(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.reply("a", "opening/agent/0", None)
+    session.verdict("a")
+    found = summarise(planted(session))
+    assert (found.tokens_paid, found.token_cost_x, found.calls_without_usage) == (None, None, 1)
+
+
+def test_a_killed_session_leaves_wall_time_unknown(planted: Callable[..., Path], session: Any) -> None:
+    found = summarise(planted(session, sessions=[{"epoch": 1, "wall_s": None}, {"epoch": 2, "wall_s": 1.0}]))
+    assert found.wall_s is None
+
+
+def test_models_and_simulated_come_from_the_replies_when_run_yaml_is_silent(
+    planted: Callable[..., Path], session: Any
+) -> None:
+    session.case("a")
+    session.reply("a", "opening/agent/0", 1, model="simulated")
+    session.reply("a", "opening/agent/1", 1, model="openai/x")
+    found = summarise(planted(session, models=None))
+    assert found.models == {"agent": ["openai/x", "simulated"]}
+    assert found.simulated is True
+
+
+def test_a_person_costs_no_call(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.reply("a", "human", 0, role="person", prompt_tokens=0, completion_tokens=0)
+    assert summarise(planted(session)).calls == 0
+
+
+def test_a_protocol_without_gate_has_no_skip_rate(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.reply("a", "opening/agent/0", 10)
+    session.verdict("a", how="single")
+    found = summarise(planted(session))
+    assert found.skip_rate is None
+    assert found.debate_rounds_mean == 0
+    assert found.token_cost_x == 1.0
+
+
+def test_stability_of_a_protocol_that_notes_no_judging(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    for variant, score in enumerate((0.2, 0.6)):
+        data = json.dumps({"support": "supported", "score": score})
+        session.reply("a", f"mine/judge/0/variant/{variant}/pass/0", 1, data=data)
+    session.reply("a", "lone/judge/0/variant/0/pass/0", 1, data=data)
+    session.verdict("a")
+    assert summarise(planted(session)).judge_stability == pytest.approx(1 - 0.04)
+
+
+def test_audited_cases_are_compared_in_pairs(planted: Callable[..., Path], session: Any) -> None:
+    answers = [("Yes", "No"), ("No", "Yes"), ("No", "Yes"), ("Yes", "Yes")]
+    for i, (skipped, debated) in enumerate(answers):
+        session.case(f"c{i}")
+        session.reply(f"c{i}", "opening/agent/0", 10)
+        session.reply(f"c{i}", "round/1/agent/0", 100)
+        session.reply(f"c{i}", "judge/consensus/judge/0/variant/0/pass/0", 20)
+        data = {"verdict_from": "skip", "skipped_answer": skipped, "debated_answer": debated}
+        session.event(f"c{i}", "audit", "audit", data)
+        session.event(f"c{i}", "gate", "gate", GATE)
+        session.verdict(f"c{i}", skipped, "skipped")
+    found = summarise(planted(session))
+    assert found.audit == Paired(only_first=1, only_second=2, difference=-0.25, p_value=1.0, n=4)
+    assert (found.token_cost_x, found.token_cost_x_without_audits) == (13.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "only"),
+    [
+        ("audit/judge/candidate/0/judge/0/variant/0/pass/0", None, True),
+        ("round/1/agent/0", "skip", True),
+        ("evidence/paraphrase/0", "skip", True),
+        ("judge/consensus/judge/0/variant/0/pass/0", "skip", False),
+        ("judge/consensus/judge/0/variant/0/pass/0", "debate", True),
+        ("round/1/agent/0", "debate", False),
+        ("round/1/agent/0", None, False),
+        ("opening/agent/0", "skip", False),
+    ],
+)
+def test_what_serves_only_to_measure(path: str, source: str | None, only: bool) -> None:
+    assert measurement_only(path, source) is only
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no run there"):
+        summarise(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("text", ["a: [", "- a list", "\x00"])
+def test_run_yaml_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.yaml").write_text(text)
+    with pytest.raises(RecordError, match=r"run\.yaml"):
+        summarise(tmp_path)
+
+
+def test_inline_run_agrees_with_the_verdicts(inline_run: Callable[..., Path]) -> None:
+    found = summarise(inline_run("single-agent"))
+    assert found.simulated
+    assert found.token_cost_x == 1.0
+    assert found.cases == found.finished == found.calls == found.scored
+    assert Summary.model_validate_json(found.model_dump_json()) == found

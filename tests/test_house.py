@@ -1,0 +1,118 @@
+"""The house itself: style, types, layers, packaging, and the rules that no single file shows."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("metrics", "protocols", "actors", "deploy")
+MAX_LINES = 400
+
+
+def _run(*command: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=280, check=False
+    )
+
+
+def _sources() -> list[Path]:
+    return [path for room in (*ROOMS, "moot") for path in (ROOT / room).rglob("*.py") if "moot/" not in path.parts]
+
+
+@pytest.mark.parametrize("command", [("check", "."), ("format", "--check", ".")], ids=" ".join)
+def test_style(command: tuple[str, ...]) -> None:
+    done = _run(sys.executable, "-m", "ruff", *command)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types() -> None:
+    done = _run(sys.executable, "-m", "mypy")
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_layers_point_one_way() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = _run(str(linter), "--no-cache")
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_a_bare_room_cannot_be_imported() -> None:
+    done = _run(sys.executable, "-c", "import protocols")
+    assert done.returncode == 1
+    assert "import this package as `moot.protocols`" in done.stderr
+
+
+def test_links_and_package_list() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    for room in ROOMS:
+        assert os.readlink(ROOT / "moot" / room) == f"../{room}"
+    found = {"moot"}
+    for room in ROOMS:
+        for init in (ROOT / room).rglob("__init__.py"):
+            found.add(".".join(("moot", *init.parent.relative_to(ROOT).parts)))
+    assert set(project["tool"]["setuptools"]["packages"]) == found
+
+
+def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
+    done = _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), ".")
+    assert done.returncode == 0, done.stderr[-3000:]
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    expected = {"moot/py.typed", "moot/__main__.py", "moot/protocols/tasks/data/sample.jsonl"}
+    for room in ROOMS:
+        for path in (ROOT / room).rglob("*"):
+            if path.suffix in (".py", ".j2", ".jsonl", ".yaml", ".html") and "__pycache__" not in path.parts:
+                expected.add(f"moot/{path.relative_to(ROOT).as_posix()}")
+    assert expected <= names, sorted(expected - names)
+
+
+def test_files_stay_small() -> None:
+    long = {str(p.relative_to(ROOT)): n for p in _sources() if (n := len(p.read_text().splitlines())) > MAX_LINES}
+    assert not long
+
+
+def test_public_things_have_docstrings() -> None:
+    bare = []
+    for path in _sources():
+        tree = ast.parse(path.read_text())
+        for parent in ast.walk(tree):
+            if not isinstance(parent, ast.Module | ast.ClassDef):
+                continue
+            private = isinstance(parent, ast.ClassDef) and parent.name.startswith("_")
+            for node in parent.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                    if not private and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                        bare.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert not bare
+
+
+def test_import_moot_is_cheap() -> None:
+    code = (
+        "import sys, time; t = time.perf_counter(); import moot; s = time.perf_counter() - t;"
+        "heavy = {'ray', 'openai', 'anthropic', 'torch', 'pandas'} & set(sys.modules); print(s, sorted(heavy))"
+    )
+    seconds, heavy = min(_run(sys.executable, "-c", code).stdout.split(maxsplit=1) for _ in range(3))
+    assert heavy.strip() == "[]"
+    assert float(seconds) < 1.0
+
+
+def test_nothing_private_of_a_machine_is_tracked() -> None:
+    tracked = _run("git", "ls-files").stdout.split()
+    if not tracked:
+        pytest.skip("not a git checkout")
+    telling = re.compile(r"index-url|https?://[^ \"')]*/simple/?|/(?:work|farm|root)/")
+    for name in tracked:
+        path = ROOT / name
+        if path.is_symlink() or path == Path(__file__) or not path.is_file():
+            continue
+        found = telling.search(path.read_text("utf-8", errors="replace"))
+        assert found is None, f"{name}: {found and found.group()}"
