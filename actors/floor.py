@@ -43,6 +43,7 @@ R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
 _SHARED = "shared"
+_JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
 _LONG_TEXTS = 20_000
 """Characters that take the encoder some milliseconds."""
 
@@ -247,10 +248,21 @@ class CaseFloor:
         mine = await scribe.claim(case_id)
         try:
             recorded = (await scribe.history(case_id, 0)).replies
-            return recorded[0].answered if recorded else await self._pay(ask)
+            if recorded:
+                return recorded[0].answered
+            answered = await self._pay(ask)
+            await self._journalled(case_id)
+            return answered
         finally:
             if mine:
                 await scribe.settle(case_id)
+
+    async def _journalled(self, case_id: str) -> None:
+        """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
+        for _ in range(_JOURNALLED_TRIES):
+            if (await self._house.scribe.history(case_id, 0)).replies:
+                return
+            await asyncio.sleep(_JOURNALLED_EACH_S)
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""

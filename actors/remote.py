@@ -24,6 +24,7 @@ from moot.protocols.messages import Answered, Ask, Event
 
 ASK_SPACING_S = 0.004
 ROW_SPACING_S = 0.1
+ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.05
 _CLAIM_LEASE_S = 180.0
 _GRACE_S = 10.0
@@ -107,7 +108,7 @@ class _Desk:
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
-        self.replies: Mailbox[dict[str, Any]] = Mailbox(self._send_replies, spacing_s=ROW_SPACING_S, most=128)
+        self.replies: Mailbox[dict[str, Any]] = Mailbox(self._send_replies, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
         self.events: Mailbox[EventRow] = Mailbox(self._send_events, spacing_s=ROW_SPACING_S, most=1024)
         self.vectors: Mailbox[VectorRow] = Mailbox(self._send_vectors, spacing_s=ROW_SPACING_S, most=256)
         self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(

@@ -57,23 +57,34 @@ def _root(
 @app.command()
 def run(
     file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
-    task: Annotated[str | None, typer.Option(help="sample, boolq:PATH or cosmosqa:PATH.  [sample]")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="A protocol, module:Class, or several with commas to compare.  [selene]")
+    task: Annotated[
+        str | None, typer.Option(help="sample, boolq:PATH or cosmosqa:PATH.", show_default="sample")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Serves every role; see `moot models`.  [simulated]")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="A protocol, module:Class, or several with commas to compare.", show_default="selene"),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Serves every role; see `moot models`.", show_default="simulated")
+    ] = None,
     role: Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")] = None,
     agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it.  [0]")] = None,
-    out: Annotated[str | None, typer.Option(help="The record's folder.  [runs/PROTOCOL-TASK-sSEED]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it.", show_default="0")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="The record's folder.", show_default="runs/PROTOCOL-TASK-sSEED")
+    ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")] = None,
-    placement: Annotated[str | None, typer.Option(help="actors or packed.  [actors]")] = None,
-    engine: Annotated[str | None, typer.Option(help="ray, or inline for this process alone.  [ray]")] = None,
+    placement: Annotated[str | None, typer.Option(help="actors or packed.", show_default="actors")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="ray, or inline for this process alone.", show_default="ray")
+    ] = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")] = None,
-    save_tokens: Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all.  [all]")] = None,
-    max_open: Annotated[int | None, typer.Option(help="Most debates open at once.  [200]")] = None,
+    save_tokens: Annotated[
+        str | None, typer.Option(help="Log-probabilities: none, chosen or all.", show_default="all")
+    ] = None,
+    max_open: Annotated[int | None, typer.Option(help="Most debates open at once.", show_default="200")] = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
     retry_failed: Annotated[
         bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
@@ -84,7 +95,7 @@ def run(
 ) -> None:
     """Hold debates, or go on with a run that was stopped: the same command again."""
     from moot.deploy.cli_run import execute
-    from moot.deploy.config import parse_roles, parse_settings
+    from moot.deploy.flags import parse_roles, parse_settings
 
     flags: dict[str, Any] = {
         "task": task,

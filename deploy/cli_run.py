@@ -118,8 +118,10 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
     _tell(done, prepared, quiet=quiet)
     show_summary(summarise(where))
     print("\nnext:")
-    for command, about in _next_commands(done, prepared, where):
-        print(f"  {command:<44} {about}")
+    commands = _next_commands(done, prepared, where)
+    width = max(len(command) for command, _ in commands)
+    for command, about in commands:
+        print(f"  {command:<{width}}  {about}")
     return done.exit_code
 
 

@@ -39,6 +39,7 @@ class ScriptedServer:
         bodies: the last request body by step key.
         cancelled: step keys whose request was closed by the client before it was answered.
         misbehaving: while False, `hang` does not hang and `status-N` does not fail.
+        gate: requests with `gate` in their path wait until it is set.
         failing: requests whose step key it matches get a 500, always.
     """
 
@@ -48,6 +49,7 @@ class ScriptedServer:
     bodies: dict[str, bytes] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     misbehaving: bool = True
+    gate: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._plain = SimulatedModel(SimulatedSettings(), 5, None)
@@ -112,6 +114,8 @@ class ScriptedServer:
     async def _misbehave(self, step: str) -> web.Response | None:
         if "/hang" in step and self.misbehaving:
             await asyncio.sleep(3600)
+        while "/gate" in step and not self.gate.is_set():  # noqa: ASYNC110 - set from another thread
+            await asyncio.sleep(0.01)
         wait = _WAIT.search(step)
         if wait:
             await asyncio.sleep(int(wait[1]) / 1000)

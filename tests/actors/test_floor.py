@@ -19,13 +19,17 @@ from houses import RUNTIMES, Held, assert_equal_records, hold, hold_elsewhere, m
 from scripted_server import ScriptedServer
 
 from moot.actors.arena import Arena
-from moot.actors.floor import decision_columns, decision_id
+from moot.actors.floor import CaseFloor, decision_columns, decision_id
+from moot.actors.household import LocalCrew, build_house
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.roles import RoleBinding
+from moot.actors.scribe import LocalScribe
 from moot.protocols.case import Case, LabelledCase
+from moot.protocols.floor import Request
 from moot.protocols.messages import Ask, Decision
+from moot.protocols.replies import FreeText
 
 RAY = [pytest.param(kind, marks=pytest.mark.ray) if kind != "inline" else kind for kind in RUNTIMES]
 POISON = {
@@ -59,6 +63,7 @@ def _forget(server: ScriptedServer) -> None:
     server.bodies.clear()
     server.cancelled.clear()
     server.misbehaving = True
+    server.gate.clear()
 
 
 # --- the floor's promises, all in one run per runtime ---
@@ -461,7 +466,7 @@ def test_a_meta_judge_reads_what_the_agent_was_sent(five: Seen) -> None:
 
 
 def _two_steps() -> list[LabelledCase]:
-    paths = {"in-time": ("wait-400", "b"), "too-late": ("hang", "b"), "done": ("a", "b"), "changing": ("a", "hang")}
+    paths = {"in-time": ("gate", "b"), "too-late": ("hang", "b"), "done": ("a", "b"), "changing": ("a", "hang")}
     return [
         LabelledCase(Case(id=name, question="?", title=first, passage=second), i)
         for i, (name, (first, second)) in enumerate(paths.items())
@@ -474,21 +479,22 @@ async def test_a_drained_run_goes_on_without_paying_again(
     _forget(server)
     monkeypatch.setattr("moot.actors.arena.DRAIN_S", 1.0)
     folder, roles = tmp_path / "run", _roles(server.model)
-    started = {"in-time/0/1/wait-400", "too-late/0/1/hang", "changing/0/2/hang", "done/0/2/b"}
+    started = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/2/hang", "done/0/2/b"}
 
     async def stop(arena: Arena) -> None:
         async with asyncio.timeout(30):
-            while not started <= set(server.calls):
+            while not started <= set(server.calls):  # noqa: ASYNC110 - filled by another thread
                 await asyncio.sleep(0.01)
-        await asyncio.sleep(0.15)
         arena.stop()
+        await asyncio.sleep(0.3)
+        server.gate.set()
 
     templates = floor_behaviours.TEMPLATES
     began = time.monotonic()
     first = await hold(kind, folder, TwoSteps(), _two_steps(), roles, templates=templates, meanwhile=stop)
     assert time.monotonic() - began < 60
     assert [row["case_id"] for row in first.rows("verdicts")] == ["done"]
-    assert first.turns("in-time").keys() == {"1/wait-400"}
+    assert first.turns("in-time").keys() == {"1/gate"}
     assert {"too-late/0/1/hang", "changing/0/2/hang"} <= server.cancelled
     assert "in-time/0/2/b" not in server.calls
 
@@ -497,7 +503,7 @@ async def test_a_drained_run_goes_on_without_paying_again(
     second = await hold(kind, folder, TwoSteps(), _two_steps(), roles, templates=changed)
     assert [row["how"] for row in second.rows("verdicts")] == ["done"] * 4
     assert second.counts.finished == 4
-    paid_twice = {"in-time/0/1/wait-400", "too-late/0/1/hang", "changing/0/1/a", "changing/0/2/hang"}
+    paid_twice = {"in-time/0/1/gate", "too-late/0/1/hang", "changing/0/1/a", "changing/0/2/hang"}
     assert {step for step, calls in server.calls.items() if calls == 2} == paid_twice
     assert max(server.calls.values()) == 2
     _check_superseded(second)
@@ -541,7 +547,7 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
 
     async def stop(arena: Arena) -> None:
         async with asyncio.timeout(30):
-            while "c/0/2/hang" not in server.calls:
+            while "c/0/2/hang" not in server.calls:  # noqa: ASYNC110 - filled by another thread
                 await asyncio.sleep(0.01)
         arena.stop()
 
@@ -555,6 +561,36 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
         held = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert held.verdict("c")["failure"] == ""
     assert len(held.rows("embeddings")) == 1
+
+
+async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: ScriptedServer, tmp_path: Path) -> None:
+    _forget(server)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(folder))
+    recorder = Recorder(folder, owner.epoch)
+    await recorder.load()
+    spec = make_spec(folder, _roles(server.model), templates=five_protocols.TEMPLATES)
+    crew = LocalCrew(spec, _LateScribe(recorder))
+    floors = []
+    for i in range(4):
+        house = build_house(spec, crew, LocalScribe(recorder))
+        floors.append(CaseFloor(Case(id=f"c{i}", question="?"), 0, house))
+    wanted = Request("vision/0", "five/describe", {}, FreeText, "picture")
+    turns = await asyncio.gather(*(floor.shared("key", wanted) for floor in floors))
+    assert [turn.text for turn in turns] == ["A red ball on a lawn."] * 4
+    assert list(server.calls.values()) == [1]
+    await crew.close()
+    await recorder.close()
+    owner.release()
+
+
+class _LateScribe(LocalScribe):
+    """Rows reach the record a while after their replies reached the asker, as from another process."""
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        asyncio.get_running_loop().call_later(0.3, super().put_reply, case_id, columns)
 
 
 def _never(*args: Any) -> Any:

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from moot.actors.roles import RoleBinding
-from moot.deploy.config import RunConfig, nested, parse_roles, parse_settings, read_yaml
+from moot.deploy.config import RunConfig, nested, read_yaml
+from moot.deploy.flags import parse_roles, parse_settings
 from moot.deploy.prepare import bind_roles, default_out, prepare, run_folder
 from moot.deploy.resume import describe, differences
 from moot.protocols.errors import ConfigError
@@ -56,7 +57,7 @@ def test_flags_win_over_the_file_setting_by_setting_and_family_by_family(tmp_pat
     ("text", "message"),
     [
         ("protocl: selene", "run.yaml: unknown key 'protocl': did you mean 'protocol'?"),
-        ("roles: {judge: {temprature: 1}}", "run.yaml: `roles.judge`: unknown key 'temprature': did you mean 'temperat"),
+        ("roles: {judge: {temprature: 1}}", "run.yaml: `roles.judge`: unknown key 'temprature': did you mean"),
         ("roles: {judge: {temperature: 9}}", "`temperature`: Input should be less than or equal to 2, not 9"),
         ("roles: {judge: []}", "`roles.judge`: expected at least one model"),
         ("seed: many", "run.yaml: `seed`: Input should be a valid integer"),
@@ -76,7 +77,7 @@ def test_a_bad_file_is_refused_in_one_line(tmp_path: Path, text: str, message: s
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="absent.yaml: no such file"):
+    with pytest.raises(ConfigError, match=r"absent\.yaml: no such file"):
         RunConfig.build(tmp_path / "absent.yaml")
     with pytest.raises(ConfigError, match="is a directory"):
         RunConfig.build(tmp_path)
@@ -131,7 +132,8 @@ def test_agents_is_a_setting_of_the_protocol() -> None:
 
 
 def test_one_model_serves_every_role_and_a_role_overrides_it() -> None:
-    config = RunConfig.build(None, {"model": "openai/a", "roles": {"judge": ["openai/b", RoleBinding(model="openai/c")]}})
+    judges = ["openai/b", RoleBinding(model="openai/c")]
+    config = RunConfig.build(None, {"model": "openai/a", "roles": {"judge": judges}})
     bound = bind_roles(config, make_protocol("selene"))
     assert [m.model for m in bound["agent"]] == ["openai/a"]
     assert [m.model for m in bound["judge"]] == ["openai/b", "openai/c"]
@@ -190,8 +192,9 @@ def test_what_run_yaml_says_configures_the_same_run_again(tmp_path: Path) -> Non
 
 def test_what_may_change_while_a_run_goes_on() -> None:
     first = RunConfig(out="x", limit=5)
-    other = {"engine": "inline", "placement": "packed", "max_open": 3, "limit": 9, "attended": True, "retry_failed": True}
-    second = RunConfig.build(first, {**other, "roles": {"judge": {"timeout_s": 5, "api_key_env": "MINE"}}})
+    other = {"engine": "inline", "placement": "packed", "max_open": 3, "limit": 9, "attended": True}
+    judge = {"timeout_s": 5, "api_key_env": "MINE"}
+    second = RunConfig.build(first, {**other, "retry_failed": True, "roles": {"judge": judge}})
     assert list(differences(describe(prepare(first)), describe(prepare(second)))) == []
 
 

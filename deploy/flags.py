@@ -1,0 +1,56 @@
+"""The repeatable flags of `moot run`: `--role NAME=MODEL` and `--set KEY=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from moot.actors.models.api_key import redact
+from moot.protocols.errors import ConfigError
+
+
+def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """`--role NAME=MODEL[,MODEL...]` flags by family.
+
+    >>> parse_roles(["judge=openai/a,openai/b"])
+    {'judge': [{'model': 'openai/a'}, {'model': 'openai/b'}]}
+
+    Raises:
+        ConfigError: a flag has another form, or a family is given twice.
+    """
+    roles: dict[str, list[dict[str, Any]]] = {}
+    for flag in flags:
+        family, equals, models = flag.partition("=")
+        names = [name.strip() for name in models.split(",")]
+        if not (family.strip() and equals and all(names)):
+            raise ConfigError(f"--role {redact(flag)!r}: expected NAME=MODEL[,MODEL...], such as judge=simulated")
+        if family.strip() in roles:
+            raise ConfigError(f"--role {family.strip()} is given twice: list its models with commas")
+        roles[family.strip()] = [{"model": name} for name in names]
+    return roles
+
+
+def parse_settings(flags: Iterable[str]) -> dict[str, Any]:
+    """`--set KEY=VALUE` flags; a value is read as YAML.
+
+    >>> parse_settings(["gate.tau_d=0.2", "gate.intrinsic=none", "both_branches=true"])
+    {'gate.tau_d': 0.2, 'gate.intrinsic': 'none', 'both_branches': True}
+
+    Raises:
+        ConfigError: a flag has another form, or a key is given twice.
+    """
+    settings: dict[str, Any] = {}
+    for flag in flags:
+        key, equals, text = flag.partition("=")
+        key = key.strip()
+        if not (key and equals):
+            raise ConfigError(f"--set {flag!r}: expected KEY=VALUE, such as gate.tau_d=0.2")
+        if key in settings:
+            raise ConfigError(f"--set {key} is given twice")
+        try:
+            settings[key] = yaml.safe_load(text) if text.strip() else ""
+        except yaml.YAMLError:
+            raise ConfigError(f"--set {flag!r}: the value is not valid YAML") from None
+    return settings

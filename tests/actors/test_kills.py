@@ -1,0 +1,210 @@
+"""Runs that lose processes: the record ends as if nothing had happened, and the server tells what was paid twice.
+
+The oracle is the simulated model's HTTP server, which counts the calls that it served by step key; the record is never
+asked how often something was paid.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.journal import FLUSH_ROWS
+from moot.actors.record.schema import stable_columns
+from moot.actors.record.tables import read_table
+from moot.actors.remote import ROWS_PER_BATCH
+
+pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(420)]
+
+CASES = 300
+OPEN = 16
+AGENTS = 3
+MOST_STARTS = 10
+SEED = 11
+
+PLANS = {
+    "actors, those who call models": (
+        "actors",
+        [
+            "agent.received:60",
+            "agent.sent_to_writer:4",
+            "agent.sent_to_moderator:9",
+            "judge.received:15",
+            "judge.sent_to_writer:2",
+            "moderator.debate_closed:25",
+            "moderator.committed:30",
+        ],
+    ),
+    "actors, those who keep the record": (
+        "actors",
+        ["writer.buffered:6", "writer.flushed:5", "segment.torn:9", "compaction.part_written:2", "driver.fed:9"],
+    ),
+    "packed, those who call models": (
+        "packed",
+        [
+            "agent.received:150",
+            "agent.sent_to_writer:5",
+            "judge.received:20",
+            "moderator.debate_closed:30",
+            "moderator.committed:35",
+        ],
+    ),
+    "packed, those who keep the record": (
+        "packed",
+        [
+            "writer.buffered:7",
+            "writer.flushed:6",
+            "segment.torn:11",
+            "compaction.part_renamed:3",
+            "compaction.manifest_written:1",
+            "driver.fed:8",
+        ],
+    ),
+}
+
+IN_FLIGHT = OPEN * AGENTS
+MOST_PAID_AGAIN = {
+    # An agent or moderator takes with it the calls under way and the rows that wait for its next batch;
+    "agent": IN_FLIGHT + ROWS_PER_BATCH,
+    "judge": IN_FLIGHT + ROWS_PER_BATCH,
+    "moderator": IN_FLIGHT + ROWS_PER_BATCH,
+    # a writer takes what it has not flushed, the driver takes everybody;
+    "writer": IN_FLIGHT + FLUSH_ROWS,
+    "segment": IN_FLIGHT + FLUSH_ROWS,
+    "driver": IN_FLIGHT + ROWS_PER_BATCH + FLUSH_ROWS,
+    # and when the journal is compacted nothing is under way any more.
+    "compaction": 0,
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """The simulated model over HTTP."""
+
+    port: int
+
+    @property
+    def model(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1#sim"
+
+    def served(self) -> dict[str, int]:
+        """Calls served, by step key."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=30) as reply:
+            return {step: stats["calls"] for step, stats in json.load(reply)["by_step"].items()}
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Questions in the public BoolQ format, written here."""
+    path = tmp_path_factory.mktemp("task") / "made.jsonl"
+    things = ("lamp", "river", "clock", "garden", "engine", "letter")
+    with open(path, "w", encoding="utf-8") as file:
+        for i in range(CASES):
+            thing = things[i % len(things)]
+            passage = f"The {thing} number {i} is blue. It was made in {1800 + i}. Nobody has painted it since."
+            row = {
+                "question": f"is the {thing} number {i} blue", "title": thing, "answer": i % 3 > 0, "passage": passage
+            }  # fmt: skip
+            file.write(json.dumps(row) + "\n")
+    return f"boolq:{path}"
+
+
+@contextmanager
+def serving(task: str) -> Iterator[Server]:
+    command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", task, "--seed", str(SEED)]
+    process = subprocess.Popen(
+        [*command, "--latency-ms", "15", "--jitter-ms", "20"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = [word for word in line.replace("/", " ").replace(":", " ").split() if word.isdigit()]
+            ports = [int(word) for word in found if int(word) > 1023]
+            if ports:
+                yield Server(ports[0])
+                return
+        raise AssertionError("the server ended before it was ready")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: str) -> tuple[int, float]:
+    """Start the same command again until it ends in order; returns how often it was started, and the seconds."""
+    command = [sys.executable, "-m", "moot", "run", "--task", task, "--model", model, "--seed", str(SEED)]
+    command += ["--placement", placement, "--out", str(folder), "--max-open", str(OPEN), "--quiet"]
+    began = time.monotonic()
+    for start in range(1, MOST_STARTS):
+        done = subprocess.run(
+            command, env={**os.environ, **env}, capture_output=True, text=True, timeout=180, check=False
+        )
+        if done.returncode == 0:
+            return start, time.monotonic() - began
+        assert done.returncode == -signal.SIGKILL, f"exit {done.returncode}: {done.stderr[-2000:]}"
+    raise AssertionError("the run never ended in order")
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
+    return table.select(stable_columns("verdicts")).sort_by([("case_id", "ascending")]).to_pylist()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("undisturbed") / "run"
+    with serving(task) as server:
+        starts, _ = run_to_the_end(folder, task, server.model, "packed")
+        assert starts == 1
+        assert set(server.served().values()) == {1}
+    found = verdicts(folder)
+    assert len(found) == CASES
+    return found
+
+
+@pytest.mark.parametrize("name", list(PLANS))
+def test_kills_at_every_failpoint(name: str, task: str, undisturbed: list[dict[str, Any]], tmp_path: Path) -> None:
+    placement, plan = PLANS[name]
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    with serving(task) as server:
+        folder = tmp_path / "run"
+        run_to_the_end(
+            folder, task, server.model, placement, MOOT_FAILPOINTS=",".join(plan), MOOT_FAILPOINT_DIR=str(marks)
+        )
+        served = server.served()
+    assert sorted(path.name for path in marks.iterdir()) == sorted(entry.replace(":", "-") for entry in plan)
+    assert verdicts(folder) == undisturbed
+    turns = read_table(RunFolder(folder), "turns", ["outcome"])
+    steps = [f"{row['case_id']}/{row['attempt']}/{row['path']}" for row in turns.to_pylist()]
+    assert len(steps) == len(set(steps))
+    assert set(steps) <= set(served)
+    again = sum(served.values()) - len(served)
+    allowed = sum(MOST_PAID_AGAIN[entry.partition(".")[0]] for entry in plan)
+    print(f"{name}: {len(plan)} kills, {again} of {len(served)} calls served again, {allowed} allowed")
+    assert again <= allowed < len(served)
+
+
+def test_the_plans_hit_every_kind_of_actor_twice() -> None:
+    entries = [entry.partition(".")[0] for _, plan in PLANS.values() for entry in plan]
+    assert len(entries) >= 20
+    for kind in ("agent", "judge", "moderator", "writer", "driver", "compaction"):
+        assert entries.count(kind) >= 2, kind
+    assert entries.count("segment") >= 2

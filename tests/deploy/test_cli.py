@@ -1,0 +1,327 @@
+"""The `moot` command: what it prints, its exit codes, and that bad input writes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+from typer.testing import CliRunner
+
+from moot.actors.record.tables import read_table
+from moot.deploy import cli
+from moot.deploy.config import RunConfig
+from moot.deploy.log import configure_json, configure_terminal, redact_secrets
+from moot.deploy.plan_calls import plan
+from moot.deploy.prepare import prepare
+from moot.deploy.progress import BarListener, LineListener
+from moot.protocols.errors import ConfigError
+
+COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "tasks", "protocols", "simulate"]
+INLINE = ["run", "--engine", "inline", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    structlog.reset_defaults()
+
+
+def moot(*arguments: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command, in this process."""
+    monkeypatch.setattr(sys, "argv", ["moot", *arguments])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command: str) -> None:
+    done = CliRunner().invoke(cli.app, [command, "--help"])
+    assert done.exit_code == 0
+    assert "Usage" in done.output
+
+
+def test_the_command_is_installed() -> None:
+    done = subprocess.run([sys.executable, "-m", "moot", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("moot ")
+
+
+def test_lists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, name in (("models", "simulated"), ("tasks", "boolq:PATH"), ("protocols", "majority-vote")):
+        code, out, _ = moot(command, capsys=capsys, monkeypatch=monkeypatch)
+        assert code == 0
+        assert name in out
+
+
+def test_the_main_job_and_what_is_shown_of_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = moot("run", "--engine", "inline", capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 0
+    assert "simulated" in out
+    assert "runs/selene-sample-s0" in out
+    assert "moot show runs/selene-sample-s0" in out
+    assert "72 cases" in err
+    code, out, err = moot("run", "--engine", "inline", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, "nothing left to do" in err) == (0, True)
+    code, out, _ = moot("show", "runs/selene-sample-s0", "--format", "json", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, json.loads(out)["cases"], json.loads(out)["simulated"]) == (0, 72, True)
+    code, out, _ = moot("show", "runs/selene-sample-s0", "sample-001", capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 0
+    assert "sample-001" in out
+
+
+def test_protocols_are_compared_in_one_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["selene", "always-debate", "single-agent", "majority-vote"]
+    monkeypatch.setenv("COLUMNS", "160")
+    more = ["--agents", "3", "--limit", "10", "--role", "judge=simulated", "--out", "all"]
+    code, out, _ = moot(*INLINE, "--protocol", ",".join(names), *more, capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 0
+    for name in names:
+        assert name in out
+        assert (Path("all") / name / "run.yaml").exists()
+
+
+def test_calibrate_and_compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    moot(*INLINE, "--set", "both_branches=true", "--out", "both", capsys=capsys, monkeypatch=monkeypatch)
+    code, out, _ = moot("calibrate", "both", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, "tau_d" in out) == (0, True)
+    code, out, _ = moot("compare", "both", "both", "--format", "json", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, len(json.loads(out)["rows"])) == (0, 2)
+
+
+def test_yaml_and_flags(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine.yaml").write_text("engine: inline\nlimit: 5\nseed: 3\nset: {debate.max_rounds: 1}\n")
+    code, _, _ = moot("run", "mine.yaml", "--seed", "4", "-q", "--out", "x", capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 0
+    code, _, err = moot("run", "x/run.yaml", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, "nothing left to do" in err) == (0, True)
+    code, _, err = moot("run", "x/run.yaml", "--seed", "5", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, "seed: was 4, now 5" in err) == (2, True)
+
+
+def test_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = moot("run", "--dry-run", "--limit", "10", capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 0
+    assert "cases     10" in out
+    assert "40 to 180" in out
+    assert list(Path.cwd().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"set": {"judging.candidates": "every-agent", "judging.repeats": 2}},
+        {"set": {"judging.variants": "paraphrase"}},
+        {"set": {"both_branches": True, "gate.intrinsic": "resampled"}},
+        {"set": {"audit_judging": True, "audit_skipped": 0.5}},
+        {"set": {"gate.when": "never"}},
+        {"protocol": "always-debate"},
+        {"protocol": "single-agent"},
+        {"protocol": "majority-vote", "agents": 2},
+    ],
+)
+def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_path: Path) -> None:
+    from moot.deploy.run import run
+
+    config = RunConfig.build(None, {**settings, "out": str(tmp_path / "run"), "engine": "inline", "limit": 30})
+    found = plan(prepare(config))
+    assert found.least is not None
+    assert found.most is not None
+    done = run(config)
+    assert found.least <= done.summary.calls <= found.most
+    if config.protocol in ("single-agent", "majority-vote"):
+        assert found.least == found.most == done.summary.calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "boolq:absent.jsonl"], "absent.jsonl: no such file"),
+        (["--task", "boolq:bad.jsonl"], "bad.jsonl:2: field `answer`"),
+        (["--task", "boolk:x"], "did you mean 'boolq'"),
+        (["--protocol", "selen"], "did you mean 'selene'"),
+        (["--protocol", "selene,selene"], "expected different names"),
+        (["--protocol", "selene,"], "expected different names"),
+        (["--protocol", "single-agent,majority-vote", "--role", "judge=simulated"], "asks the role 'judge'"),
+        (["--model", "gpt"], "unknown model 'gpt'"),
+        (["--model", "http://127.0.0.1:9/v1#m"], "cannot reach"),
+        (["--set", "gate.tau=1"], "unknown setting 'gate.tau'"),
+        (["--set", "gate.tau_p=2"], "setting `gate.tau_p`"),
+        (["--set", "gate"], "expected KEY=VALUE"),
+        (["--role", "juge=simulated"], "did you mean 'judge'"),
+        (["--placement", "there"], "`placement`"),
+        (["--prompts", "absent"], "--prompts absent"),
+        (["--limit", "0"], "`limit`"),
+        (["--log-level", "loud"], "unknown log level 'loud'"),
+        (["absent.yaml"], "absent.yaml: no such file"),
+        (["--out", "full"], "holds no run but other files"),
+        (["--protocol", "single-agent", "--agents", "3"], "fixed to 1"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = '{"question": "q", "answer": true, "passage": "p"}'
+    Path("bad.jsonl").write_text(f"{good}\n{good.replace('true', '3')}\n")
+    Path("full").mkdir()
+    Path("full/notes.txt").touch()
+    before = sorted(Path.cwd().rglob("*"))
+    code, out, err = moot(*INLINE, *arguments, capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_other_commands_refuse_bad_input_alike(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for arguments in (
+        ["show", "nowhere"],
+        ["calibrate", "nowhere"],
+        ["compare", "nowhere"],
+        ["decide", "nowhere"],
+        ["simulate", "--fail-rate", "7"],
+        ["simulate", "--competence", "7"],
+        ["simulate", "--task", "boolq:absent"],
+    ):
+        code, _, err = moot(*arguments, capsys=capsys, monkeypatch=monkeypatch)
+        assert (arguments, code, err.count("\n")) == (arguments, 2, 1)
+    assert moot("run", "--no-such-flag", capsys=capsys, monkeypatch=monkeypatch)[0] == 2
+    assert moot("fly", capsys=capsys, monkeypatch=monkeypatch)[0] == 2
+
+
+class Slow:
+    """A subprocess with a run over a slow simulated server."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "moot", "simulate", "--port", "0", "--latency-ms", "150"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.server.stdout is not None
+        self.model = self.server.stdout.readline().split()[3]
+
+    def start(self) -> subprocess.Popen[str]:
+        command = ["run", "--engine", "inline", "--model", self.model, "--max-open", "8", "--out", "run"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "moot", *command], cwd=self._folder, stderr=subprocess.PIPE, text=True
+        )
+
+    def wait_for_verdicts(self) -> None:
+        for _ in range(600):
+            if (self._folder / "run" / "run.yaml").exists() and read_table(self._folder / "run", "verdicts").num_rows:
+                return
+            time.sleep(0.05)
+        raise AssertionError("no verdict in time")
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Slow]:
+    made = Slow(tmp_path)
+    yield made
+    made.server.send_signal(signal.SIGINT)
+    made.server.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_goes_on_with_the_same_command(slow: Slow, tmp_path: Path, number: int) -> None:
+    first = slow.start()
+    slow.wait_for_verdicts()
+    first.send_signal(number)
+    started = time.monotonic()
+    _, err = first.communicate(timeout=30)
+    assert first.returncode == 130, err
+    assert time.monotonic() - started < 10.0
+    assert "stopping: finishing calls under way" in err
+    assert "the same command goes on from here" in err
+    done_before = read_table(tmp_path / "run", "verdicts").num_rows
+    assert 0 < done_before < 72
+    paid = set(read_table(tmp_path / "run", "turns", ["reply_id"])["reply_id"].to_pylist())
+    second = slow.start()
+    _, err = second.communicate(timeout=120)
+    assert second.returncode == 0, err
+    verdicts = Counter(read_table(tmp_path / "run", "verdicts")["case_id"].to_pylist())
+    assert len(verdicts) == 72
+    assert set(verdicts.values()) == {1}
+    turns = read_table(tmp_path / "run", "turns").to_pylist()
+    assert paid <= {turn["reply_id"] for turn in turns}
+    assert not any(turn["superseded"] for turn in turns)
+
+
+def test_a_second_interrupt_stops_at_once(slow: Slow, tmp_path: Path) -> None:
+    first = slow.start()
+    slow.wait_for_verdicts()
+    os.kill(first.pid, signal.SIGINT)
+    time.sleep(0.02)
+    os.kill(first.pid, signal.SIGINT)
+    started = time.monotonic()
+    first.communicate(timeout=30)
+    assert first.returncode == 130
+    assert time.monotonic() - started < 3.0
+
+
+def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_json("info")
+    with structlog.contextvars.bound_contextvars(debate="case-1"):
+        log = structlog.get_logger()
+        log.info("sent", authorization="Bearer abc", note="key sk-abcdefgh123", deep=[{"api_key": "x"}])
+        log.debug("unseen")
+        try:
+            raise ValueError("refused sk-abcdefgh123")
+        except ValueError:
+            log.exception("failed")
+    first, second = capsys.readouterr().err.splitlines()
+    line = json.loads(first)
+    assert (line["debate"], line["authorization"], line["deep"]) == ("case-1", "[secret]", [{"api_key": "[secret]"}])
+    assert "abcdefgh" not in first + second
+    assert "ValueError" in second
+    configure_terminal("warning")
+    structlog.get_logger().warning("careful", url="http://u:p@host/")
+    shown = capsys.readouterr().err
+    assert "careful" in shown
+    assert "u:p" not in shown
+    with pytest.raises(ConfigError, match="unknown log level"):
+        configure_terminal("shout")
+    assert redact_secrets(None, "info", {"tokens": 5, "prompt_tokens": "7"}) == {"tokens": 5, "prompt_tokens": "7"}
+
+
+def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    from moot.actors.record.progress import Counts
+
+    counts = Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345)
+    lines = LineListener(every_s=0.0)
+    lines.began(20, 5)
+    lines.counts(counts)
+    lines.ended()
+    shown = capsys.readouterr().err
+    assert "20 cases, 5 of them done" in shown
+    assert "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00" in shown
+    with open(os.devnull, "w") as nowhere:
+        console = Console(force_terminal=True, width=140, record=True, file=nowhere)
+        bar = BarListener(console)
+        bar.began(20, 5)
+        bar.counts(counts)
+        bar.ended()
+    assert "10/20" in console.export_text()

@@ -1,0 +1,332 @@
+"""Runs from Python on the inline engine: from start to end, gone on with, refused, streamed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+import moot
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.progress import StreamedEvent
+from moot.deploy.decide import decide, waiting
+from moot.deploy.outcome import Run
+from moot.deploy.prepare import prepare
+from moot.deploy.run import RunOptions, arun, run, stream
+from moot.deploy.session import Session
+from moot.deploy.simulate import SimulateOptions, serve
+from moot.deploy.single import debate
+from moot.protocols.case import Case
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Form, Verdict
+from moot.protocols.tasks import open_task
+
+QUESTIONS: list[dict[str, object]] = [
+    {"question": f"Is {n} even?", "labels": ["Yes", "No"], "gold": "No" if n % 2 else "Yes", "passage": f"{n} is it."}
+    for n in range(6)
+]
+
+
+def small(out: Path) -> dict[str, Any]:
+    return {"task": "sample", "engine": "inline", "out": out, "limit": 20}
+
+
+def rows(done: Run, table: str, **where: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = done.table(table).to_pylist()
+    return [row for row in found if all(row[key] == value for key, value in where.items())]
+
+
+def wait_for(path: Path) -> None:
+    """Wait until a file is there."""
+    for _ in range(1000):
+        if path.exists():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} has not come")
+
+
+@contextmanager
+def simulated_server(**options: Any) -> Iterator[str]:
+    """A simulated server in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    port: asyncio.Future[int] = loop.create_future()
+    serving = loop.create_task(serve(SimulateOptions(**options), None, port.set_result))
+
+    def work() -> None:
+        loop.run_until_complete(asyncio.wait([serving]))
+        loop.close()
+
+    thread = Thread(target=work)
+    thread.start()
+    while not port.done():
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port.result()}/v1#simulated"
+    finally:
+        loop.call_soon_threadsafe(serving.cancel)
+        thread.join()
+
+
+def test_a_run_and_what_it_leaves(tmp_path: Path) -> None:
+    done = run(**small(tmp_path / "run"))
+    assert (done.status, done.exit_code, done.done, done.failed, done.left) == ("finished", 0, 20, 0, 0)
+    assert done.summary.cases == 20
+    assert done.summary.simulated is True
+    assert done.table("verdicts").num_rows == 20
+    assert len(done.to_pandas("verdicts")) == 20
+    with pytest.raises(ConfigError, match="unknown table 'verdict': did you mean 'verdicts'"):
+        done.table("verdict")
+    left = {path.name for path in done.path.iterdir()}
+    assert left >= {"run.yaml", "prompts", "verdicts", "turns", "tokens"}
+    assert not list((done.path / "journal").iterdir())
+    assert (done.path / "prompts" / "selene" / "opening.j2").read_text().startswith("{#")
+
+
+def test_run_yaml_says_who_worked_when(tmp_path: Path) -> None:
+    done = run(**small(tmp_path / "run"))
+    content = yaml.safe_load((done.path / "run.yaml").read_text())
+    assert content["schema_version"] == 1
+    assert content["models"] == {"agent": ["simulated"], "judge": ["simulated"]}
+    assert (content["simulated"], content["cases"], content["limit"]) == (True, 20, 20)
+    assert content["versions"].keys() >= {"moot", "python", "ray", "pydantic"}
+    assert content["templates"].keys() >= {"selene/opening", "selene/judge"}
+    (session,) = content["sessions"]
+    assert (session["epoch"], session["status"]) == (1, "finished")
+    assert session["wall_s"] > 0
+
+
+def test_a_larger_limit_goes_on_and_leaves_what_is_there(tmp_path: Path) -> None:
+    first = run(**small(tmp_path / "run"))
+    before = {row["reply_id"] for row in rows(first, "turns")}
+    early = {row["case_id"] for row in rows(first, "cases")}
+    second = run(**{**small(tmp_path / "run"), "limit": 40})
+    turns = rows(second, "turns")
+    assert second.done == second.table("verdicts").num_rows == 40
+    assert {row["reply_id"] for row in turns if row["case_id"] in early} == before
+    assert not {row["path"] for row in rows(second, "events", kind="superseded")}
+    sessions = yaml.safe_load((second.path / "run.yaml").read_text())["sessions"]
+    assert [session["epoch"] for session in sessions] == [1, 2]
+
+
+def test_a_finished_run_is_not_started_again(tmp_path: Path) -> None:
+    first = run(**small(tmp_path / "run"))
+    stamp = (first.path / "run.yaml").read_bytes()
+    again = run(**{**small(tmp_path / "run"), "engine": "ray"})
+    assert (again.worked, again.status, again.done) == (False, "finished", 20)
+    assert (first.path / "run.yaml").read_bytes() == stamp
+    assert len(RunFolder(first.path).epochs()) == 1
+
+
+def test_another_configuration_is_refused_with_what_differs(tmp_path: Path) -> None:
+    run(**small(tmp_path / "run"))
+    changes = {"seed": 1, "set": {"gate.tau_d": 0.1}, "roles": {"judge": ["simulated", "simulated"]}}
+    with pytest.raises(RunMismatch) as refused:
+        run(**{**small(tmp_path / "run"), **changes})
+    message = str(refused.value)
+    assert "seed: was 0, now 1" in message
+    assert "gate.tau_d: was 0.35, now 0.1" in message
+    assert "roles.judge: was simulated, now simulated, simulated" in message
+    assert "--out" in message
+    with pytest.raises(RunMismatch, match="task_digest"):
+        run(**{**small(tmp_path / "run"), "task": QUESTIONS})
+    prompts = tmp_path / "prompts" / "selene"
+    prompts.mkdir(parents=True)
+    (prompts / "judge.j2").write_text("{% block system %}{% endblock %}{% block user %}Hm?{% endblock %}")
+    with pytest.raises(RunMismatch, match="template selene/judge: was"):
+        run(**{**small(tmp_path / "run"), "prompts": tmp_path / "prompts"})
+
+
+def test_a_run_has_one_owner(tmp_path: Path) -> None:
+    run(**small(tmp_path / "run"))
+    ownership = Ownership.take(RunFolder(tmp_path / "run"))
+    try:
+        with pytest.raises(RunFolderBusy):
+            run(**{**small(tmp_path / "run"), "limit": 30})
+    finally:
+        ownership.release()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"model": "http://127.0.0.1:9/v1#m"}, ModelUnavailable, "cannot reach http://127.0.0.1:9"),
+        ({"model": "openai/some", "roles": {"agent": {"api_key_env": "NOT_SET_ANYWHERE"}}}, moot.UserError, "NOT_SET"),
+        ({"model": "simulated?competense=1"}, ConfigError, "did you mean 'competence'"),
+        ({"model": "gpt"}, ConfigError, "unknown model 'gpt'"),
+        ({"task": "boolk:x"}, ConfigError, "did you mean 'boolq'"),
+        ({"task": [{"question": ""}]}, moot.UserError, "question"),
+        ({"protocol": "selen"}, ConfigError, "did you mean 'selene'"),
+        ({"set": {"gate.tau": 1}}, ConfigError, "unknown setting 'gate.tau'"),
+        ({"set": {"gate.tau_d_encoder": "another"}}, ConfigError, "gate.tau_d=0.35 was chosen for encoder 'another'"),
+        ({"prompts": "/nowhere"}, ConfigError, "--prompts /nowhere"),
+        ({"colour": "red"}, ConfigError, "unknown key 'colour'"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_written(
+    tmp_path: Path, options: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as refused:
+        run(**{**small(tmp_path / "run"), **options})
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def no(self: object) -> bool:
+        return False
+
+    monkeypatch.setattr("moot.actors.models.compatible.CompatibleModel.probe_logprobs", no)
+    with simulated_server() as model:
+        with pytest.raises(CapabilityMissing, match=r"gate\.intrinsic=none.*gate\.intrinsic=resampled"):
+            run(**{**small(tmp_path / "run"), "model": model})
+        assert not (tmp_path / "run").exists()
+        done = run(**{**small(tmp_path / "run"), "model": model, "limit": 2, "set": {"gate.intrinsic": "none"}})
+    assert done.done == 2
+
+
+def test_an_engine_that_does_not_start_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(self: object) -> None:
+        raise ConfigError("no engine today")
+
+    monkeypatch.setattr("moot.actors.inline.InlineRuntime.start", fail)
+    with pytest.raises(ConfigError, match="no engine today"):
+        run(**small(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+async def test_run_waits_inside_a_running_loop(tmp_path: Path) -> None:
+    assert run(**small(tmp_path / "run")).done == 20
+
+
+async def test_cases_and_protocols_as_objects(tmp_path: Path) -> None:
+    class First:
+        roles = ()
+
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            return Verdict(answer=(case.labels or ("",))[0], how="first")
+
+    done = await arun(task=QUESTIONS, protocol=First(), engine="inline", out=tmp_path / "first")
+    assert [row["correct"] for row in rows(done, "verdicts")] == [True, False] * 3
+    judged = await arun(task=moot.Task.from_cases(QUESTIONS), engine="inline", out=tmp_path / "selene")
+    assert judged.done == 6
+    certain = {"model": "simulated?competence=1.0&calibration=1.0"}
+    right = await arun(certain, task=QUESTIONS, engine="inline", protocol="single-agent", out=tmp_path / "single")
+    assert right.summary.accuracy is not None
+    assert right.summary.accuracy > 0.8
+
+
+async def test_a_stream_of_events_ends_with_the_run(tmp_path: Path) -> None:
+    found = [item async for item in stream(**small(tmp_path / "run"))]
+    assert isinstance(found[-1], Run)
+    events = [item for item in found if isinstance(item, StreamedEvent)]
+    assert {event.kind for event in events} >= {"asked", "gate", "judging"}
+    assert len({event.case_id for event in events}) == 20
+    assert len(events) == found[-1].table("events").num_rows
+
+
+async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) -> None:
+    with simulated_server(latency_ms=50.0) as model:
+        events = stream(**{**small(tmp_path / "run"), "model": model, "max_open": 4})
+        async for event in events:
+            assert isinstance(event, StreamedEvent)
+            break
+        await events.aclose()  # type: ignore[attr-defined]
+        done = await arun(**{**small(tmp_path / "run"), "model": model})
+    assert (done.status, done.table("verdicts").num_rows) == ("finished", 20)
+    wanted = [labelled.case.id for labelled in open_task("sample").cases()][:20]
+    assert sorted(row["case_id"] for row in rows(done, "verdicts")) == sorted(wanted)
+
+
+async def test_a_session_that_is_stopped_says_so_and_goes_on_later(tmp_path: Path) -> None:
+    with simulated_server(latency_ms=30.0) as model:
+        options = {**small(tmp_path / "run"), "out": str(tmp_path / "run"), "model": model, "max_open": 4}
+        session = Session(prepare(moot.RunConfig.build(None, options)))
+        holding = asyncio.create_task(session.hold())
+        await asyncio.to_thread(wait_for, tmp_path / "run" / "run.yaml")
+        await asyncio.sleep(0.2)
+        session.stop()
+        stopped = await holding
+        assert (stopped.status, stopped.exit_code) == ("interrupted", 130)
+        assert stopped.left is not None
+        assert stopped.left > 0
+        done = await arun(options)
+    assert (done.status, done.done) == ("finished", 20)
+    sessions = yaml.safe_load((done.path / "run.yaml").read_text())["sessions"]
+    assert [session["status"] for session in sessions] == ["interrupted", "finished"]
+
+
+async def test_one_question(tmp_path: Path) -> None:
+    found = await debate("Can penguins fly?", "Penguins swim; they do not fly.")
+    assert found.answer in ("Yes", "No")
+    assert found.simulated
+    assert found.path is None
+    assert {turn["role"] for turn in found.turns} >= {"agent/0", "agent/1", "agent/2"}
+    kept = await moot.debate("Which one?", labels=("A", "B"), protocol="single-agent", out=tmp_path / "kept")
+    assert kept.answer in ("A", "B")
+    assert (tmp_path / "kept" / "run.yaml").exists()
+
+
+class Asking:
+    """A protocol that asks a person."""
+
+    roles = ()
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        decision = await floor.consult(Form("Which one?", case.question, ("Yes", "No")), path="person")
+        return Verdict(answer=decision.action, how="decided")
+
+
+async def test_debates_that_wait_for_a_person(tmp_path: Path) -> None:
+    options = RunOptions(task=QUESTIONS[:2], protocol=Asking(), engine="inline", out=tmp_path / "run", attended=True)
+    parked = await arun(**options)
+    assert (parked.status, parked.exit_code, parked.done) == ("waiting", 0, 0)
+    forms = waiting(parked.path)
+    assert [form.case_id for form in forms] == list(parked.parked)
+    first, second = forms
+    with pytest.raises(ConfigError, match="unknown action for mine-0 'Maybe'"):
+        await asyncio.to_thread(decide, parked.path, first.case_id, "Maybe")
+    await asyncio.to_thread(decide, parked.path, first.case_id, "Yes", "I am sure")
+    with pytest.raises(ConfigError, match="waiting case"):
+        await asyncio.to_thread(decide, parked.path, first.case_id, "Yes")
+    half = await arun(**options)
+    assert (half.status, half.done, half.parked) == ("waiting", 1, (second.case_id,))
+    await asyncio.to_thread(decide, parked.path, second.case_id, "No")
+    done = await arun(**options)
+    assert (done.status, {row["case_id"]: row["answer"] for row in rows(done, "verdicts")}) == (
+        "finished",
+        {first.case_id: "Yes", second.case_id: "No"},
+    )
+
+
+async def test_failed_cases_are_told_and_can_be_retried(tmp_path: Path) -> None:
+    class Broken:
+        roles = ()
+
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            if case.id == "mine-1":
+                raise ValueError("no")
+            return Verdict(answer="Yes", how="first")
+
+    options: dict[str, Any] = {
+        "task": QUESTIONS[:3],
+        "protocol": Broken(),
+        "engine": "inline",
+        "out": tmp_path / "run",
+    }
+    done = await arun(**options)
+    assert (done.status, done.failed, done.exit_code) == ("finished", 1, 3)
+    assert (await arun(**options)).worked is False
+    again = await arun(**{**options, "retry_failed": True})
+    assert [row["attempt"] for row in rows(again, "verdicts", case_id="mine-1")] == [0, 1]
+    assert again.failed == 1
