@@ -56,8 +56,8 @@ class Archive(Protocol):
         """Events since the last call."""
         ...
 
-    async def close(self) -> None:
-        """Flush and compact."""
+    async def close(self, *, compact: bool) -> None:
+        """Flush, and turn the journal into Parquet if asked to."""
         ...
 
 
@@ -71,8 +71,8 @@ class Runtime(Protocol):
         """Bring everything up; raises a `UserError` when that cannot be."""
         ...
 
-    async def stop(self) -> None:
-        """Close the record and take everything down."""
+    async def stop(self, *, compact: bool = True) -> None:
+        """Flush the record, turn it into Parquet if asked to, and take everything down."""
         ...
 
 
@@ -151,13 +151,12 @@ class Arena:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             if not serving.done():
                 await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
-                serving.cancel()
-                await asyncio.wait([serving])
-            else:
-                serving.result()
+                return
+            serving.result()
         finally:
             stopping.cancel()
             serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
 
     async def _serve(self, seat: Seat, share: int) -> None:
         waiting: dict[CaseKey, Assignment] = {}

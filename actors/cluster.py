@@ -16,6 +16,7 @@ from moot.actors.agent import Agent
 from moot.actors.envelopes import AskEnvelope, ReplyEnvelope, decode_asks, encode
 from moot.actors.failpoints import failpoint
 from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
+from moot.actors.log import configure_json
 from moot.actors.mailbox import Mailbox
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.peers import Peer
@@ -48,6 +49,7 @@ class _Actor:
         self._spec = RunSpec.model_validate_json(spec)
         self._roster = roster
         self._args = args
+        configure_json("info")
         self._setting_up: asyncio.Task[None] | None = None
 
     async def ping(self) -> None:
@@ -132,10 +134,10 @@ class WriterActor(_Actor):
         await self._up()
         await self._recorder.flush()
 
-    async def close(self) -> None:
+    async def close(self, compact: bool) -> None:
         """See `Recorder.close`."""
         await self._up()
-        await self._recorder.close()
+        await self._recorder.close(compact=compact)
 
 
 class AgentActor(_Actor):

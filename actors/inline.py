@@ -54,9 +54,9 @@ class InlineArchive:
         self._cursor, found = self._recorder.progress.events_since(self._cursor)
         return found
 
-    async def close(self) -> None:
+    async def close(self, *, compact: bool) -> None:
         """See `arena.Archive.close`."""
-        await self._recorder.close()
+        await self._recorder.close(compact=compact)
 
 
 class InlineRuntime:
@@ -76,11 +76,12 @@ class InlineRuntime:
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
-        scribe = LocalScribe(self._recorder)
-        self._crew = LocalCrew(self._spec, scribe)
-        self.seats = [InlineSeat(Moderator(self._protocol, build_house(self._spec, self._crew, scribe)))]
+        self._scribe = LocalScribe(self._recorder)
+        self._crew = LocalCrew(self._spec, self._scribe)
+        self.seats = [InlineSeat(Moderator(self._protocol, build_house(self._spec, self._crew, self._scribe)))]
 
-    async def stop(self) -> None:
+    async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
         await self._crew.close()
-        await self._recorder.close()
+        self._scribe.hand_over()
+        await self._recorder.close(compact=compact)

@@ -109,9 +109,9 @@ class RayArchive:
             found += events
         return found
 
-    async def close(self) -> None:
+    async def close(self, *, compact: bool) -> None:
         """See `arena.Archive.close`."""
-        await asyncio.gather(*(writer.call_until_done("close") for writer in self._writers))
+        await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
         for watch in self._watches:
             watch.cancel()
 
@@ -211,21 +211,21 @@ class RayRuntime:
         )
         self._handles.append(remote.remote(spec, self.roster, *args))
 
-    async def stop(self) -> None:
+    async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
         try:
             async with asyncio.timeout(_CLOSE_WITHIN_S):
                 if hasattr(self, "archive"):
-                    await self._close_all()
+                    await self._close_all(compact)
         except (TimeoutError, RayActorError, MootError) as error:
             _log.error("the run could not be closed in order; the journal is complete", error=str(error))
         finally:
             await asyncio.to_thread(self._take_down)
 
-    async def _close_all(self) -> None:
+    async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
         await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
-        await self.archive.close()
+        await self.archive.close(compact=compact)
 
     def _take_down(self) -> None:
         for handle in self._handles:

@@ -108,7 +108,9 @@ class _Desk:
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
-        self.replies: Mailbox[dict[str, Any]] = Mailbox(self._send_replies, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
+        self.replies: Mailbox[dict[str, Any]] = Mailbox(
+            self._send_replies, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH
+        )
         self.events: Mailbox[EventRow] = Mailbox(self._send_events, spacing_s=ROW_SPACING_S, most=1024)
         self.vectors: Mailbox[VectorRow] = Mailbox(self._send_vectors, spacing_s=ROW_SPACING_S, most=256)
         self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(

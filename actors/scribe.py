@@ -32,9 +32,10 @@ class LocalScribe:
         self._replies.append(**columns)
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_later(0.05, self._hand_over)
+            asyncio.get_running_loop().call_later(0.05, self.hand_over)
 
-    def _hand_over(self) -> None:
+    def hand_over(self) -> None:
+        """Give the recorder what has been gathered."""
         self._scheduled = False
         if len(self._replies):
             self._recorder.add_replies(self._replies.take())
@@ -49,12 +50,12 @@ class LocalScribe:
 
     async def commit(self, closing: Closing) -> bool:
         """See `ports.Scribe.commit`."""
-        self._hand_over()
+        self.hand_over()
         return (await self._recorder.commit([closing]))[0]
 
     async def history(self, case_id: str, attempt: int) -> History:
         """See `ports.Scribe.history`."""
-        self._hand_over()
+        self.hand_over()
         return (await self._recorder.history([(case_id, attempt)]))[0]
 
     async def claim(self, key: str) -> bool:
@@ -63,5 +64,5 @@ class LocalScribe:
 
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""
-        self._hand_over()
+        self.hand_over()
         self._recorder.settle(key)

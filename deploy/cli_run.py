@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from moot.actors.log import configure_terminal
 from moot.deploy.checks import check_models
 from moot.deploy.config import RunConfig
 from moot.deploy.decide import waiting
 from moot.deploy.interrupt import hold_in_thread
-from moot.deploy.log import configure_terminal
 from moot.deploy.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
 from moot.deploy.plan_calls import plan
 from moot.deploy.prepare import Prepared, prepare

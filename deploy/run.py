@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
+from moot.actors.log import configure_unless_done
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.config import RunConfig
 from moot.deploy.interrupt import hold_in_thread
-from moot.deploy.log import configure_unless_done
 from moot.deploy.outcome import Run
 from moot.deploy.prepare import Cases, Prepared, prepare
 from moot.deploy.session import Session, Silent

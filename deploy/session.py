@@ -128,7 +128,8 @@ class Session:
             await self._started(runtime, folder.path if fresh else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past, prepared.config.max_open)
             await self._debate(arena, runtime)
-            await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
+            if not arena.stopping:
+                await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
             left = await asyncio.to_thread(_left, prepared, _past(prepared, retry_failed=False))
             status = _status(arena, left)
             return _outcome(prepared, status, left=left, parked=arena.parked)
@@ -162,7 +163,7 @@ class Session:
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
                 await self._poll(runtime.archive)
-            await runtime.stop()
+            await runtime.stop(compact=not arena.stopping)  # a run that was stopped goes on from its journal
 
     async def _follow(self, archive: Archive) -> None:
         while True:

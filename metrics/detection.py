@@ -8,9 +8,7 @@ import numpy.typing as npt
 from scipy.stats import rankdata
 
 
-def auroc(
-    score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayLike | Sequence[bool | None]
-) -> float:
+def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayLike | Sequence[bool | None]) -> float:
     """Area under the receiver operating characteristic: does a HIGH score mean positive?
 
     The probability that a random positive scores higher than a random negative, ties counting one

@@ -69,9 +69,7 @@ def mcnemar_exact(b: int, c: int) -> McNemar:
     return McNemar(statistic=min(b, c), n_discordant=n, p_value=p_value)
 
 
-def paired_difference(
-    correct_a: Sequence[float | None], correct_b: Sequence[float | None]
-) -> PairedDifference:
+def paired_difference(correct_a: Sequence[float | None], correct_b: Sequence[float | None]) -> PairedDifference:
     """Accuracy of A minus accuracy of B over the same cases, with McNemar's exact test.
 
     Args:

@@ -59,10 +59,10 @@ class Templates:
             path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8")
             for path in sorted(_PROMPTS.rglob("*.j2"))
         }
-        if overrides is not None:
-            self._override(Path(overrides))
         self._compiled: dict[str, Template] = {}
         self._hashes: dict[str, str] = {}
+        if overrides is not None:
+            self._override(Path(overrides))
 
     def _override(self, folder: Path) -> None:
         if not folder.is_dir():

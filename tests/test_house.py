@@ -89,9 +89,9 @@ def test_public_things_have_docstrings() -> None:
                 continue
             private = isinstance(parent, ast.ClassDef) and parent.name.startswith("_")
             for node in parent.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    if not private and not node.name.startswith("_") and ast.get_docstring(node) is None:
-                        bare.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+                named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+                if named and not private and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                    bare.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     assert not bare
 
 

@@ -153,8 +153,10 @@ class Journal:
         self._roll += 1
         self._segments = self._new_segments()
 
-    async def close(self) -> None:
-        """Flush and turn the segments of this writer into Parquet."""
+    async def close(self, *, compact: bool = True) -> None:
+        """Flush, and turn the segments of this writer into Parquet."""
         await self.flush()
+        if not compact:
+            return
         async with self._flushing:
             await asyncio.to_thread(self._compact)

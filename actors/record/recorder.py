@@ -305,14 +305,17 @@ class Recorder:
         }
         self._journal.append("verdicts", **columns)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
+        told = {"answer": closing.answer, "how": closing.how, "confidence": closing.confidence, "correct": correct}
+        told |= {"failure": closing.failure} if failed else {}
+        self.progress.event(closing.case_id, closing.attempt, Event("verdict", "verdict", told), columns["at"])
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""
         await self._journal.flush()
 
-    async def close(self) -> None:
-        """Flush and turn the journal of this writer into Parquet."""
-        await self._journal.close()
+    async def close(self, *, compact: bool = True) -> None:
+        """Flush, and turn the journal of this writer into Parquet."""
+        await self._journal.close(compact=compact)
 
 
 def _json(value: Any) -> str:

@@ -133,7 +133,5 @@ class Lines:
     def _read(self) -> bytes:
         raw = self._stream.readline(MAX_LINE + 1)
         if len(raw) > MAX_LINE:
-            raise TaskFileError(
-                self._file, self.number + 1, "", f"expected lines of at most {MAX_LINE >> 20} MiB"
-            )
+            raise TaskFileError(self._file, self.number + 1, "", f"expected lines of at most {MAX_LINE >> 20} MiB")
         return raw.removeprefix(b"\xef\xbb\xbf") if self.number == 0 else raw

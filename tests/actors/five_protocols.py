@@ -156,7 +156,9 @@ SCRIPTS: dict[str, Any] = {
     "final": lambda step, user: _position("No" if "overrule" in user else "Yes"),
     "describe": lambda step, user: "A red ball on a lawn.",
     "look": lambda step, user: _position("Yes" if "red ball" in user else "No"),
-    "shares": lambda step, user: {"shares": {"Yes": 0.75, "No": 0.25} if step.removesuffix("~1").endswith("/0") else {"Yes": 0.5, "No": 0.5}},
+    "shares": lambda step, user: {
+        "shares": {"Yes": 0.75, "No": 0.25} if step.removesuffix("~1").endswith("/0") else {"Yes": 0.5, "No": 0.5}
+    },
     "compare": lambda step, user: {
         "support": "supported",
         "score": 0.9 if user.startswith("Yes") else 0.3,

@@ -77,8 +77,8 @@ def assert_equal_records(one: Path, other: Path, without: Iterable[str] = ()) ->
     for table in TABLES:
         left, right = stable_rows(one, table, without), stable_rows(other, table, without)
         assert len(left) == len(right), (table, len(left), len(right))
-        for mine, theirs in zip(left, right, strict=True):
-            assert mine == theirs, table
+        differing = [pair for pair in zip(left, right, strict=True) if pair[0] != pair[1]]
+        assert not differing, f"{table}: {len(differing)} rows, the first:\n{differing[0][0]}\n{differing[0][1]}"
 
 
 def same_for_all(model: str, **settings: Any) -> dict[str, list[RoleBinding]]:
@@ -188,9 +188,7 @@ def _main() -> None:
     spec = RunSpec.model_validate(order["spec"])
     changes = {name: getattr(spec, name) for name in ("templates", "seed", "attended", "key", "task")}
     cases = Task.from_cases(order["cases"]).cases()
-    asyncio.run(
-        hold("inline", Path(order["folder"]), make_protocol(order["protocol"]), cases, spec.roles, **changes)
-    )
+    asyncio.run(hold("inline", Path(order["folder"]), make_protocol(order["protocol"]), cases, spec.roles, **changes))
 
 
 if __name__ == "__main__":

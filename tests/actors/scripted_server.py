@@ -145,4 +145,6 @@ def _spoilt(step: str, text: str) -> str:
 def _reply(text: str) -> web.Response:
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
     usage = {"prompt_tokens": 10, "completion_tokens": len(text)}
-    return web.Response(body=msgspec.json.encode({"choices": [choice], "usage": usage}), content_type="application/json")
+    return web.Response(
+        body=msgspec.json.encode({"choices": [choice], "usage": usage}), content_type="application/json"
+    )

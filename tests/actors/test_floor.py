@@ -113,9 +113,7 @@ def seen(kind: str, server: ScriptedServer, tmp_path_factory: pytest.TempPathFac
     _forget(server)
     folder = tmp_path_factory.mktemp(kind) / "run"
     templates = floor_behaviours.TEMPLATES
-    held = asyncio.run(
-        hold(kind, folder, Behaviours(), _behaviour_cases(), _roles(server.model), templates=templates)
-    )
+    held = asyncio.run(hold(kind, folder, Behaviours(), _behaviour_cases(), _roles(server.model), templates=templates))
     found = Seen(held.folder, held.parked, held.counts)
     object.__setattr__(found, "calls", dict(server.calls))
     object.__setattr__(found, "bodies", dict(server.bodies))

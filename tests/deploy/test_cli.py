@@ -16,10 +16,10 @@ import pytest
 import structlog
 from typer.testing import CliRunner
 
+from moot.actors.log import configure_json, configure_terminal, redact_secrets
 from moot.actors.record.tables import read_table
 from moot.deploy import cli
 from moot.deploy.config import RunConfig
-from moot.deploy.log import configure_json, configure_terminal, redact_secrets
 from moot.deploy.plan_calls import plan
 from moot.deploy.prepare import prepare
 from moot.deploy.progress import BarListener, LineListener

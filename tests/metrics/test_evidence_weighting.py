@@ -17,18 +17,14 @@ from moot.metrics.evidence_weighting import (
 
 unit = st.floats(0.0, 1.0)
 vectors = st.integers(1, 6).flatmap(lambda k: arrays(np.float64, k, elements=unit))
-tables = st.tuples(st.integers(1, 5), st.integers(2, 4)).flatmap(
-    lambda shape: arrays(np.float64, shape, elements=unit)
-)
+tables = st.tuples(st.integers(1, 5), st.integers(2, 4)).flatmap(lambda shape: arrays(np.float64, shape, elements=unit))
 
 
 def test_the_papers_example() -> None:
     uneven, even = [0.9, 0.4, 0.6], [0.88, 0.91, 0.90]
     assert float(np.var(uneven)) == pytest.approx(0.0422, abs=5e-5)
     assert evidence_weighted_score(uneven, "printed") == pytest.approx(0.6333, abs=5e-5)
-    assert evidence_weighted_score(uneven, "variance-penalised") == pytest.approx(
-        0.63333333 * math.exp(-0.04222222)
-    )
+    assert evidence_weighted_score(uneven, "variance-penalised") == pytest.approx(0.63333333 * math.exp(-0.04222222))
     for weighting in ("printed", "variance-penalised"):
         assert evidence_weighted_score(even, weighting) > evidence_weighted_score(uneven, weighting)
 
@@ -73,9 +69,7 @@ def test_a_larger_penalty_would_fall_when_a_score_rises() -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(tables, unit, st.data())
-def test_per_variant_never_falls_when_a_score_rises(
-    scores: np.ndarray, to: float, data: st.DataObject
-) -> None:
+def test_per_variant_never_falls_when_a_score_rises(scores: np.ndarray, to: float, data: st.DataObject) -> None:
     at = data.draw(st.tuples(*(st.integers(0, size - 1) for size in scores.shape)))
     better = scores.copy()
     better[at] = max(to, scores[at])

@@ -86,9 +86,7 @@ CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They 
         ("", ("A", "B"), ("...", "x"), None),
     ],
 )
-def test_canonical_label(
-    text: str, labels: tuple[str, ...], choices: tuple[str, ...], expected: str | None
-) -> None:
+def test_canonical_label(text: str, labels: tuple[str, ...], choices: tuple[str, ...], expected: str | None) -> None:
     assert canonical_label(text, labels, choices) == expected
 
 

@@ -289,9 +289,7 @@ def test_a_file_that_goes_away(write: Write) -> None:
         task.validate()
 
 
-def test_spec_is_split_at_the_first_colon(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(jsonl(BOOLQ), "a:b.jsonl")
     monkeypatch.chdir(tmp_path)
     task = open_task("boolq:a:b.jsonl")
@@ -381,9 +379,7 @@ def test_standard_input(content: str) -> None:
         "from moot.protocols.tasks import open_task; t = open_task('cosmosqa:-'); "
         "print(t.replayable, t.validate(), [c.gold for c in t.cases()])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=content.encode(), capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], input=content.encode(), capture_output=True, check=True)
     assert done.stdout.decode().strip() == "False None ['C']"
 
 
@@ -415,9 +411,7 @@ def test_validating_holds_one_row_at_a_time(write: Write) -> None:
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the real slices are not here: no folder {DATA}")
-@pytest.mark.parametrize(
-    ("spec", "count"), [("boolq:boolq/dev.jsonl", 192), ("cosmosqa:cosmosqa/valid.csv", 176)]
-)
+@pytest.mark.parametrize(("spec", "count"), [("boolq:boolq/dev.jsonl", 192), ("cosmosqa:cosmosqa/valid.csv", 176)])
 def test_real_slices(spec: str, count: int) -> None:
     name, _, path = spec.partition(":")
     found = summary(f"{name}:{DATA / path}")

@@ -1,0 +1,68 @@
+"""SELENE in all its main configurations and its baselines, as one protocol; and cases to run it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.floor import DebateProtocol, Floor
+from moot.protocols.messages import Verdict
+from moot.protocols.registry import make_protocol
+
+SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "default": ("selene", {}),
+    "printed": ("selene", {"gate.intrinsic": "printed", "judging.weighting": "printed"}),
+    "without-intrinsic": ("selene", {"gate.intrinsic": "none"}),
+    "resampled": ("selene", {"gate.intrinsic": "resampled", "gate.resamples": 3}),
+    "paraphrased": ("selene", {"judging.variants": "paraphrase"}),
+    "per-variant": ("selene", {"judging.repeats": 2, "judging.weighting": "per-variant", "gate.tau_d": 0.1}),
+    "every-agent": ("selene", {"judging.candidates": "every-agent", "judging.show_rationale": True}),
+    "both-branches": ("selene", {"both_branches": True, "gate.embed_rationale": False}),
+    "audited": ("selene", {"audit_skipped": 0.5, "audit_judging": True}),
+    "gate-off": ("selene", {"gate.tau_d": None, "gate.tau_m": None, "gate.tau_p": None, "agents": 4}),
+    "always-debate": ("always-debate", {"debate.max_rounds": 2}),
+    "single-agent": ("single-agent", {}),
+    "majority-vote": ("majority-vote", {"vote.samples": 2}),
+}
+
+
+class ManySettings:
+    """A case's title names the settings that it is debated with."""
+
+    roles = ("agent", "judge")
+    name = "many-settings"
+    needs_logprobs = True
+
+    def __init__(self) -> None:
+        self._protocols: dict[str, DebateProtocol] = {
+            name: make_protocol(protocol, settings) for name, (protocol, settings) in SETTINGS.items()
+        }
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        return await self._protocols[case.title].run(case, floor)
+
+
+_BIRDS = ("penguins", "ostriches", "swifts", "herons", "owls", "puffins", "wrens", "kiwis")
+_DOING = ("fly over the sea", "swim under ice", "sleep in flight", "dig their nests", "eat salt", "dive for fish")
+
+
+def made_cases(count: int, title: str, start: int = 0) -> list[LabelledCase]:
+    """Yes/no questions with passages, all different."""
+    cases = []
+    for i in range(start, start + count):
+        bird, doing = _BIRDS[i % len(_BIRDS)], _DOING[i // len(_BIRDS) % len(_DOING)]
+        question = f"can {bird} of island {i} {doing}"
+        passage = (
+            f"The {bird} of island {i} were counted in {1900 + i % 120}. Some of them {doing}; others were never "
+            f"seen to {_DOING[(i + 1) % len(_DOING)]}. Their keepers wrote {i * 7} notes, all on thin paper."
+        )
+        case = Case(id=f"{title}-{i}", question=question, title=title, passage=passage, labels=("Yes", "No"))
+        cases.append(LabelledCase(case, i, "Yes" if i % 3 else "No"))
+    return cases
+
+
+def key_of(cases: list[LabelledCase]) -> dict[str, str]:
+    """`RunSpec.key` for cases in memory."""
+    return {labelled.case.question: labelled.gold for labelled in cases if labelled.gold is not None}

@@ -1,0 +1,155 @@
+"""The record does not depend on where a debate ran: equal in every column that is not volatile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from houses import RUNTIMES, Held, assert_equal_records, hold, same_for_all, stable_rows
+from many_settings import SETTINGS, ManySettings, key_of, made_cases
+from simulate_server import simulated_server
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.schema import TABLES
+from moot.protocols.case import LabelledCase
+from moot.protocols.registry import make_protocol
+
+SEED = 11
+PER_SETTING = 20
+FAULTY = 220
+FAULTS = {"fail_rate": 0.25, "garble_rate": 0.15, "jitter_ms": 8.0}
+PERSISTENT = RetryPolicy(max_attempts=3, base_s=0.005, cap_s=0.01, total_s=60.0)
+
+pytestmark = pytest.mark.ray
+
+
+def _all_settings() -> list[LabelledCase]:
+    return [
+        case
+        for number, name in enumerate(SETTINGS)
+        for case in made_cases(PER_SETTING, name, start=number * PER_SETTING)
+    ]
+
+
+@pytest.fixture(scope="module")
+def in_all_settings(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+    """Every configuration on the embedded simulated model, on every runtime."""
+    folder, cases = tmp_path_factory.mktemp("settings"), _all_settings()
+    return {
+        kind: asyncio.run(
+            hold(
+                kind,
+                folder / kind,
+                ManySettings(),
+                cases,
+                same_for_all("simulated"),
+                seed=SEED,
+                key=key_of(cases),
+            )
+        )
+        for kind in RUNTIMES
+    }
+
+
+@pytest.fixture(scope="module")
+def faulty(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+    """SELENE's default against a server that fails and garbles, on every runtime; a fresh server each."""
+    folder, cases = tmp_path_factory.mktemp("faulty"), made_cases(FAULTY, "default", start=1000)
+    held, port = {}, 0
+    for kind in RUNTIMES:
+        labelled = AnswerKey.from_cases(cases)
+        with simulated_server(labelled, port=port, seed=SEED, **FAULTS) as port:
+            roles = same_for_all(f"http://127.0.0.1:{port}/v1#simulated", timeout_s=100.0)
+            protocol = make_protocol("selene")
+            held[kind] = asyncio.run(
+                hold(kind, folder / kind, protocol, cases, roles, seed=SEED, retry=PERSISTENT, max_open=64)
+            )
+    return held
+
+
+@pytest.mark.parametrize("kind", RUNTIMES[1:])
+def test_every_configuration_has_the_same_record_everywhere(in_all_settings: dict[str, Held], kind: str) -> None:
+    assert_equal_records(in_all_settings["inline"].folder, in_all_settings[kind].folder)
+
+
+def test_every_configuration_was_debated(in_all_settings: dict[str, Held]) -> None:
+    held = in_all_settings["inline"]
+    verdicts = held.rows("verdicts")
+    assert len(verdicts) == PER_SETTING * len(SETTINGS) >= 200
+    assert not [row for row in verdicts if row["failed"]]
+    how = Counter((row["case_id"].rpartition("-")[0], row["how"]) for row in verdicts)
+    assert {name for name, _ in how} == set(SETTINGS)
+    assert how["single-agent", "single"] == how["majority-vote", "vote"] == PER_SETTING
+    assert 0 < how["default", "skipped"] < PER_SETTING
+    assert how["printed", "skipped"] == 0
+    kinds = Counter(row["kind"] for row in held.rows("events"))
+    assert kinds["branches"] == PER_SETTING
+    assert kinds["audit"] > 0
+    for kind in RUNTIMES:
+        assert in_all_settings[kind].counts == held.counts
+
+
+@pytest.mark.parametrize("kind", RUNTIMES[1:])
+def test_failures_and_repairs_are_recorded_alike(faulty: dict[str, Held], kind: str) -> None:
+    assert_equal_records(faulty["inline"].folder, faulty[kind].folder)
+
+
+def test_the_faults_happened(faulty: dict[str, Held]) -> None:
+    held = faulty["inline"]
+    turns = held.rows("turns")
+    outcomes = Counter(row["outcome"] for row in turns)
+    failures = Counter(row["failure"] for row in turns if row["outcome"] == "failed")
+    assert len(held.rows("verdicts")) == FAULTY >= 200
+    assert min(outcomes[name] for name in ("ok", "repaired", "reasked", "invalid", "failed")) > 0, outcomes
+    assert set(failures) == {"server", "unparsable"}
+    assert max(row["http_attempts"] or 0 for row in turns) == 3
+    flags = Counter(flag for row in held.rows("verdicts") for flag in row["flags"])
+    assert flags["opening-failed"] > 0
+    assert any(row["score"] is None for row in held.rows("judgments"))
+
+
+def test_embedded_and_served_give_the_same_record(tmp_path: Path) -> None:
+    """But for the name of the model, what hangs on it, and what a server does not say of its probabilities."""
+    cases = made_cases(40, "default") + made_cases(10, "paraphrased", start=40)
+    embedded = asyncio.run(
+        hold("inline", tmp_path / "a", ManySettings(), cases, same_for_all("simulated"), seed=SEED, key=key_of(cases))
+    )
+    with simulated_server(AnswerKey.from_cases(cases), seed=SEED) as port:
+        roles = same_for_all(f"http://127.0.0.1:{port}/v1#any")
+        served = asyncio.run(hold("inline", tmp_path / "b", ManySettings(), cases, roles, seed=SEED))
+    assert_equal_records(embedded.folder, served.folder, without=("model", "fingerprint", "logprob_stage"))
+    assert embedded.rows("turns")[0]["logprob_stage"] == "before"
+    assert served.rows("turns")[0]["logprob_stage"] == "unknown"
+
+
+def test_another_seed_gives_another_record(in_all_settings: dict[str, Held], tmp_path: Path) -> None:
+    """The comparison above is not empty: replies do depend on the seed."""
+    cases = made_cases(PER_SETTING, "default")
+    other = asyncio.run(
+        hold(
+            "inline",
+            tmp_path / "other",
+            ManySettings(),
+            cases,
+            same_for_all("simulated"),
+            seed=SEED + 1,
+            key=key_of(cases),
+        )
+    )
+    texts = {row["path"]: row["text"] for row in other.turns("default-0").values()}
+    same = {row["path"]: row["text"] for row in in_all_settings["inline"].turns("default-0").values()}
+    assert texts["opening/agent/0"] != same["opening/agent/0"]
+
+
+def test_the_tables_hold_what_is_compared(in_all_settings: dict[str, Held]) -> None:
+    held = in_all_settings["inline"]
+    for table in TABLES:
+        assert stable_rows(held.folder, table), table
+    tokens = held.rows("tokens")[0]
+    assert len(tokens["logprob"]) == len(tokens["token"])
+    assert len(tokens["alt_logprob"]) == len(tokens["token"]) * tokens["alternatives"]
+    assert json.loads(held.rows("turns")[0]["messages"])[0][0] == "system"
