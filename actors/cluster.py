@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Ask
+
+_GC_THRESHOLDS = (50_000, 50, 50)
 
 
 class Roster(msgspec.Struct, frozen=True):
@@ -62,8 +65,17 @@ class _Actor:
 
     async def _up(self) -> None:
         if self._setting_up is None:
-            self._setting_up = asyncio.create_task(self._set_up())
-        await asyncio.shield(self._setting_up)
+            self._setting_up = asyncio.create_task(self._set_up_once())
+        if not self._setting_up.done():
+            await asyncio.shield(self._setting_up)
+        self._setting_up.result()
+
+    async def _set_up_once(self) -> None:
+        await self._set_up()
+        # Many debates are open for long: collecting them again and again took a third of a moderator's CPU.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
 
     async def _set_up(self) -> None:
         raise NotImplementedError

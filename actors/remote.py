@@ -18,7 +18,7 @@ from moot.actors.mailbox import Mailbox
 from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, writer_of
 from moot.actors.record.recovery import History
-from moot.actors.record.rows import Rows
+from moot.actors.record.rows import batch_of
 from moot.actors.roles import Roles
 from moot.protocols.messages import Answered, Ask, Event
 
@@ -119,10 +119,7 @@ class _Desk:
         self._commits: set[asyncio.Task[None]] = set()
 
     async def _send_replies(self, batch: list[dict[str, Any]]) -> None:
-        rows = Rows("replies")
-        for columns in batch:
-            rows.append(**columns)
-        raw = rows.take().serialize().to_pybytes()
+        raw = batch_of("replies", batch).serialize().to_pybytes()
         await self.writer.call_until_done("take_replies", raw)
         failpoint(f"{self._sender}.sent_to_writer")
 

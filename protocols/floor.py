@@ -130,9 +130,14 @@ class DebateProtocol(Protocol):
         needs_logprobs: whether it cannot work without token log-probabilities as configured.
     """
 
-    name: str
-    roles: tuple[str, ...]
-    needs_logprobs: bool
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def roles(self) -> tuple[str, ...]: ...
+
+    @property
+    def needs_logprobs(self) -> bool: ...
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case. Raise a `MootError` to fail the case; any other exception fails it as a bug."""

@@ -16,11 +16,9 @@ from moot.protocols.messages import Answered, Intrinsic, Usage
 SaveTokens = Literal["none", "chosen", "all"]
 """How much of the token log-probabilities the record keeps."""
 
-_STREAM_COLUMNS = {name: schema.names for name, schema in JOURNAL.items()}
-
 
 class Rows:
-    """Rows of one journal stream, gathered column by column.
+    """Rows of one journal stream, gathered until they become a batch.
 
     Args:
         stream: a key of `schema.JOURNAL`.
@@ -28,30 +26,37 @@ class Rows:
 
     def __init__(self, stream: str) -> None:
         self.stream = stream
-        self._names = _STREAM_COLUMNS[stream]
-        self._columns: list[list[Any]] = [[] for _ in self._names]
-        self._positions = {name: i for i, name in enumerate(self._names)}
+        self._rows: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
-        return len(self._columns[0])
+        return len(self._rows)
 
     def append(self, **values: Any) -> None:
-        """Add a row; columns that are not given are null.
-
-        Raises:
-            KeyError: for a column that the stream does not have.
-        """
-        for column in self._columns:
-            column.append(None)
-        for name, value in values.items():
-            self._columns[self._positions[name]][-1] = value
+        """Add a row; columns that are not given are null."""
+        self._rows.append(values)
 
     def take(self) -> pa.RecordBatch:
-        """Everything gathered so far as one batch; the rows start empty again."""
-        schema = JOURNAL[self.stream]
-        arrays = [_array(column, field.type) for column, field in zip(self._columns, schema, strict=True)]
-        self._columns = [[] for _ in self._names]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        """Everything gathered so far as one batch; the rows start empty again.
+
+        Raises:
+            ValueError: for a column that the stream does not have.
+        """
+        rows, self._rows = self._rows, []
+        return batch_of(self.stream, rows)
+
+
+def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """Rows as one Arrow batch of `stream`; columns that a row does not have are null.
+
+    Raises:
+        ValueError: for a column that the stream does not have.
+    """
+    schema = JOURNAL[stream]
+    unknown = set().union(*rows) - set(schema.names) if rows else set()
+    if unknown:
+        raise ValueError(f"the stream {stream!r} has no column {', '.join(sorted(unknown))}")
+    arrays = [_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _array(column: list[Any], kind: pa.DataType) -> pa.Array:

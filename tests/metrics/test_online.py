@@ -96,6 +96,6 @@ def test_share() -> None:
 
 
 def test_they_travel_between_processes() -> None:
-    assert pickle.loads(pickle.dumps(Share(1, 2))) == Share(1, 2)  # noqa: S301
+    assert pickle.loads(pickle.dumps(Share(1, 2))) == Share(1, 2)
     moments = moments_of([1.0, 2.5])
-    assert pickle.loads(pickle.dumps(moments)) == moments  # noqa: S301
+    assert pickle.loads(pickle.dumps(moments)) == moments

@@ -82,7 +82,7 @@ def test_no_cases() -> None:
 
 @pytest.mark.parametrize("task", [Task.from_cases([GOOD]), open_task("sample")], ids=lambda task: task.name)
 def test_tasks_can_be_pickled(task: Task) -> None:
-    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()  # noqa: S301
+    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
 
 
 @pytest.mark.parametrize(

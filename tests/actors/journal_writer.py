@@ -1,0 +1,102 @@
+"""Writes a small journal in a process of its own, which a failpoint may end: `journal_writer.py FOLDER DEBATES`.
+
+Every debate has two replies, an event and a verdict. What is known to be durable is printed line by line: the case id,
+once its commit has returned. Run again on the same folder it goes on with the debates that have no verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.rows import Rows
+from moot.actors.record.tables import read_table
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.messages import Event
+
+
+def reply(case_id: str, path: str, reply_id: str, **columns: Any) -> dict[str, Any]:
+    """A row of the stream `replies`; with `token` given, one with tokens."""
+    row: dict[str, Any] = {
+        "case_id": case_id,
+        "attempt": 0,
+        "path": path,
+        "role": "agent/0",
+        "model": "simulated",
+        "fingerprint": "f",
+        "outcome": "ok",
+        "data": "{}",
+        "text": f"{case_id} {path}",
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "reply_id": reply_id,
+        "at": time.time(),
+    }
+    return row | columns
+
+
+def batch(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows as one Arrow batch."""
+    gathered = Rows("replies")
+    for row in rows:
+        gathered.append(**row)
+    return gathered.take()
+
+
+def labelled(number: int) -> LabelledCase:
+    """A case with the gold label `Yes`."""
+    return LabelledCase(Case(id=f"c{number:03d}", question=f"q{number}", labels=("Yes", "No")), number, "Yes")
+
+
+def closing(case_id: str, replies: dict[str, str], **fields: Any) -> Closing:
+    """A verdict that rests on `replies`."""
+    return Closing(**({"case_id": case_id, "attempt": 0, "replies": replies, "answer": "Yes", "how": "vote"} | fields))
+
+
+def debate_rows(case_id: str, life: str) -> list[dict[str, Any]]:
+    """The two replies of a debate: one with tokens, one of a judge."""
+    score = '{"support":"supported","score":0.5,"rationale":""}'
+    return [
+        reply(case_id, "a", f"{life}-{case_id}-a", token=["x", "y"], logprob=[-0.5, -1.0]),
+        reply(case_id, "j/judge/0", f"{life}-{case_id}-j", role="judge/0", data=score),
+    ]
+
+
+async def write(folder: Path, debates: int) -> None:
+    """Hold every debate that has no verdict yet."""
+    (folder / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(folder))
+    compact_leftovers(owner.folder, owner.epoch)
+    recorder = Recorder(folder, owner.epoch)
+    await recorder.load()
+    done = set(read_table(folder, "verdicts", [])["case_id"].to_pylist())
+    for number in range(debates):
+        case = labelled(number)
+        if case.case.id in done:
+            continue
+        recorder.register([case])
+        await _debate(recorder, case.case.id, f"e{owner.epoch}")
+    await recorder.close()
+    print("closed", flush=True)
+
+
+async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
+    known = {reply.path: reply.answered.reply_id for reply in (await recorder.history([(case_id, 0)]))[0].replies}
+    rows = [row for row in debate_rows(case_id, life) if row["path"] not in known]
+    recorder.add_events([(case_id, 0, Event("signal", "here", {"of": case_id}), time.time())])
+    if rows:
+        recorder.add_replies(batch(rows))
+    replies = known | {row["path"]: row["reply_id"] for row in rows}
+    assert (await recorder.commit([closing(case_id, replies)])) == [True]
+    print(case_id, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(write(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,196 @@
+"""Mailboxes: order, coalescing, spacing, drains and closing, in small real times."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.actors.mailbox import Mailbox
+
+
+class Peer:
+    """Takes batches, each for `busy_s` seconds, and knows when each call began and ended."""
+
+    def __init__(self, busy_s: float = 0.0) -> None:
+        self.busy_s = busy_s
+        self.batches: list[list[int]] = []
+        self.began: list[float] = []
+        self.under_way = 0
+        self.most_at_once = 0
+        self.delivered: list[int] = []
+
+    async def take(self, batch: list[int]) -> None:
+        self.under_way += 1
+        self.most_at_once = max(self.most_at_once, self.under_way)
+        self.began.append(time.monotonic())
+        self.batches.append(batch)
+        await asyncio.sleep(self.busy_s)
+        self.delivered += batch
+        self.under_way -= 1
+
+
+async def test_what_is_posted_together_leaves_together() -> None:
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
+    for i in range(20):
+        box.post(i)
+    await box.drained()
+    assert peer.batches == [list(range(20))]
+    assert box.batch_sizes == {20: 1}
+    await box.close()
+
+
+async def test_the_first_message_leaves_at_once() -> None:
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=30.0)
+    box.post(1)
+    async with asyncio.timeout(5):
+        await box.drained()
+    assert peer.batches == [[1]]
+    await box.close()
+
+
+async def test_messages_gather_while_a_call_is_under_way() -> None:
+    peer = Peer(busy_s=0.1)
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
+    box.post(0)
+    while not peer.under_way:  # noqa: ASYNC110 - a call that begins
+        await asyncio.sleep(0)
+    for i in range(1, 6):
+        box.post(i)
+        await asyncio.sleep(0)
+    await box.drained()
+    assert peer.batches == [[0], [1, 2, 3, 4, 5]]
+    assert peer.most_at_once == 1
+    await box.close()
+
+
+async def test_calls_start_at_least_the_spacing_apart() -> None:
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.05)
+    for i in range(30):
+        box.post(i)
+        await asyncio.sleep(0.007)
+    await box.drained()
+    gaps = [later - earlier for earlier, later in zip(peer.began, peer.began[1:], strict=False)]
+    assert gaps
+    assert min(gaps) > 0.045
+    assert peer.delivered == list(range(30))
+    await box.close()
+
+
+async def test_a_call_holds_at_most_so_many_messages() -> None:
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=7)
+    for i in range(20):
+        box.post(i)
+    await box.drained()
+    assert [len(batch) for batch in peer.batches] == [7, 7, 6]
+    assert peer.delivered == list(range(20))
+    await box.close()
+
+
+async def test_drained_waits_for_what_was_posted_before_only() -> None:
+    peer = Peer(busy_s=0.03)
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=2)
+    await box.drained()
+    for i in range(4):
+        box.post(i)
+    waiting = asyncio.ensure_future(box.drained())
+    await asyncio.sleep(0)
+    for i in range(4, 12):
+        box.post(i)
+    await waiting
+    assert peer.delivered[:4] == [0, 1, 2, 3]
+    assert len(peer.delivered) < 12
+    await box.drained()
+    assert peer.delivered == list(range(12))
+    await box.close()
+
+
+async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
+    peer = Peer(busy_s=0.03)
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
+    box.post(1)
+    first, second = asyncio.ensure_future(box.drained()), asyncio.ensure_future(box.drained())
+    await asyncio.sleep(0)
+    first.cancel()
+    async with asyncio.timeout(5):
+        await second
+    assert peer.delivered == [1]
+    await box.close()
+
+
+async def test_closing_drops_what_waits() -> None:
+    peer = Peer(busy_s=0.05)
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=1)
+    for i in range(5):
+        box.post(i)
+    while not peer.under_way:  # noqa: ASYNC110 - a call that begins
+        await asyncio.sleep(0)
+    await box.close()
+    await asyncio.sleep(0.12)
+    assert peer.batches == [[0]]
+    assert peer.delivered == []
+
+
+async def test_closing_an_unused_mailbox_is_harmless() -> None:
+    box: Mailbox[int] = Mailbox(Peer().take, spacing_s=1.0)
+    await box.close()
+    await box.drained()
+
+
+Pause = st.sampled_from([-1.0, -1.0, 0.0, 0.0, 0.001, 0.003])
+
+
+@given(
+    pauses=st.lists(Pause, min_size=1, max_size=40),
+    busy_s=st.sampled_from([0.0, 0.001, 0.004]),
+    spacing_s=st.sampled_from([0.0, 0.002, 0.005]),
+    most=st.integers(1, 8),
+    drains=st.sets(st.integers(0, 39)),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_schedule_is_delivered_once_and_in_order(
+    pauses: list[float], busy_s: float, spacing_s: float, most: int, drains: set[int]
+) -> None:
+    """After each pause (negative: none at all) one message is posted; some posts are followed by a drain."""
+
+    async def run() -> None:
+        peer = Peer(busy_s)
+        box: Mailbox[int] = Mailbox(peer.take, spacing_s=spacing_s, most=most)
+        for i, pause in enumerate(pauses):
+            if pause >= 0:
+                await asyncio.sleep(pause)
+            box.post(i)
+            if i in drains:
+                await box.drained()
+                assert peer.delivered == list(range(i + 1))
+        async with asyncio.timeout(10):
+            await box.drained()
+        assert peer.delivered == list(range(len(pauses)))
+        assert peer.most_at_once == 1
+        assert max(map(len, peer.batches)) <= most
+        assert min(map(len, peer.batches)) >= 1
+        assert sum(size * times for size, times in box.batch_sizes.items()) == len(pauses)
+        gaps = [b - a for a, b in zip(peer.began, peer.began[1:], strict=False)]
+        assert all(gap >= spacing_s - 0.0015 for gap in gaps)
+        await box.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("spacing_s", [0.0, 0.02])
+async def test_posting_goes_on_after_a_pause(spacing_s: float) -> None:
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=spacing_s)
+    for i in range(3):
+        box.post(i)
+        await box.drained()
+        await asyncio.sleep(0.03)
+    assert peer.batches == [[0], [1], [2]]
+    await box.close()

@@ -1,0 +1,549 @@
+"""The journal: torn tails, takeovers, who wins, commits, compaction and its crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from houses import sorted_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from journal_writer import batch, closing, debate_rows, labelled, reply
+
+from moot.actors.failpoints import _plan
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder, writer_of
+from moot.actors.record.schema import JOURNAL, KEYS, TABLES
+from moot.actors.record.segments import SegmentWriter, read_segment
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
+from moot.protocols.messages import Event
+
+WRITER = str(Path(__file__).with_name("journal_writer.py"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """The folder of a run that nobody owns yet."""
+    found = RunFolder(tmp_path / "run")
+    found.path.mkdir()
+    (found.path / "run.yaml").write_text("test: true\n")
+    return found
+
+
+@asynccontextmanager
+async def recording(folder: RunFolder, *, close: bool = True) -> AsyncIterator[Recorder]:
+    """A recorder of a new owner, loaded; closed (and the folder released) afterwards."""
+    owner = Ownership.take(folder)
+    recorder = Recorder(folder.path, owner.epoch)
+    await recorder.load()
+    try:
+        yield recorder
+        if close:
+            await recorder.close()
+        else:
+            await recorder.flush()
+    finally:
+        owner.release()
+
+
+def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
+    """Register a case and hand in its replies; gives what its verdict rests on."""
+    case = labelled(number)
+    recorder.register([case])
+    rows = debate_rows(case.case.id, life)
+    recorder.add_replies(batch(rows))
+    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
+    return {row["path"]: row["reply_id"] for row in rows}
+
+
+async def _verdicts(recorder: Recorder, numbers: range) -> None:
+    for number in numbers:
+        replies = _debate(recorder, number)
+        assert await recorder.commit([closing(f"c{number:03d}", replies)]) == [True]
+
+
+# --- segments and torn tails ---
+
+
+def _event_batch(first: int, count: int) -> pa.RecordBatch:
+    rows = [
+        {"case_id": f"c{i}", "attempt": 0, "kind": "k", "path": "p", "data": "x" * (i % 50), "at": float(i)}
+        for i in range(first, first + count)
+    ]
+    return pa.RecordBatch.from_pylist(rows, JOURNAL["events"])
+
+
+@pytest.fixture(scope="module")
+def segment(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[tuple[int, int]]]:
+    """A segment's bytes, and after how many bytes how many rows are whole."""
+    path = tmp_path_factory.mktemp("segment") / "e0001-w0-r0000-events.arrows"
+    writer, whole, rows = SegmentWriter(path, JOURNAL["events"]), [(0, 0)], 0
+    for count in (1, 40, 3, 200):
+        writer.append(_event_batch(rows, count))
+        writer.sync()
+        rows += count
+        whole.append((writer.size, rows))
+    writer.close()
+    return path.read_bytes(), whole
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_torn_tail_is_cut_wherever_it_tears(segment: tuple[bytes, list[tuple[int, int]]], data: Any) -> None:
+    raw, whole = segment
+    edges = [at + shift for at, _ in whole for shift in (-9, -8, -1, 0, 1, 7, 8, 9)]
+    near = st.sampled_from([edge for edge in edges if 0 <= edge <= len(raw)])
+    cut = data.draw(st.one_of(st.integers(0, len(raw)), near))
+    expected = max(rows for at, rows in whole if at <= cut)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "segment"
+        path.write_bytes(raw[:cut])
+        torn = pa.Table.from_batches(list(read_segment(path)), JOURNAL["events"])
+        path.write_bytes(raw)
+        limited = pa.Table.from_batches(list(read_segment(path, cut)), JOURNAL["events"])
+    assert torn["case_id"].to_pylist() == [f"c{i}" for i in range(expected)]
+    assert limited == torn
+
+
+@given(cut=st.integers(0, 4000), junk=st.binary(min_size=1, max_size=64))
+@settings(max_examples=100, deadline=None)
+def test_a_tail_of_garbage_never_raises(segment: tuple[bytes, list[tuple[int, int]]], cut: int, junk: bytes) -> None:
+    raw, whole = segment
+    cut = min(cut, len(raw))
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "segment"
+        path.write_bytes(raw[:cut] + junk)
+        found = sum(batch.num_rows for batch in read_segment(path))
+    assert found >= max(rows for at, rows in whole if at <= cut)
+
+
+async def test_a_torn_journal_is_read_and_written_on(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        await _verdicts(recorder, range(3))
+    torn = next(path for path, _ in folder.segments("replies"))
+    torn.write_bytes(torn.read_bytes()[:-100])
+    async with recording(folder) as recorder:
+        await _verdicts(recorder, range(3, 5))
+    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == [f"c{i:03d}" for i in range(5)]
+
+
+# --- owners ---
+
+
+async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folder: RunFolder) -> None:
+    first = Ownership.take(folder)
+    old = Recorder(folder.path, first.epoch)
+    await old.load()
+    await _verdicts(old, range(2))
+    first.release()
+
+    second = Ownership.take(folder)
+    new = Recorder(folder.path, second.epoch)
+    await new.load()
+    await _verdicts(old, range(2, 4))
+    late = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
+    assert late == {"c000", "c001"}
+    await _verdicts(new, range(2, 3))
+    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
+    turns = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
+    assert len(turns) == 6
+    compact_leftovers_after = RunFolder(folder.path)
+    await new.close()
+    second.release()
+    third = Ownership.take(folder)
+    compact_leftovers(compact_leftovers_after, third.epoch)
+    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
+    third.release()
+
+
+async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_count(folder: RunFolder) -> None:
+    first = Ownership.take(folder)
+    old = Recorder(folder.path, first.epoch)
+    await old.load()
+    first.release()
+    second = Ownership.take(folder)
+    await _verdicts(old, range(1))
+    assert sorted_rows(folder.path, "verdicts") == []
+    second.release()
+
+
+def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
+    code = (
+        "import sys, time; from moot.actors.record.folder import *; "
+        "owner = Ownership.take(RunFolder(sys.argv[1])); print('mine', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code, str(folder.path)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "mine\n"
+        with pytest.raises(RunFolderBusy, match=f"pid {holder.pid}"):
+            Ownership.take(folder)
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate()
+    owner = Ownership.take(folder)
+    assert owner.epoch == 2
+    owner.release()
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_the_record(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(RecordError, match="cannot write"):
+        Ownership.take(RunFolder(tmp_path / "file" / "run"))
+
+
+# --- which row wins ---
+
+
+async def test_the_first_row_of_a_key_wins_and_later_ones_are_counted(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        recorder.register([labelled(0)])
+        recorder.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
+        recorder.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
+        recorder.add_replies(batch([reply("c000", "a", "first", text="1")]))
+        assert recorder.progress.counts.replies == 2
+        assert recorder.progress.counts.tokens_paid == 30
+        assert recorder.progress.counts.tokens_late == 30
+        assert await recorder.commit([closing("c000", {"a": "first", "b": "other"})]) == [True]
+        recorder.add_replies(batch([reply("c000", "c", "after the verdict")]))
+        assert recorder.progress.counts.tokens_late == 45
+        assert await recorder.commit([closing("c000", {"a": "first"}, answer="No")]) == [True]
+    assert [(row["path"], row["reply_id"]) for row in sorted_rows(folder.path, "turns")] == [
+        ("a", "first"),
+        ("b", "other"),
+    ]
+    assert [row["answer"] for row in sorted_rows(folder.path, "verdicts")] == ["Yes"]
+
+
+async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
+    """Two segments that hold the same keys, as after a crash between writing and remembering."""
+    owner = Ownership.take(folder)
+    for roll, word in enumerate(("one", "two")):
+        writer = SegmentWriter(folder.segment_path(owner.epoch, 0, roll, "replies"), JOURNAL["replies"])
+        writer.append(batch([reply("c000", "a", word), reply("c000", f"only-{word}", word)]))
+        writer.close()
+    found = {row["path"]: row["reply_id"] for row in sorted_rows(folder.path, "turns")}
+    assert found == {"a": "one", "only-one": "one", "only-two": "two"}
+    compact_leftovers(folder, owner.epoch)
+    assert {row["path"]: row["reply_id"] for row in sorted_rows(folder.path, "turns")} == found
+    owner.release()
+
+
+async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        recorder.register([labelled(0)])
+        recorder.add_replies(batch([reply("c000", "a", "old", token=["x"], logprob=[-1.0])]))
+        recorder.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
+        recorder.add_replies(batch([reply("c000", "a", "new", supersedes="old", token=["y"], logprob=[-2.0])]))
+        assert (await recorder.history([("c000", 0)]))[0].replies[0].answered.reply_id == "new"
+        assert await recorder.commit([closing("c000", {"a": "new"})]) == [True]
+    rows = {row["reply_id"]: row["superseded"] for row in sorted_rows(folder.path, "turns")}
+    assert rows == {"old": True, "new": False}
+    assert [row["reply_id"] for row in sorted_rows(folder.path, "tokens")] == ["new"]
+
+
+async def test_events_are_kept_once_but_bookkeeping_always(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        for number in range(3):
+            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0)])
+            recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
+    async with recording(folder) as recorder:
+        recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 1.0)])
+        recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
+    rows = [(row["kind"], row["data"]) for row in sorted_rows(folder.path, "events")]
+    assert rows == [("asked", "{}")] * 4 + [("signal", '{"n":0}')]
+
+
+# --- verdicts ---
+
+
+async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        recorder.register([labelled(0)])
+        commit = asyncio.create_task(recorder.commit([closing("c000", {"a": "1", "b": "2"})]))
+        await asyncio.sleep(0.05)
+        recorder.add_replies(batch([reply("c000", "a", "1")]))
+        await asyncio.sleep(0.05)
+        assert not commit.done()
+        recorder.add_replies(batch([reply("c000", "b", "2")]))
+        assert await commit == [True]
+
+
+async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.actors.record.recorder._PATIENCE_S", 0.1)
+    async with recording(folder) as recorder:
+        recorder.register([labelled(0), labelled(1)])
+        recorder.add_replies(batch([reply("c000", "a", "another life")]))
+        assert await recorder.commit([closing("c000", {"a": "1"}), closing("c001", {})]) == [False, True]
+        assert await recorder.commit([closing("c000", {"a": "another life", "b": "2"})]) == [False]
+        assert recorder.progress.counts.finished == 1
+        recorder.add_replies(batch([reply("c000", "b", "2")]))
+        assert await recorder.commit([closing("c000", {"a": "another life", "b": "2"})]) == [True]
+    assert len(sorted_rows(folder.path, "verdicts")) == 2
+
+
+async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        commit = asyncio.create_task(recorder.commit([closing("c000", {})]))
+        await asyncio.sleep(0.05)
+        assert not commit.done()
+        recorder.register([labelled(0)])
+        assert await commit == [True]
+    assert [(row["gold"], row["correct"]) for row in sorted_rows(folder.path, "verdicts")] == [("Yes", True)]
+
+
+async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        recorder.register([labelled(0)])
+        await recorder.commit([closing("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
+        counts = recorder.progress.counts
+        assert (counts.failed, counts.finished, counts.scored) == (1, 0, 0)
+    row = sorted_rows(folder.path, "verdicts")[0]
+    assert (row["failed"], row["failure"], row["correct"], row["gold"]) == (True, "bug", None, "Yes")
+
+
+async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        replies = _debate(recorder, 0)
+        await recorder.commit([closing("c000", replies)])
+        for table in ("cases", "turns", "verdicts", "events", "tokens", "judgments"):
+            assert len(sorted_rows(folder.path, table)) >= 1, table
+
+
+async def test_a_claim_is_held_by_one_and_passed_on(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        assert await recorder.claim("shared-x", 10.0)
+        others = [asyncio.create_task(recorder.claim("shared-x", 10.0)) for _ in range(3)]
+        await asyncio.sleep(0.02)
+        assert not any(other.done() for other in others)
+        recorder.settle("shared-x")
+        done, waiting = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED, timeout=5)
+        assert [task.result() for task in done] == [True]
+        recorder.add_replies(batch([reply("shared-x", "shared", "1")]))
+        recorder.settle("shared-x")
+        assert [await task for task in waiting] == [False, False]
+
+
+async def test_a_claim_whose_holder_is_lost_expires(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        assert await recorder.claim("shared-x", 0.05)
+        assert await recorder.claim("shared-x", 0.05)
+
+
+# --- restarts and several writers ---
+
+
+async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        await _verdicts(recorder, range(3))
+        recorder.register([labelled(7)])
+        recorder.add_replies(batch([reply("c007", "a", "kept")]))
+        counts = recorder.progress.counts
+    async with recording(folder) as again:
+        assert again.progress.counts == counts
+        again.add_replies(batch([reply("c007", "a", "late"), reply("c001", "a", "late too")]))
+        assert again.progress.counts.tokens_late == 30
+        again.register([labelled(7)])
+        assert await again.commit([closing("c007", {"a": "kept"})]) == [True]
+    assert len(sorted_rows(folder.path, "cases")) == 4
+    assert len({row["reply_id"] for row in sorted_rows(folder.path, "turns")}) == 7
+
+
+async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
+    owner = Ownership.take(folder)
+    writers = [Recorder(folder.path, owner.epoch, number, 3) for number in range(3)]
+    for writer in writers:
+        await writer.load()
+    for number in range(30):
+        mine = writers[writer_of(f"c{number:03d}", 3)]
+        assert await mine.commit([closing(f"c{number:03d}", _debate(mine, number))]) == [True]
+    assert min(writer.progress.counts.finished for writer in writers) > 0
+    for writer in writers:
+        await writer.close()
+    owner.release()
+    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == [f"c{i:03d}" for i in range(30)]
+
+
+# --- compaction ---
+
+
+async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> None:
+    async with recording(folder, close=False) as recorder:
+        await _verdicts(recorder, range(10))
+        recorder.add_vectors("c001", 0, "e", [("h", b"\0\0\x80?" * 4)])
+        await recorder.flush()
+        before = {table: sorted_rows(folder.path, table) for table in TABLES}
+        assert list(folder.segments())
+        await recorder.close()
+        assert not list(folder.segments())
+        after = {table: sorted_rows(folder.path, table) for table in TABLES}
+    assert before == after
+    assert all(before.values())
+    assert not list(folder.journal.glob("*.arrows"))
+
+
+async def test_rolls_are_compacted_while_writing_goes_on(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 10_000)
+    async with recording(folder) as recorder:
+        await _verdicts(recorder, range(40))
+        assert len(folder.committed_parts()) >= 2
+        assert len(sorted_rows(folder.path, "turns")) == 80
+    assert len(sorted_rows(folder.path, "verdicts")) == 40
+
+
+FAILPOINTS = [
+    f"{name}:{hit}"
+    for name, hits in {
+        "compaction.part_written": (1, 4, 6),
+        "compaction.part_renamed": (1, 4, 6),
+        "compaction.manifest_written": (1,),
+        "segment.torn": (1, 2, 9, 23),
+        "writer.flushed": (1, 5),
+        "writer.buffered": (1, 5),
+    }.items()
+    for hit in hits
+]
+
+
+@pytest.mark.parametrize("failpoint", FAILPOINTS)
+def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoint: str) -> None:
+    debates = 6
+    marks = folder.path.parent / "marks"
+    marks.mkdir()
+    crashed = _write(folder, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
+    assert crashed.returncode == -signal.SIGKILL, crashed.stderr
+    durable = crashed.stdout.split()
+    assert "closed" not in durable
+    found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
+    assert set(durable) <= found
+    _check_whole(folder, found)
+    replies = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
+
+    again = _write(folder, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
+    assert again.returncode == 0, again.stderr
+    done = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
+    assert done == {f"c{i:03d}" for i in range(debates)}
+    _check_whole(folder, done)
+    kept = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
+    assert replies <= kept
+    assert len(kept) == 2 * debates
+    assert not list(folder.path.rglob("*.tmp"))
+    assert not list(folder.journal.glob("*.arrows"))
+
+
+def _write(folder: RunFolder, debates: int, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, WRITER, str(folder.path), str(debates)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def _check_whole(folder: RunFolder, verdicts: set[str]) -> None:
+    """Every key once, and every verdict with its case, replies, tokens and judgments."""
+    for table, key in KEYS.items():
+        rows = [tuple(row[name] for name in key) for row in sorted_rows(folder.path, table)]
+        assert len(rows) == len(set(rows)), table
+    assert verdicts <= {row["case_id"] for row in sorted_rows(folder.path, "cases")}
+    for table, count in (("turns", 2), ("tokens", 1), ("judgments", 1), ("events", 1)):
+        rows = [row["case_id"] for row in sorted_rows(folder.path, table)]
+        assert all(rows.count(case_id) == count for case_id in verdicts), table
+
+
+def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: RunFolder, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    plan = "writer.flushed:6,compaction.part_written:2,compaction.part_renamed:5,compaction.manifest_written:1"
+    environment = {"MOOT_FAILPOINTS": plan, "MOOT_FAILPOINT_DIR": str(marks)}
+    codes = []
+    while not codes or codes[-1]:
+        codes.append(_write(folder, 5, **environment).returncode)
+        assert len(codes) < 10
+        found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
+        _check_whole(folder, found)
+    assert codes == [-signal.SIGKILL] * 4 + [0]
+    assert found == {f"c{i:03d}" for i in range(5)}
+
+
+def test_an_unknown_failpoint_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown failpoint"):
+        _plan("writer.flush:1")
+
+
+# --- readers ---
+
+
+async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rolls are compacted under the reader's eyes; no row is ever missing or there twice."""
+    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 20_000)
+    stop, counts, wrong = threading.Event(), [0], []
+
+    def read() -> None:
+        while not stop.is_set():
+            try:
+                ids = read_table(folder, "verdicts", [])["case_id"].to_pylist()
+                turns = read_table(folder, "turns", [])
+            except Exception as error:
+                wrong.append(repr(error))
+                return
+            if len(ids) != len(set(ids)) or len(ids) < counts[-1] or turns.num_rows < 2 * len(ids):
+                wrong.append(f"{len(ids)} verdicts, {turns.num_rows} turns after {counts[-1]}")
+            counts.append(len(ids))
+
+    async with recording(folder) as recorder:
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for start in range(0, 240, 4):
+                replies = {f"c{i:03d}": _debate(recorder, i) for i in range(start, start + 4)}
+                assert all(await recorder.commit([closing(case, rest) for case, rest in replies.items()]))
+            await recorder.close()
+        finally:
+            stop.set()
+            await asyncio.to_thread(reader.join)
+    assert wrong == []
+    assert len(counts) > 5
+    assert len(sorted_rows(folder.path, "verdicts")) == 240
+
+
+def test_reading_what_is_no_run_is_an_error(tmp_path: Path, folder: RunFolder) -> None:
+    with pytest.raises(RecordError, match="no run"):
+        read_table(tmp_path / "nowhere", "turns")
+    with pytest.raises(ConfigError, match="did you mean 'turns'"):
+        read_table(folder, "turn")
+    assert read_table(folder, "turns").num_rows == 0
+
+
+async def test_a_damaged_part_is_named(folder: RunFolder) -> None:
+    async with recording(folder) as recorder:
+        await _verdicts(recorder, range(2))
+    part = next((folder.path / "turns").glob("*.parquet"))
+    part.write_bytes(b"PAR1 no more")
+    with pytest.raises(RecordError, match="`turns` cannot be read"):
+        read_table(folder, "turns")
+    shutil.rmtree(folder.path / "turns")
+    with pytest.raises(RecordError, match="`turns` cannot be read"):
+        read_table(folder, "turns")
+    assert time.time() > 0
