@@ -15,7 +15,10 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
-_HANDFUL = 64
+_HANDFUL = 128
+_AHEAD = 2
+"""Cases at hand per place: the next ones wait at the moderator, so that a place that falls free is taken at once."""
+
 DRAIN_S = 6.0
 
 CaseKey = tuple[str, int]
@@ -66,6 +69,7 @@ class Runtime(Protocol):
 
     seats: Sequence[Seat]
     archive: Archive
+    max_open: int
 
     async def start(self) -> None:
         """Bring everything up; raises a `UserError` when that cannot be."""
@@ -121,11 +125,10 @@ class Arena:
         runtime: started by `run`.
         cases: the task's cases, read lazily.
         past: what the record already holds.
-        max_open: bound on debates that are open at once.
     """
 
-    def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past, max_open: int) -> None:
-        self._runtime, self._cases, self._past, self._max_open = runtime, cases, past, max_open
+    def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past) -> None:
+        self._runtime, self._cases, self._past = runtime, cases, past
         self._exhausted = False
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -143,7 +146,7 @@ class Arena:
     async def run(self) -> None:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
         seats = self._runtime.seats
-        share = max(1, self._max_open // len(seats))
+        share = max(1, self._runtime.max_open // len(seats)) * _AHEAD
         serving = asyncio.gather(*(self._serve(seat, share) for seat in seats))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]

@@ -225,7 +225,8 @@ class ModeratorActor(_Actor):
             self._remote = RemoteCrew(roles, agents, self._scribe, name)
         crew = self._remote or self._local
         assert crew is not None
-        self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe))
+        places = max(1, self._spec.max_open // len(self._roster.moderators))
+        self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe), places)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Moderator.exchange`."""

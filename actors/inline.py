@@ -70,6 +70,7 @@ class InlineRuntime:
     def __init__(self, spec: RunSpec, protocol: DebateProtocol) -> None:
         self._spec, self._protocol = spec, protocol
         self.seats: Sequence[Seat] = ()
+        self.max_open = spec.max_open
         self._recorder = Recorder(Path(spec.folder), spec.epoch)
         self.archive: Archive = InlineArchive(self._recorder)
 
@@ -78,7 +79,8 @@ class InlineRuntime:
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
         self._crew = LocalCrew(self._spec, self._scribe)
-        self.seats = [InlineSeat(Moderator(self._protocol, build_house(self._spec, self._crew, self._scribe)))]
+        house = build_house(self._spec, self._crew, self._scribe)
+        self.seats = [InlineSeat(Moderator(self._protocol, house, self.max_open))]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""

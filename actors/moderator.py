@@ -53,11 +53,13 @@ class Moderator:
     Args:
         protocol: the protocol.
         house: what the debates share.
+        places: how many debates may be open at once; what is handed over beyond that waits its turn.
     """
 
-    def __init__(self, protocol: DebateProtocol, house: House) -> None:
+    def __init__(self, protocol: DebateProtocol, house: House, places: int) -> None:
         self._protocol = protocol
         self._house = house
+        self._places = asyncio.Semaphore(places)
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._report = Report()
         self._news = asyncio.Event()
@@ -104,14 +106,14 @@ class Moderator:
     async def _hold(self, assignment: Assignment) -> None:
         key = (assignment.case.id, assignment.attempt)
         with structlog.contextvars.bound_contextvars(debate=key[0]):
-            history = await self._house.scribe.history(*key) if assignment.replay else None
-            freed = False
-            for _ in range(_MAX_REPLAYS):
-                closing = await self._debate(assignment, history)
-                if not freed:
+            async with self._places:
+                history = await self._house.scribe.history(*key) if assignment.replay else None
+            for replays in range(_MAX_REPLAYS):
+                async with self._places:
+                    closing = await self._debate(assignment, history)
+                if not replays:
                     self._report.closed += 1
                     self._news.set()
-                    freed = True
                 failpoint("moderator.debate_closed")
                 if closing is None:
                     self._done(Outcome(*key, "parked"))

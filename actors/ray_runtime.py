@@ -144,6 +144,7 @@ class RayRuntime:
         self._started_ray = False
         self._handles: list[Any] = []
         self.seats: Sequence[Seat] = ()
+        self.max_open = spec.max_open
         self.archive: Archive
 
     async def start(self) -> None:

@@ -30,6 +30,7 @@ class RunSpec(BaseModel):
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
         writers: how many record writers there are.
+        max_open: bound on debates that are open at once, over all moderators.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,4 +48,5 @@ class RunSpec(BaseModel):
     folder: str
     epoch: int
     writers: int = 1
+    max_open: int = 200
     retry: RetryPolicy = Field(default_factory=RetryPolicy)

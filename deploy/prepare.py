@@ -100,6 +100,7 @@ class Prepared:
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
+            max_open=self.config.max_open,
         )
 
     def _key(self) -> dict[str, str]:

@@ -126,7 +126,7 @@ class Session:
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             runtime = make_runtime(prepared, prepared.spec(ownership.epoch))
             await self._started(runtime, folder.path if fresh else None)
-            arena = self._arena = Arena(runtime, prepared.cases(), past, prepared.config.max_open)
+            arena = self._arena = Arena(runtime, prepared.cases(), past)
             await self._debate(arena, runtime)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)

@@ -140,11 +140,11 @@ async def hold(
     (folder / "run.yaml").write_text("test: true\n")
     owner = Ownership.take(RunFolder(folder))
     try:
-        spec = make_spec(folder, roles, epoch=owner.epoch, **changes)
+        spec = make_spec(folder, roles, epoch=owner.epoch, max_open=max_open, **changes)
         runtime = make_runtime(kind, spec, protocol, moderators)
         try:
             await runtime.start()
-            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed), max_open)
+            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed))
             beside = asyncio.ensure_future(meanwhile(arena)) if meanwhile else None
             await arena.run()
             if beside is not None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from moot.actors.record import journal
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Closing, Recorder
@@ -99,4 +100,5 @@ async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
 
 
 if __name__ == "__main__":
+    journal._COMMIT_S = 0.01
     asyncio.run(write(Path(sys.argv[1]), int(sys.argv[2])))

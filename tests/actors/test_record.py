@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -56,9 +55,16 @@ async def recording(folder: RunFolder, *, close: bool = True) -> AsyncIterator[R
         if close:
             await recorder.close()
         else:
-            await recorder.flush()
+            await _abandon(recorder)
     finally:
         owner.release()
+
+
+async def _abandon(recorder: Recorder) -> None:
+    """Leave the journal as a process does that ends after a flush: nothing is compacted."""
+    await recorder.flush()
+    for segment in recorder._journal._segments.values():
+        segment.close()
 
 
 def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
@@ -72,9 +78,8 @@ def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]
 
 
 async def _verdicts(recorder: Recorder, numbers: range) -> None:
-    for number in numbers:
-        replies = _debate(recorder, number)
-        assert await recorder.commit([closing(f"c{number:03d}", replies)]) == [True]
+    replies = {f"c{number:03d}": _debate(recorder, number) for number in numbers}
+    assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
 
 
 # --- segments and torn tails ---
@@ -162,11 +167,11 @@ async def test_what_an_older_owner_appends_after_a_takeover_does_not_count(folde
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
     turns = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
     assert len(turns) == 6
-    compact_leftovers_after = RunFolder(folder.path)
     await new.close()
+    await _abandon(old)
     second.release()
     third = Ownership.take(folder)
-    compact_leftovers(compact_leftovers_after, third.epoch)
+    compact_leftovers(folder, third.epoch)
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001", "c002"]
     third.release()
 
@@ -178,6 +183,7 @@ async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_co
     first.release()
     second = Ownership.take(folder)
     await _verdicts(old, range(1))
+    await _abandon(old)
     assert sorted_rows(folder.path, "verdicts") == []
     second.release()
 
@@ -371,9 +377,9 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
     writers = [Recorder(folder.path, owner.epoch, number, 3) for number in range(3)]
     for writer in writers:
         await writer.load()
-    for number in range(30):
-        mine = writers[writer_of(f"c{number:03d}", 3)]
-        assert await mine.commit([closing(f"c{number:03d}", _debate(mine, number))]) == [True]
+    for number, writer in enumerate(writers):
+        mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
+        assert all(await writer.commit([closing(f"c{i:03d}", _debate(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()
@@ -402,7 +408,8 @@ async def test_compaction_changes_nothing_that_is_read(folder: RunFolder) -> Non
 async def test_rolls_are_compacted_while_writing_goes_on(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 10_000)
     async with recording(folder) as recorder:
-        await _verdicts(recorder, range(40))
+        for start in range(0, 40, 10):
+            await _verdicts(recorder, range(start, start + 10))
         assert len(folder.committed_parts()) >= 2
         assert len(sorted_rows(folder.path, "turns")) == 80
     assert len(sorted_rows(folder.path, "verdicts")) == 40
@@ -516,9 +523,8 @@ async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            for start in range(0, 240, 4):
-                replies = {f"c{i:03d}": _debate(recorder, i) for i in range(start, start + 4)}
-                assert all(await recorder.commit([closing(case, rest) for case, rest in replies.items()]))
+            for start in range(0, 240, 12):
+                await _verdicts(recorder, range(start, start + 12))
             await recorder.close()
         finally:
             stop.set()
@@ -541,9 +547,8 @@ async def test_a_damaged_part_is_named(folder: RunFolder) -> None:
         await _verdicts(recorder, range(2))
     part = next((folder.path / "turns").glob("*.parquet"))
     part.write_bytes(b"PAR1 no more")
-    with pytest.raises(RecordError, match="`turns` cannot be read"):
+    with pytest.raises(RecordError, match="turns.* cannot be read"):
         read_table(folder, "turns")
     shutil.rmtree(folder.path / "turns")
-    with pytest.raises(RecordError, match="`turns` cannot be read"):
+    with pytest.raises(RecordError, match="turns.* cannot be read"):
         read_table(folder, "turns")
-    assert time.time() > 0

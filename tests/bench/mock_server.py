@@ -9,9 +9,9 @@ POST /v1/chat/completions   a debater's reply, or a judge's when the request hol
                             log-probabilities with as many alternatives as `top_logprobs` says
 GET /v1/models              one model
 GET /stats                  requests, first_at, cpu_s, inflight, max_inflight, conns
-GET /set?latency_ms=&jitter_ms=&only=
-                            how long replies take (latency plus uniform jitter); with `only`, just those requests that
-                            hold this text. Zeroes the counters.
+GET /set?latency_ms=&jitter_ms=&hold=
+                            how long replies take (latency plus uniform jitter); requests that contain the text `hold`
+                            are not answered until the next /set. Zeroes the counters.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import random
 import re
 import resource
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from zlib import crc32
@@ -100,7 +102,8 @@ class Server:
     def __init__(self, tokens: int) -> None:
         self.loop = asyncio.get_running_loop()
         self.latency_s = self.jitter_s = 0.0
-        self.only = b""
+        self.hold = b""
+        self._held: list[Callable[[], None]] = []
         self.requests = self.inflight = self.max_inflight = self.conns = 0
         self.first_at = 0.0
         self._tokens = tokens
@@ -125,10 +128,18 @@ class Server:
             known = self._built[key] = completion(judge, variant, alternatives, self._tokens)
         return known
 
-    def delay(self, body: bytes) -> float:
-        """Seconds until the reply to `body` may leave."""
-        at_once = self.only not in body if self.only else not (self.latency_s or self.jitter_s)
-        return 0.0 if at_once else self.latency_s + random.random() * self.jitter_s
+    def answer_later(self, body: bytes, reply: Callable[[bytes], None]) -> bool:
+        """Have `reply` called with the response in due time; False when that is at once, and the caller shall."""
+        held = bool(self.hold) and self.hold in body
+        if not (held or self.latency_s or self.jitter_s):
+            return False
+        self.inflight += 1
+        self.max_inflight = max(self.max_inflight, self.inflight)
+        if held:
+            self._held.append(partial(reply, self.answer(body)))
+        else:
+            self.loop.call_later(self.latency_s + random.random() * self.jitter_s, reply, self.answer(body))
+        return True
 
     def control(self, target: str) -> bytes:
         """The response to a GET."""
@@ -139,7 +150,10 @@ class Server:
             given = parse_qs(url.query)
             self.latency_s = float(given.get("latency_ms", ["0"])[0]) / 1000
             self.jitter_s = float(given.get("jitter_ms", ["0"])[0]) / 1000
-            self.only = given.get("only", [""])[0].encode()
+            self.hold = given.get("hold", [""])[0].encode()
+            held, self._held = self._held, []
+            for answer in held:
+                answer()
             self.requests, self.max_inflight, self.first_at = 0, self.inflight, 0.0
         elif url.path != "/stats":
             return http(b'{"error":{"message":"no such path"}}', b"404 Not Found")
@@ -196,13 +210,8 @@ class Connection(asyncio.Protocol):
         if not server.requests:
             server.first_at = time.time()
         server.requests += 1
-        delay = server.delay(body)
-        if not delay:
+        if not server.answer_later(body, self._later):
             self._transport.write(server.answer(body))
-            return
-        server.inflight += 1
-        server.max_inflight = max(server.max_inflight, server.inflight)
-        server.loop.call_later(delay, self._later, server.answer(body))
 
     def _later(self, response: bytes) -> None:
         self._server.inflight -= 1

@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -31,7 +32,6 @@ OPEN_BAR_KB = 60.0
 GROWTH_BAR_PERCENT = 5.0
 _WARM_UP = 50
 _HELD = "Round 2 of 3, debater A"
-_HOLD_MS = 30_000
 _AT_ONCE = 200
 
 
@@ -48,18 +48,21 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
     """KB per debate that waits for its third reply."""
     processes = OurProcesses(server.pid)
     server.set()
-    run = MootRun(server.model, placement, logprobs)
+    run = MootRun(server.model, placement, logprobs, open_)
     await run.start()
-    await run.hold(_WARM_UP, _WARM_UP)
+    await run.hold(_WARM_UP)
     idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
-    server.set(latency_ms=_HOLD_MS, only=_HELD)
-    holding = asyncio.create_task(run.hold(open_, open_))
+    server.set(hold=_HELD)
+    started = time.perf_counter()
+    holding = asyncio.create_task(run.hold(open_))
     while (waiting := server.stats()["inflight"]) < open_:
         if holding.done():
             raise RuntimeError(f"the debates ended before {open_} waited ({waiting:.0f} did)")
         await asyncio.sleep(0.1)
+    opening_s = time.perf_counter() - started
     full, full_by_title = await least(processes.pss, samples=8), processes.pss_by_title()
     waited = server.stats()["inflight"]
+    server.set()
     await holding
     await run.stop()
     run.check()
@@ -70,6 +73,7 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
         "logprobs": logprobs,
         "open": open_,
         "all_waited": waited == open_,
+        "opening_s": opening_s,
         "idle_mb": idle["ours"] / 2**20,
         "full_mb": full["ours"] / 2**20,
         "kb_per_open": (full["ours"] - idle["ours"]) / open_ / 1024,
@@ -82,12 +86,12 @@ async def growth(server: MockServer, placement: Placement, logprobs: bool, first
     """Summed PSS at rest after `first` and after `total` debates of one runtime."""
     processes = OurProcesses(server.pid)
     server.set()
-    run = MootRun(server.model, placement, logprobs)
+    run = MootRun(server.model, placement, logprobs, _AT_ONCE)
     cases = task(total, "growth").cases()
     await run.start()
-    await run.hold_cases(islice(cases, first), first, _AT_ONCE)
+    await run.hold_cases(islice(cases, first), first)
     early, early_by_title = await least(processes.pss), processes.pss_by_title()
-    await run.hold_cases(cases, total - first, _AT_ONCE)
+    await run.hold_cases(cases, total - first)
     late, late_by_title = await least(processes.pss), processes.pss_by_title()
     await run.stop()
     run.check()
@@ -109,7 +113,8 @@ def _say_open(found: dict[str, Any]) -> None:
     kb = found["kb_per_open"]
     told = f"{kb:.1f}" if found["logprobs"] else bar(kb, OPEN_BAR_KB, "<=")
     print(
-        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {found['open']} | {found['idle_mb']:.0f} "
+        f"| {found['placement']} | {'on' if found['logprobs'] else 'off'} | {found['open']} "
+        f"| {found['opening_s']:.1f} | {found['idle_mb']:.0f} "
         f"| {found['full_mb']:.0f} | {told} | {found['kb_per_open_by_process']} |",
         flush=True,
     )
@@ -146,8 +151,8 @@ def main() -> int:
         start_ray()
         try:
             if given.only != "growth":
-                print("\n| placement | logprobs | open | idle MB | open MB | KB per open debate | by process |")
-                print("|---|---|---|---|---|---|---|")
+                print("\n| placement | logprobs | open | s to open | idle MB | open MB | KB per open | by process |")
+                print("|---|---|---|---|---|---|---|---|")
                 for placement in placements:
                     for logprobs in (False, True):
                         result = asyncio.run(per_open_debate(server, placement, logprobs, given.open))

@@ -44,14 +44,14 @@ class CollectorTime:
 async def hold(model: str, debates: int, open_: int, logprobs: bool, profile: cProfile.Profile | None) -> float:
     """CPU seconds of `debates` debates, after one wave."""
     with tempfile.TemporaryDirectory(prefix="moot-bench-") as path:
-        _, ownership, spec = bench_spec(Path(path), model, logprobs)
+        _, ownership, spec = bench_spec(Path(path), model, logprobs, open_)
         runtime = InlineRuntime(spec, SevenCalls())
         await runtime.start()
-        await Arena(runtime, task(open_, "warm").cases(), Past({}, {}), open_).run()
+        await Arena(runtime, task(open_, "warm").cases(), Past({}, {})).run()
         if profile is not None:
             profile.enable()
         started = time.process_time()
-        await Arena(runtime, task(debates, "bench").cases(), Past({}, {}), open_).run()
+        await Arena(runtime, task(debates, "bench").cases(), Past({}, {})).run()
         spent = time.process_time() - started
         if profile is not None:
             profile.disable()

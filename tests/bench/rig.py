@@ -86,9 +86,9 @@ class MockServer(Child):
     def __enter__(self) -> MockServer:
         return self
 
-    def set(self, latency_ms: float = 0, jitter_ms: float = 0, only: str = "") -> None:
-        """How long replies take; zeroes the counters."""
-        self._get("set?" + urlencode({"latency_ms": latency_ms, "jitter_ms": jitter_ms, "only": only}))
+    def set(self, latency_ms: float = 0, jitter_ms: float = 0, hold: str = "") -> None:
+        """How long replies take, and which are held back until the next setting; zeroes the counters."""
+        self._get("set?" + urlencode({"latency_ms": latency_ms, "jitter_ms": jitter_ms, "hold": hold}))
 
     def stats(self) -> dict[str, float]:
         """The counters."""
@@ -203,27 +203,28 @@ class MootRun:
         model: the mock server's model name.
         placement: `actors` or `packed`.
         logprobs: whether to ask for 5 alternatives per token and record all of them.
+        open_: most debates open at once.
     """
 
-    def __init__(self, model: str, placement: Placement, logprobs: bool) -> None:
+    def __init__(self, model: str, placement: Placement, logprobs: bool, open_: int) -> None:
         self.debates = 0
         self.logprobs = logprobs
         self._temporary = tempfile.TemporaryDirectory(prefix="moot-bench-")
-        self.folder, self._ownership, spec = bench_spec(Path(self._temporary.name), model, logprobs)
+        self.folder, self._ownership, spec = bench_spec(Path(self._temporary.name), model, logprobs, open_)
         self.runtime = RayRuntime(spec, SevenCalls(), placement=placement)
 
     async def start(self) -> None:
         """Bring the actors up."""
         await self.runtime.start()
 
-    async def hold(self, debates: int, open_: int) -> None:
-        """Hold `debates` debates with `open_` open at most; returns when every verdict is durable."""
-        await self.hold_cases(task(debates, f"bench{next(_numbers)}").cases(), debates, open_)
+    async def hold(self, debates: int) -> None:
+        """Hold `debates` debates; returns when every verdict is durable."""
+        await self.hold_cases(task(debates, f"bench{next(_numbers)}").cases(), debates)
 
-    async def hold_cases(self, cases: Iterator[LabelledCase], count: int, open_: int) -> None:
+    async def hold_cases(self, cases: Iterator[LabelledCase], count: int) -> None:
         """The same for `count` given cases."""
         self.debates += count
-        await Arena(self.runtime, cases, Past({}, {}), open_).run()
+        await Arena(self.runtime, cases, Past({}, {})).run()
 
     async def batch_sizes(self) -> dict[str, Counter[int]]:
         """Counts by batch size of every kind of mailbox; kinds that no actor reports are missing."""
@@ -272,13 +273,13 @@ class MootRun:
         self._temporary.cleanup()
 
 
-def bench_spec(path: Path, model: str, logprobs: bool) -> tuple[RunFolder, Ownership, RunSpec]:
+def bench_spec(path: Path, model: str, logprobs: bool, open_: int) -> tuple[RunFolder, Ownership, RunSpec]:
     """A run folder that this process owns, and the run to hold in it."""
     folder = RunFolder(path / "run")
     folder.path.mkdir(parents=True)
     (folder.path / "run.yaml").write_text("bench: seven-calls\n")
     ownership = Ownership.take(folder)
-    binding = RoleBinding(model=model, top_logprobs=ALTERNATIVES if logprobs else None)
+    binding = RoleBinding(model=model, top_logprobs=ALTERNATIVES if logprobs else None, timeout_s=900.0)
     spec = RunSpec(
         protocol="seven-calls",
         roles={"agent": [binding], "judge": [binding]},
@@ -289,6 +290,7 @@ def bench_spec(path: Path, model: str, logprobs: bool) -> tuple[RunFolder, Owner
         save_tokens="all",
         folder=str(folder.path),
         epoch=ownership.epoch,
+        max_open=open_,
     )
     return folder, ownership, spec
 

@@ -219,20 +219,20 @@ class Moot:
     def __init__(self, bench: Bench, name: str) -> None:
         self._bench, self.measured = bench, Measured(name, debates=bench.row.debates)
         placement = cast(Literal["actors", "packed"], name)
-        self._run = MootRun(bench.server.model, placement, bench.logprobs)
+        self._run = MootRun(bench.server.model, placement, bench.logprobs, bench.row.open_)
 
     async def start(self) -> None:
         """See `Design.start`."""
         self._bench.server.set()
         await self._run.start()
-        await self._run.hold(self._bench.row.open_, self._bench.row.open_)
+        await self._run.hold(self._bench.row.open_)
         self.pids = self._bench.new_actors()
         self._sizes = await self._run.batch_sizes()
 
     async def repeat(self) -> None:
         """See `Design.repeat`."""
         with self._bench.window(self.measured, self.pids):
-            await self._run.hold(self.measured.debates, self._bench.row.open_)
+            await self._run.hold(self.measured.debates)
 
     async def stop(self) -> None:
         """See `Design.stop`."""

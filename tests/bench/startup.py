@@ -16,11 +16,11 @@ from rig import MootRun, start_ray
 
 async def hold_one(model: str, placement: str) -> dict[str, float]:
     """One debate; seconds that bringing the actors up took, and the time when they were."""
-    run = MootRun(model, "packed" if placement == "packed" else "actors", logprobs=False)
+    run = MootRun(model, "packed" if placement == "packed" else "actors", logprobs=False, open_=1)
     started = time.time()
     await run.start()
     up = time.time()
-    await run.hold(1, 1)
+    await run.hold(1)
     await run.stop()
     run.remove()
     return {"actors": up - started, "at": up}

@@ -129,7 +129,7 @@ async def _inline(folder: Path, protocol: str, settings: dict[str, Any]) -> None
     )
     runtime = InlineRuntime(spec, make_protocol(protocol, settings))
     await runtime.start()
-    await Arena(runtime, open_task("sample").cases(), Past({}, {}), 100).run()
+    await Arena(runtime, open_task("sample").cases(), Past({}, {})).run()
     await runtime.stop()
     owner.release()
 

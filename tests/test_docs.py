@@ -1,0 +1,360 @@
+"""The documentation is run: every command, every Python block; and its tables are those of the code.
+
+A page is README.md or a file of deploy/docs. Its fenced blocks are taken in order, in one empty folder per page:
+
+- ```` ```LANGUAGE file=NAME ```` is written to NAME;
+- ```` ```python ```` without a name is run as a script;
+- ```` ```console ```` : each line that starts with `$ ` is run by one bash; a line that ends in `\\` goes on in the next.
+  `exit=N` in the info string is the exit code that is expected instead of 0, `output=checked` compares what is shown,
+  `not-run="REASON"` keeps a block from being run.
+
+Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from pydantic import BaseModel
+
+from moot.actors.models.resolve import MODELS
+from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.record.schema import KEYS, TABLES
+from moot.actors.roles import RoleBinding
+from moot.deploy.config import RunConfig
+from moot.protocols.registry import PROTOCOLS, setting_keys
+from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.tasks import TASKS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "deploy" / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+LONGEST_PAGE = 170
+PAGE_S = 140
+NOT_RUN = {
+    "CI runs it": 1,
+    "needs an OpenAI key": 2,
+    "needs a key and a server of yours": 1,
+    "takes an hour of a quiet machine": 1,
+}
+"""Why a block may not be run, and how many blocks may say so."""
+
+_FENCE = re.compile(r"^```(\w*)[ \t]*(.*)$")
+_PORT = re.compile(r"--port (\d+)")
+
+
+@dataclass
+class Block:
+    """A fenced block: its language, the rest of its info string, the line it starts on and its text."""
+
+    language: str
+    info: dict[str, str]
+    line: int
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What stands between the fences."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+    def commands(self) -> Iterator[tuple[int, str]]:
+        """Line and text of each command."""
+        numbered = iter(enumerate(self.lines, start=self.line + 1))
+        for number, line in numbered:
+            if line.startswith("$ "):
+                command = line[2:]
+                while command.endswith("\\"):
+                    command = f"{command}\n{next(numbered)[1]}"
+                yield number, command
+
+    def shown(self) -> list[str]:
+        """The lines of output that the page shows."""
+        commands = {line for _, command in self.commands() for line in f"$ {command}".split("\n")}
+        return [line.rstrip() for line in self.lines if line not in commands and line.strip()]
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    found: list[Block] = []
+    open_ = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
+        fence = _FENCE.match(line)
+        if open_ and line == "```":
+            open_ = False
+        elif open_:
+            found[-1].lines.append(line)
+        elif fence:
+            words = shlex.split(fence[2])
+            info = {key: value for key, _, value in (word.partition("=") for word in words)}
+            found.append(Block(fence[1], info, number))
+            open_ = True
+    assert not open_, f"{page.name}: a block is not closed"
+    return found
+
+
+_PRELUDE = r"""
+declare -a started=()
+ending() { local code=$?; for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done; exit $code; }
+trap ending EXIT
+check() {
+  if [ "$1" -ne "$2" ]; then echo "$3: exit code $1, expected $2" >&2; exit 1; fi
+}
+listening() {
+  for _ in $(seq 150); do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then return 0; fi
+    sleep 0.1
+  done
+  echo "nothing listens on port $1" >&2; exit 1
+}
+"""
+
+
+def script_of(page: Path, folder: Path) -> str:
+    """One bash script for a page; files that it brings are written by it, where they stand on the page."""
+    parts = [_PRELUDE]
+    for block in blocks(page):
+        if "not-run" in block.info:
+            continue
+        name = block.info.get("file") or (f"block-{block.line}.py" if block.language == "python" else "")
+        if name:
+            kept = folder / ".blocks" / str(block.line)
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(block.text, "utf-8")
+            parts.append(f'mkdir -p "$(dirname {shlex.quote(name)})"; cp {shlex.quote(str(kept))} {shlex.quote(name)}')
+        where = f"{page.name}:{block.line}"
+        if block.language == "python" and "file" not in block.info:
+            parts.append(f"echo '== {where}' >&2; python {shlex.quote(name)}; check $? 0 {where}")
+        for line, command in block.commands() if block.language == "console" else ():
+            parts.append(_run_line(f"{page.name}:{line}", command, int(block.info.get("exit", 0))))
+    return "\n".join(parts)
+
+
+def _run_line(where: str, command: str, code: int) -> str:
+    said = f"echo {shlex.quote(f'== {where} $ {command}')} >&2"
+    if command.endswith(" &"):
+        port = _PORT.search(command)
+        wait = f"; listening {port[1]}" if port else ""
+        return f"{said}; {command} started+=($!){wait}"
+    return f"{said}; {command}\ncheck $? {code} {where}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def run_page(page: Path, folder: Path) -> str:
+    """Run everything on a page; returns what was printed."""
+    script = script_of(page, folder)
+    for port in sorted(set(_PORT.findall(script))):
+        free = str(_free_port())
+        script = re.sub(rf"\b{port}\b", free, script)
+        for kept in (folder / ".blocks").glob("*"):
+            kept.write_text(re.sub(rf"\b{port}\b", free, kept.read_text("utf-8")), "utf-8")
+    hidden = ("OPENAI_API_KEY", "RAY_ADDRESS", "PYTHONPATH", "PYTEST_CURRENT_TEST")
+    env = {key: value for key, value in os.environ.items() if key not in hidden}
+    env |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",
+        "COLUMNS": "88",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    log = folder / ".log"
+    with log.open("wb") as out:
+        running = subprocess.Popen(
+            ["bash", "-c", script], cwd=folder, env=env, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = running.wait(timeout=PAGE_S)
+        except subprocess.TimeoutExpired:
+            code = -1
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGTERM)
+                try:
+                    running.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    os.killpg(running.pid, signal.SIGKILL)
+                    running.wait()
+    said = log.read_text("utf-8", errors="replace")
+    assert code == 0, f"{page.name}: {'took too long' if code == -1 else f'exit code {code}'}\n{said[-6000:]}"
+    return said
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_everything_on_a_page_runs(page: Path, tmp_path: Path) -> None:
+    said = {" ".join(line.split()) for line in run_page(page, tmp_path).splitlines()}
+    checked = [block for block in blocks(page) if block.info.get("output") == "checked"]
+    missing = [line for block in checked for line in block.shown() if _is_lasting(line) and _plain(line) not in said]
+    assert not missing, "\n".join(missing)
+
+
+def _is_lasting(line: str) -> bool:
+    """Whether a line is the same in every run: not the bar, nor how long it took."""
+    return not ("━━" in line or line.startswith(("wall time", "starting ", "...")))
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())
+
+
+def test_what_is_not_run_is_little_and_says_why() -> None:
+    reasons = Counter(b.info["not-run"] for page in PAGES for b in blocks(page) if "not-run" in b.info)
+    assert reasons <= Counter(NOT_RUN)
+    ci = (ROOT / ".ci" / "run").read_text()
+    (install,) = (b for b in blocks(PAGES[0]) if b.info.get("not-run") == "CI runs it")
+    lines = [command for _, command in install.commands()]
+    assert len(lines) == 2
+    for piece in ("python3 -m venv .venv", "-c constraints.txt -e '.[test]'"):
+        assert piece in lines[0]
+        assert piece in ci
+    assert lines[0].endswith(".venv/bin/moot run")
+    assert lines[1] == ".venv/bin/python -m pytest"
+    assert lines[1] in ci
+
+
+def test_only_known_words_in_info_strings() -> None:
+    for page in PAGES:
+        for block in blocks(page):
+            known = {"file", "exit", "output", "not-run"}
+            assert set(block.info) <= known, f"{page.name}:{block.line}"
+            assert block.language, f"{page.name}:{block.line}: name a language, `text` for none"
+
+
+def table(page: Path, heading: str) -> list[list[str]]:
+    """The rows of the first table under a heading, without its header; code marks are taken off."""
+    lines = page.read_text("utf-8").splitlines()
+    start = next(i for i, line in enumerate(lines) if re.fullmatch(rf"#+ {re.escape(heading)}", line))
+    body = []
+    for line in lines[start + 1 :]:
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
+            body.append([cell.strip().replace("\\|", "|") for cell in cells])
+        elif body or line.startswith("#"):
+            break
+    assert len(body) > 2, f"{page.name}: no table under {heading!r}"
+    return body[2:]
+
+
+def _code(cell: str) -> str:
+    return cell.strip("`")
+
+
+def test_readme_lists_what_there_is() -> None:
+    readme = PAGES[0]
+    protocols = {_code(name): about for name, about in table(readme, "Protocols")}
+    assert protocols == {name: entry.description for name, entry in PROTOCOLS.items()}
+    models = {_code(name): about for name, about in table(readme, "Models")}
+    assert models == MODELS
+    tasks = {_code(form): (about, layout) for form, about, layout in table(readme, "Tasks")}
+    assert tasks == {kind.form: (kind.about, kind.layout) for kind in TASKS.values()}
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_record_columns(name: str) -> None:
+    found = [[_code(column), kind, volatile] for column, kind, volatile, _ in table(DOCS / "record.md", f"`{name}`")]
+    wanted = [
+        [column.name, str(column.type).replace("item: ", ""), "yes" if column.metadata else ""]
+        for column in TABLES[name]
+    ]
+    assert found == wanted
+
+
+def test_record_keys() -> None:
+    found = {_code(name): re.findall(r"`(\w+)`", key) for name, key, _ in table(DOCS / "record.md", "Tables")}
+    assert found == {name: list(key) for name, key in KEYS.items()}
+
+
+def _default(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value) or "empty"
+
+
+def _defaults(model: BaseModel) -> dict[str, str]:
+    found = {}
+    for key in setting_keys(type(model)):
+        value: object = model
+        for part in key.split("."):
+            value = getattr(value, part)
+        found[key] = _default(value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "model"),
+    [
+        ("selene.md", "Settings", SeleneSettings()),
+        ("running.md", "The keys of a configuration", RunConfig()),
+        ("running.md", "Roles", RoleBinding()),
+        ("models.md", "The simulated model's settings", SimulatedSettings()),
+    ],
+    ids=["selene", "run", "role", "simulated"],
+)
+def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
+    found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}
+    assert found == _defaults(model)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+    linked = set(re.findall(r"deploy/docs/(\w[\w-]*\.md)", PAGES[0].read_text("utf-8")))
+    assert linked == {page.name for page in PAGES[1:]}
+
+
+def test_pages_are_short() -> None:
+    long = {page.name: n for page in PAGES[1:] if (n := len(page.read_text("utf-8").splitlines())) > LONGEST_PAGE}
+    assert not long
+
+
+def _pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[1:] == sorted(lines[1:])
+    pairs = [line.split("==") for line in lines[1:]]
+    assert all(len(pair) == 2 for pair in pairs), "a line is not NAME==VERSION"
+    return {name: version for name, version in pairs}
+
+
+def test_constraints_pin_everything_that_is_needed() -> None:
+    pins = _pins()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    todo = [(text, "") for text in (*project["dependencies"], *project["optional-dependencies"]["test"])]
+    seen: set[tuple[str, str]] = set()
+    while todo:
+        text, extra = todo.pop()
+        wanted = Requirement(text)
+        environment = {key: str(value) for key, value in default_environment().items()}
+        if wanted.marker and not wanted.marker.evaluate({**environment, "extra": extra}):
+            continue
+        name = canonicalize_name(wanted.name)
+        assert name in pins, f"{name} is not pinned"
+        assert wanted.specifier.contains(pins[name], prereleases=True), f"{wanted}: pinned to {pins[name]}"
+        for each in ("", *wanted.extras):
+            if (name, each) not in seen:
+                seen.add((name, each))
+                todo += [(needed, each) for needed in distribution(name).requires or ()]
