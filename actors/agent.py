@@ -71,29 +71,30 @@ class Agent:
         self._retry = retry or RetryPolicy()
         self._life = uuid4().hex[:12]
         self._count = itertools.count()
-        self._under_way: dict[tuple[str, int, str], asyncio.Task[Answered]] = {}
+        self._under_way: dict[tuple[str, int, str], asyncio.Future[Answered | None]] = {}
         self._process_id = os.getpid()
 
     async def answer(self, ask: Ask) -> Answered:
         """The reply to an ask, or its terminal failure as a value; the row is in the sink before this returns.
 
         An ask that is already under way (a message delivered twice, a moderator that was restarted) is joined, not
-        paid for again. Cancelling cancels the model's call, unless another waiter has joined.
+        paid for again. Cancelling really ends the model's call; who has joined it then asks on its own account.
         """
-        task = self._under_way.get(ask.key)
-        if task is None:
-            task = asyncio.ensure_future(self._answer(ask))
-            self._under_way[ask.key] = task
-            task.add_done_callback(lambda _: self._under_way.pop(ask.key, None))
-            return await task
-        return await asyncio.shield(task)
+        while (joined := self._under_way.get(ask.key)) is not None:
+            answered = await asyncio.shield(joined)
+            if answered is not None:
+                return answered
+        ended = self._under_way[ask.key] = asyncio.get_running_loop().create_future()
+        answered = None
+        try:
+            answered = await self._answer(ask)
+            return answered
+        finally:
+            del self._under_way[ask.key]
+            ended.set_result(answered)
 
     async def close(self) -> None:
-        """Cancel what is under way and release the model."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Release the model."""
         await self._model.close()
 
     async def _answer(self, ask: Ask) -> Answered:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 from ray.exceptions import RayActorError
 
 from moot.actors.agent import Agent
@@ -23,7 +22,7 @@ from moot.actors.moderator import Assignment, Moderator
 from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.schema import JOURNAL
-from moot.actors.remote import ASK_SPACING_S, EventRow, RemoteCrew, RemoteScribe, VectorRow
+from moot.actors.remote import ASK_SPACING_S, EventRow, RemoteCrew, RemoteScribe, VectorRow, unpack
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
@@ -94,11 +93,10 @@ class WriterActor(_Actor):
         await self._up()
         self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
 
-    async def take_replies(self, raw: bytes) -> None:
-        """See `Recorder.add_replies`."""
+    async def take_replies(self, packed: bytes, size: int) -> None:
+        """See `Recorder.add_replies`; the arguments are those of `remote.unpack`."""
         await self._up()
-        batch = pa.ipc.read_record_batch(pa.py_buffer(raw), JOURNAL["replies"])
-        self._recorder.add_replies(batch)
+        self._recorder.add_replies(unpack(packed, size, JOURNAL["replies"]))
 
     async def take_events(self, raw: bytes) -> None:
         """See `Recorder.add_events`."""
@@ -205,6 +203,8 @@ class AgentActor(_Actor):
     async def close(self) -> None:
         """Cancel what is under way; the rows of what was paid reach their writer first."""
         await self._up()
+        for task in self._under_way.values():
+            task.cancel()
         await self._agent.close()
         await self._scribe.drained()
 

@@ -108,6 +108,6 @@ class LocalCrew:
         return await agent.answer(ask)
 
     async def close(self) -> None:
-        """Cancel what is under way and release the models."""
+        """Release the models."""
         for agent in self._agents.values():
             await agent.close()

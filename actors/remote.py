@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from ray.exceptions import RayActorError
 
 from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Outgoing, decode_replies, encode
@@ -31,6 +32,17 @@ _GRACE_S = 10.0
 
 EventRow = tuple[str, int, Event, float]
 VectorRow = tuple[str, int, str, str, bytes]
+
+
+def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
+    """A batch as compressed bytes with their length before; prompts repeat, and small arguments cross cheaply."""
+    raw = batch.serialize()
+    return pa.compress(raw, "lz4_raw", asbytes=True), raw.size
+
+
+def unpack(packed: bytes, size: int, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch that `pack` was given."""
+    return pa.ipc.read_record_batch(pa.decompress(packed, size, "lz4_raw"), schema)
 
 
 class RemoteScribe:
@@ -119,8 +131,7 @@ class _Desk:
         self._commits: set[asyncio.Task[None]] = set()
 
     async def _send_replies(self, batch: list[dict[str, Any]]) -> None:
-        raw = batch_of("replies", batch).serialize().to_pybytes()
-        await self.writer.call_until_done("take_replies", raw)
+        await self.writer.call_until_done("take_replies", *pack(batch_of("replies", batch)))
         failpoint(f"{self._sender}.sent_to_writer")
 
     async def _send_events(self, batch: list[EventRow]) -> None:

@@ -5,8 +5,8 @@ A page is README.md or a file of deploy/docs. Its fenced blocks are taken in ord
 - ```` ```LANGUAGE file=NAME ```` is written to NAME;
 - ```` ```python ```` without a name is run as a script;
 - ```` ```console ```` : each line that starts with `$ ` is run by one bash; a line that ends in `\\` goes on in the next.
-  `exit=N` in the info string is the exit code that is expected instead of 0, `output=checked` compares what is shown,
-  `not-run="REASON"` keeps a block from being run.
+  `exit=N` in the info string is the exit code that is expected instead of 0, `not-run="REASON"` keeps a block from being
+  run. Lines of output that a page shows must be printed, except a progress bar and the wall time.
 
 Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
 """
@@ -45,8 +45,8 @@ from moot.protocols.tasks import TASKS
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-LONGEST_PAGE = 170
-PAGE_S = 140
+LONGEST_PAGE = 160
+PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
     "needs an OpenAI key": 2,
@@ -86,7 +86,7 @@ class Block:
     def shown(self) -> list[str]:
         """The lines of output that the page shows."""
         commands = {line for _, command in self.commands() for line in f"$ {command}".split("\n")}
-        return [line.rstrip() for line in self.lines if line not in commands and line.strip()]
+        return [line for line in self.lines if line not in commands and line.strip()]
 
 
 def blocks(page: Path) -> list[Block]:
@@ -199,18 +199,18 @@ def run_page(page: Path, folder: Path) -> str:
     return said
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(280)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_everything_on_a_page_runs(page: Path, tmp_path: Path) -> None:
     said = {" ".join(line.split()) for line in run_page(page, tmp_path).splitlines()}
-    checked = [block for block in blocks(page) if block.info.get("output") == "checked"]
-    missing = [line for block in checked for line in block.shown() if _is_lasting(line) and _plain(line) not in said]
+    run = [block for block in blocks(page) if block.language == "console" and "not-run" not in block.info]
+    missing = [line for block in run for line in block.shown() if _is_lasting(line) and _plain(line) not in said]
     assert not missing, "\n".join(missing)
 
 
 def _is_lasting(line: str) -> bool:
     """Whether a line is the same in every run: not the bar, nor how long it took."""
-    return not ("━━" in line or line.startswith(("wall time", "starting ", "...")))
+    return not ("━━" in line or line.startswith(("wall time", "starting ")))
 
 
 def _plain(line: str) -> str:
@@ -235,7 +235,7 @@ def test_what_is_not_run_is_little_and_says_why() -> None:
 def test_only_known_words_in_info_strings() -> None:
     for page in PAGES:
         for block in blocks(page):
-            known = {"file", "exit", "output", "not-run"}
+            known = {"file", "exit", "not-run"}
             assert set(block.info) <= known, f"{page.name}:{block.line}"
             assert block.language, f"{page.name}:{block.line}: name a language, `text` for none"
 
@@ -327,7 +327,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_pages_are_short() -> None:
-    long = {page.name: n for page in PAGES[1:] if (n := len(page.read_text("utf-8").splitlines())) > LONGEST_PAGE}
+    pages = (page for page in PAGES[1:] if page.name != "record.md")
+    long = {page.name: n for page in pages if (n := len(page.read_text("utf-8").splitlines())) > LONGEST_PAGE}
     assert not long
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.failpoints import failpoint
@@ -20,7 +21,7 @@ def tables_of(stream: str, batches: list[pa.RecordBatch]) -> dict[str, pa.Table]
     whole = pa.Table.from_batches(batches, JOURNAL[stream])
     if stream != "replies":
         return {stream: whole}
-    with_tokens = whole.filter(pa.compute.is_valid(whole["token"]))
+    with_tokens = whole.filter(pc.is_valid(whole["token"]))
     return {
         "turns": whole.select(TURNS.names).cast(TURNS),
         "tokens": with_tokens.select(TOKENS.names).cast(TOKENS),
@@ -29,6 +30,11 @@ def tables_of(stream: str, batches: list[pa.RecordBatch]) -> dict[str, pa.Table]
 
 
 def _judgments(replies: pa.Table) -> pa.Table:
+    likely = pc.or_(
+        pc.match_substring(pc.fill_null(replies["data"], ""), "support"),
+        pc.match_substring(replies["path"], "judge/"),
+    )
+    replies = replies.filter(likely)
     rows = []
     columns = ["case_id", "attempt", "path", "role", "model", "data", "failure", "outcome", "reply_id"]
     for row in replies.select(columns).to_pylist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from moot.protocols.errors import RecordError
 
 FLUSH_ROWS = 256
 FLUSH_S = 1.0
-ROLL_BYTES = 64 * 2**20
+ROLL_BYTES = 256 * 2**20
+SYNC_S = 1.0
 _COMMIT_S = 0.2
 
 _log = structlog.get_logger(__name__)
@@ -27,6 +29,9 @@ _log = structlog.get_logger(__name__)
 
 class Journal:
     """Buffers rows and makes them durable at the latest after `FLUSH_S` seconds or `FLUSH_ROWS` rows.
+
+    Durable means handed to the operating system: a killed process loses nothing of it. At most `SYNC_S` later it is
+    forced to the disk, which also outlives a machine that loses power.
 
     Args:
         folder: the run's folder; the process that made this owns it.
@@ -44,6 +49,7 @@ class Journal:
         self._due: asyncio.TimerHandle | None = None
         self._due_at = 0.0
         self._flush_task: asyncio.Task[None] | None = None
+        self._synced_at = time.monotonic()
         self._roll = folder.next_roll(epoch, writer)
         self._segments = self._new_segments()
 
@@ -132,9 +138,16 @@ class Journal:
             segment = self._segments[stream]
             for batch in taken.get(stream, ()):
                 segment.append(batch)
-            segment.sync()
+            segment.flush()
+        if time.monotonic() - self._synced_at > SYNC_S:
+            self._sync()
         if self._segments["replies"].size > ROLL_BYTES:
             self._compact()
+
+    def _sync(self) -> None:
+        for segment in self._segments.values():
+            segment.sync()
+        self._synced_at = time.monotonic()
 
     def _new_segments(self) -> dict[str, SegmentWriter]:
         return {
@@ -157,6 +170,7 @@ class Journal:
         """Flush, and turn the segments of this writer into Parquet."""
         await self.flush()
         if not compact:
+            await asyncio.to_thread(self._sync)
             return
         async with self._flushing:
             await asyncio.to_thread(self._compact)

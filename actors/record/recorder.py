@@ -253,40 +253,45 @@ class Recorder:
 
         False for a debate whose replies are not (or not the same ones) in the journal: its moderator replays it.
         """
-        accepted = await asyncio.gather(*(self._admit(closing) for closing in closings))
+        accepted = [self._admit_at_once(closing) for closing in closings]
+        late = [i for i, ok in enumerate(accepted) if ok is None]
+        for i, ok in zip(late, await asyncio.gather(*(self._admit(closings[i]) for i in late)), strict=True):
+            accepted[i] = ok
         if any(accepted):
             await self._journal.durable()
-        return list(accepted)
+        return [bool(ok) for ok in accepted]
 
-    async def _admit(self, closing: Closing) -> bool:
+    def _admit_at_once(self, closing: Closing) -> bool | None:
+        """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for some."""
         key = (closing.case_id, closing.attempt)
         if key in self._finished:
             return True
-        debate = self._debate(*key)
-        if not await self._all_arrived(debate, closing):
+        if self._incomplete(closing):
+            return None
+        replies = self._debate(*key).reply_ids
+        if any(replies[path] != reply_id for path, reply_id in closing.replies.items()):
             return False
-        if key in self._finished:
-            return True
         self._finished.add(key)
         self._open.pop(key, None)
         self._write_verdict(closing)
         return True
 
-    async def _all_arrived(self, debate: _Open, closing: Closing) -> bool:
-        """Whether the case's gold label and every reply of the verdict are here; waits a little for them."""
+    def _incomplete(self, closing: Closing) -> bool:
+        """Whether the case's gold label or a reply of the verdict is not here yet."""
+        replies = self._debate(closing.case_id, closing.attempt).reply_ids
+        return closing.case_id not in self._gold or any(path not in replies for path in closing.replies)
 
-        def incomplete() -> bool:
-            replies = debate.reply_ids
-            return closing.case_id not in self._gold or any(path not in replies for path in closing.replies)
-
+    async def _admit(self, closing: Closing) -> bool:
+        """The same, waiting a little for what is on its way."""
+        debate = self._debate(closing.case_id, closing.attempt)
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                while incomplete():
+                while self._incomplete(closing):
                     debate.arrived.clear()
                     await debate.arrived.wait()
         except TimeoutError:
             return False
-        return all(debate.reply_ids[path] == reply_id for path, reply_id in closing.replies.items())
+        return bool(self._admit_at_once(closing))
 
     def _write_verdict(self, closing: Closing) -> None:
         gold = self._gold.pop(closing.case_id, None)

@@ -33,7 +33,7 @@ class SegmentWriter:
         return self._file.tell() if self._file else 0
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Write a batch; it is durable after `sync`."""
+        """Write a batch; it outlives this process after `flush`, and the machine after `sync`."""
         if self._stream is None:
             self._file = open(self.path, "xb")  # noqa: SIM115 - lives as long as the segment
             self._stream = pa.ipc.new_stream(self._file, self._schema)
@@ -44,6 +44,11 @@ class SegmentWriter:
             self._file.flush()
         failpoint("segment.torn")
         self._stream.write_batch(batch)
+
+    def flush(self) -> None:
+        """Hand what was appended to the operating system."""
+        if self._file is not None:
+            self._file.flush()
 
     def sync(self) -> None:
         """Force what was appended to the disk."""

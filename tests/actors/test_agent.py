@@ -1,0 +1,146 @@
+"""An agent that is asked the same thing twice, and the numbers under which a moderator awaits its replies."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from houses import make_spec, same_for_all
+
+from moot.actors.agent import Agent
+from moot.actors.models.interface import Capabilities, ModelReply
+from moot.actors.remote import RemoteCrew, RemoteScribe
+from moot.actors.roles import Roles
+from moot.protocols.messages import Ask, Decoding, Message, Usage
+from moot.protocols.templates import Templates
+
+
+class GatedModel:
+    """Answers once the gate is open; counts calls and cancellations."""
+
+    name = "gated"
+    capabilities = Capabilities()
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.calls = 0
+        self.cancelled = 0
+
+    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+        self.calls += 1
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return ModelReply("a text", "stop", Usage(1, 1))
+
+    async def check(self) -> None:
+        """It can be used."""
+
+    async def close(self) -> None:
+        """It holds nothing."""
+
+
+class Sink(list[dict[str, Any]]):
+    """Keeps the rows."""
+
+    def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
+        self.append(columns)
+
+
+@pytest.fixture
+async def model() -> GatedModel:
+    return GatedModel()
+
+
+@pytest.fixture
+def sink() -> Sink:
+    return Sink()
+
+
+@pytest.fixture
+def agent(model: GatedModel, sink: Sink, tmp_path: Path) -> Agent:
+    spec = make_spec(tmp_path, same_for_all("simulated"), templates={"say": SAY})
+    return Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink)
+
+
+SAY = "{% block system %}{% endblock %}{% block user %}say{% endblock %}"
+
+
+def _ask(path: str = "a") -> Ask:
+    reply = "moot.protocols.replies:FreeText"
+    return Ask(case_id="c", attempt=0, path=path, role="agent/0", template="say", slots={}, reply=reply)
+
+
+async def _started(agent: Agent, ask: Ask) -> asyncio.Task[Any]:
+    task = asyncio.create_task(agent.answer(ask))
+    await asyncio.sleep(0.01)
+    return task
+
+
+async def test_the_same_ask_is_joined_and_paid_once(agent: Agent, model: GatedModel, sink: Sink) -> None:
+    tasks = [await _started(agent, _ask()) for _ in range(3)]
+    other = await _started(agent, _ask("b"))
+    model.gate.set()
+    answers = [await task for task in tasks]
+    assert len({answered.reply_id for answered in answers}) == 1
+    assert (await other).reply_id != answers[0].reply_id
+    assert (model.calls, len(sink)) == (2, 2)
+
+
+async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: GatedModel, sink: Sink) -> None:
+    task = await _started(agent, _ask())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (model.calls, model.cancelled, len(sink)) == (1, 1, 0)
+
+
+async def test_who_joined_is_answered_even_if_the_first_asker_gives_up(
+    agent: Agent, model: GatedModel, sink: Sink
+) -> None:
+    first, *joined = [await _started(agent, _ask()) for _ in range(3)]
+    first.cancel()
+    await asyncio.sleep(0.01)
+    model.gate.set()
+    answers = [await task for task in joined]
+    assert first.cancelled()
+    assert len({answered.reply_id for answered in answers}) == 1
+    assert (model.calls, model.cancelled, len(sink)) == (2, 1, 1)
+
+
+async def test_cancelling_who_joined_leaves_the_first_alone(agent: Agent, model: GatedModel) -> None:
+    first, second = [await _started(agent, _ask()) for _ in range(2)]
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    model.gate.set()
+    assert (await first).text == "a text"
+    assert (model.calls, model.cancelled) == (1, 0)
+
+
+async def test_closing_cancels_what_is_under_way(agent: Agent, model: GatedModel) -> None:
+    task = await _started(agent, _ask())
+    await agent.close()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert model.cancelled == 1
+
+
+async def test_an_error_in_a_reply_model_ends_the_ask_visibly(agent: Agent, model: GatedModel, sink: Sink) -> None:
+    model.gate.set()
+    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="say", slots={}, reply="test_agent:Nothing")
+    answered = await agent.answer(ask)
+    assert (answered.outcome, answered.failure) == ("failed", "request")
+    assert sink[0]["failure"] == "request"
+
+
+def test_a_restarted_moderator_does_not_take_replies_to_the_one_before() -> None:
+    """Both have the same name, and agents answer to a name and a number."""
+    crews = [RemoteCrew(Roles({}), {}, RemoteScribe([], "agent"), "moderator-0") for _ in range(2)]
+    first, second = (next(crew._numbers) for crew in crews)
+    assert abs(first - second) > 1_000_000
