@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import secrets
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -174,7 +175,8 @@ class RemoteCrew:
 
     def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe, reply_to: str) -> None:
         self._roles, self._scribe, self._reply_to = roles, scribe, reply_to
-        self._numbers = itertools.count(1)
+        # A restarted moderator has the name of the one before, and agents may still answer that one's asks.
+        self._numbers = itertools.count(secrets.randbits(32) << 24)
         self._waiting: dict[int, asyncio.Future[Answered]] = {}
         self._lines = {service: [_Line(peer, self) for peer in peers] for service, peers in agents.items()}
         if set(self._lines) != set(services(roles)):

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.roles import RoleBinding
-    from moot.deploy.calibrate import calibrate
-    from moot.deploy.compare import compare
-    from moot.deploy.config import RunConfig
-    from moot.deploy.outcome import Run
-    from moot.deploy.run import arun, run, stream
-    from moot.deploy.show import show
-    from moot.deploy.single import Debated, debate
-    from moot.deploy.summary import Summary, summarise
+    from moot.deploy.calibration.calibrate import calibrate
+    from moot.deploy.reading.compare import compare
+    from moot.deploy.reading.show import show
+    from moot.deploy.reading.summary import Summary, summarise
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.outcome import Run
+    from moot.deploy.running.run import arun, run, stream
+    from moot.deploy.running.single import Debated, debate
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
     from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
@@ -32,14 +32,14 @@ _HOME = {
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.roles": ("RoleBinding",),
-    "moot.deploy.calibrate": ("calibrate",),
-    "moot.deploy.compare": ("compare",),
-    "moot.deploy.config": ("RunConfig",),
-    "moot.deploy.outcome": ("Run",),
-    "moot.deploy.run": ("arun", "run", "stream"),
-    "moot.deploy.show": ("show",),
-    "moot.deploy.single": ("Debated", "debate"),
-    "moot.deploy.summary": ("Summary", "summarise"),
+    "moot.deploy.calibration.calibrate": ("calibrate",),
+    "moot.deploy.reading.compare": ("compare",),
+    "moot.deploy.running.config": ("RunConfig",),
+    "moot.deploy.running.outcome": ("Run",),
+    "moot.deploy.running.run": ("arun", "run", "stream"),
+    "moot.deploy.reading.show": ("show",),
+    "moot.deploy.running.single": ("Debated", "debate"),
+    "moot.deploy.reading.summary": ("Summary", "summarise"),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),

@@ -1,6 +1,6 @@
 """`python -m moot` is the same as the `moot` command."""
 
-from moot.deploy.cli import main
+from moot.deploy.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -37,7 +37,7 @@ from moot.actors.models.resolve import MODELS
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.roles import RoleBinding
-from moot.deploy.config import RunConfig
+from moot.deploy.running.config import RunConfig
 from moot.protocols.registry import PROTOCOLS, setting_keys
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.tasks import TASKS

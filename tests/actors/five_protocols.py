@@ -1,4 +1,4 @@
-"""Five protocols of at most 30 lines each that no built-in one covers, with their reply models, templates and scripts."""
+"""Five protocols of at most 30 lines each that no built-in one covers; their reply models, templates and scripts."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class MetaJudge:
         return Verdict(answer=turn.answer, how="read", payload={"sent": sent, "meta": meta.text})
 
 
-FIVE = {
+FIVE: dict[str, Any] = {
     "human": HumanDecision(),
     "picture": SharedPicture(),
     "shares": Distributions(),
@@ -141,10 +141,13 @@ class AllFive:
     """Each case says in its title which of the five it is for."""
 
     roles = ("agent", "vision", "judge")
+    name = "all-five"
+    needs_logprobs = False
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
-        return await FIVE[case.title].run(case, floor)
+        verdict: Verdict = await FIVE[case.title].run(case, floor)
+        return verdict
 
 
 def _position(answer: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the floor promises, one coroutine per promise; a case's title chooses it, its verdict's payload says what it saw."""
+"""What the floor promises, one coroutine per promise: a case's title chooses it, its payload says what it saw."""
 
 from __future__ import annotations
 

@@ -58,7 +58,8 @@ def labelled(number: int) -> LabelledCase:
 
 def closing(case_id: str, replies: dict[str, str], **fields: Any) -> Closing:
     """A verdict that rests on `replies`."""
-    return Closing(**({"case_id": case_id, "attempt": 0, "replies": replies, "answer": "Yes", "how": "vote"} | fields))
+    defaults: dict[str, Any] = {"attempt": 0, "answer": "Yes", "how": "vote"}
+    return Closing(case_id=case_id, replies=replies, **(defaults | fields))
 
 
 def debate_rows(case_id: str, life: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.deploy.simulate import SimulateOptions, serve
+from moot.deploy.simulation.server import SimulateOptions, serve
 
 
 @contextmanager

@@ -123,14 +123,6 @@ async def test_cancelling_who_joined_leaves_the_first_alone(agent: Agent, model:
     assert (model.calls, model.cancelled) == (1, 0)
 
 
-async def test_closing_cancels_what_is_under_way(agent: Agent, model: GatedModel) -> None:
-    task = await _started(agent, _ask())
-    await agent.close()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert model.cancelled == 1
-
-
 async def test_an_error_in_a_reply_model_ends_the_ask_visibly(agent: Agent, model: GatedModel, sink: Sink) -> None:
     model.gate.set()
     ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="say", slots={}, reply="test_agent:Nothing")

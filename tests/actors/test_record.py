@@ -473,8 +473,8 @@ def _check_whole(folder: RunFolder, verdicts: set[str]) -> None:
         assert len(rows) == len(set(rows)), table
     assert verdicts <= {row["case_id"] for row in sorted_rows(folder.path, "cases")}
     for table, count in (("turns", 2), ("tokens", 1), ("judgments", 1), ("events", 1)):
-        rows = [row["case_id"] for row in sorted_rows(folder.path, table)]
-        assert all(rows.count(case_id) == count for case_id in verdicts), table
+        ids = [row["case_id"] for row in sorted_rows(folder.path, table)]
+        assert all(ids.count(case_id) == count for case_id in verdicts), table
 
 
 def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: RunFolder, tmp_path: Path) -> None:
@@ -482,7 +482,7 @@ def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: Run
     marks.mkdir()
     plan = "writer.flushed:6,compaction.part_written:2,compaction.part_renamed:5,compaction.manifest_written:1"
     environment = {"MOOT_FAILPOINTS": plan, "MOOT_FAILPOINT_DIR": str(marks)}
-    codes = []
+    codes: list[int] = []
     while not codes or codes[-1]:
         codes.append(_write(folder, 5, **environment).returncode)
         assert len(codes) < 10
@@ -547,8 +547,8 @@ async def test_a_damaged_part_is_named(folder: RunFolder) -> None:
         await _verdicts(recorder, range(2))
     part = next((folder.path / "turns").glob("*.parquet"))
     part.write_bytes(b"PAR1 no more")
-    with pytest.raises(RecordError, match="turns.* cannot be read"):
+    with pytest.raises(RecordError, match=r"turns.* cannot be read"):
         read_table(folder, "turns")
     shutil.rmtree(folder.path / "turns")
-    with pytest.raises(RecordError, match="turns.* cannot be read"):
+    with pytest.raises(RecordError, match=r"turns.* cannot be read"):
         read_table(folder, "turns")

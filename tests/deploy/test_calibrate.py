@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from moot.actors.record.tables import read_table
-from moot.deploy.calibrate import Calibration, calibrate
-from moot.deploy.calibrate_cases import read_both_branches
-from moot.deploy.calibrate_grid import GridPoint, axes_of, best_by_skip_rate, cheapest_within, evaluate, skips, sweep
-from moot.deploy.calibrate_show import show_calibration
-from moot.deploy.show_record import read_events, read_replies
-from moot.deploy.summary import paired
+from moot.deploy.calibration.calibrate import Calibration, calibrate
+from moot.deploy.calibration.cases import read_both_branches
+from moot.deploy.calibration.grid import GridPoint, axes_of, best_by_skip_rate, cheapest_within, evaluate, skips, sweep
+from moot.deploy.calibration.report import show_calibration
+from moot.deploy.reading.record import read_events, read_replies
+from moot.deploy.reading.summary import paired
 from moot.metrics.detection import auroc
 from moot.metrics.proportion import wilson_interval
 from moot.protocols.errors import ConfigError
@@ -241,7 +241,7 @@ def test_wrong_arguments(planted_run: Path, arguments: dict[str, Any]) -> None:
 
 
 def test_two_encoders_are_refused(planted_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import moot.deploy.calibrate as module
+    import moot.deploy.calibration.calibrate as module
 
     class Two:
         def __getitem__(self, name: str) -> Two:

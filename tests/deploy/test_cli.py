@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 from moot.actors.log import configure_json, configure_terminal, redact_secrets
 from moot.actors.record.tables import read_table
-from moot.deploy import cli
-from moot.deploy.config import RunConfig
-from moot.deploy.plan_calls import plan
-from moot.deploy.prepare import prepare
-from moot.deploy.progress import BarListener, LineListener
+from moot.deploy.cli import main as cli
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.prepare import prepare
+from moot.deploy.running.progress import BarListener, LineListener
 from moot.protocols.errors import ConfigError
 
 COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "tasks", "protocols", "simulate"]
@@ -137,7 +137,7 @@ def test_dry_run_writes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch:
     ],
 )
 def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_path: Path) -> None:
-    from moot.deploy.run import run
+    from moot.deploy.running.run import run
 
     config = RunConfig.build(None, {**settings, "out": str(tmp_path / "run"), "engine": "inline", "limit": 30})
     found = plan(prepare(config))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.compare import Comparison, compare, show_comparison
-from moot.deploy.summary import Paired, summarise
+from moot.deploy.reading.compare import Comparison, compare, show_comparison
+from moot.deploy.reading.summary import Paired, summarise
 from moot.protocols.errors import ConfigError
 
 

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from moot.actors.roles import RoleBinding
-from moot.deploy.config import RunConfig, nested, read_yaml
-from moot.deploy.flags import parse_roles, parse_settings
-from moot.deploy.prepare import bind_roles, default_out, prepare, run_folder
-from moot.deploy.resume import describe, differences
+from moot.deploy.running.config import RunConfig, nested, read_yaml
+from moot.deploy.running.flags import parse_roles, parse_settings
+from moot.deploy.running.prepare import bind_roles, default_out, prepare, run_folder
+from moot.deploy.running.resume import describe, differences
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 

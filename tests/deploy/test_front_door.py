@@ -27,7 +27,7 @@ def test_importing_moot_is_quick_and_loads_nothing_heavy() -> None:
 
 def test_the_help_loads_neither_ray_nor_the_vendors() -> None:
     code = (
-        "import sys\nfrom moot.deploy.cli import main\nsys.argv = ['moot', '--help']\n"
+        "import sys\nfrom moot.deploy.cli.main import main\nsys.argv = ['moot', '--help']\n"
         f"try: main()\nexcept SystemExit: print('loaded:', [m for m in {HEAVY[:6]!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

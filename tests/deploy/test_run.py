@@ -16,13 +16,13 @@ import yaml
 import moot
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import StreamedEvent
-from moot.deploy.decide import decide, waiting
-from moot.deploy.outcome import Run
-from moot.deploy.prepare import prepare
-from moot.deploy.run import RunOptions, arun, run, stream
-from moot.deploy.session import Session
-from moot.deploy.simulate import SimulateOptions, serve
-from moot.deploy.single import debate
+from moot.deploy.running.decide import decide, waiting
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.prepare import prepare
+from moot.deploy.running.run import RunOptions, arun, run, stream
+from moot.deploy.running.session import Session
+from moot.deploy.running.single import debate
+from moot.deploy.simulation.server import SimulateOptions, serve
 from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.show import SIMULATED, show, summary_markdown
-from moot.deploy.show_text import (
+from moot.deploy.reading.show import SIMULATED, show, summary_markdown
+from moot.deploy.reading.summary import Summary, summarise
+from moot.deploy.reading.text import (
     markdown_block,
     markdown_inline,
     markdown_table,
@@ -21,12 +22,11 @@ from moot.deploy.show_text import (
     visible,
     visible_line,
 )
-from moot.deploy.summary import Summary, summarise
-from moot.deploy.transcript import transcript
-from moot.deploy.transcript_markdown import transcript_markdown
-from moot.deploy.transcript_signals import gate_signals, is_gate, is_judging
-from moot.deploy.transcript_stages import natural
-from moot.deploy.transcript_views import EventView, Transcript
+from moot.deploy.reading.transcript import transcript
+from moot.deploy.reading.transcript_markdown import transcript_markdown
+from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging
+from moot.deploy.reading.transcript_stages import natural
+from moot.deploy.reading.transcript_views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \r\x08 \x9b31m \u202egnp.exe\u202c \u2066a\u2069\n```\n# out | <script>"

@@ -23,8 +23,8 @@ from openai.types.chat import ChatCompletion
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.simulated import SimulatedModel
-from moot.deploy.simulate import SimulateOptions, run_server, serve
-from moot.deploy.simulate_faults import RateLimit, retry_headers
+from moot.deploy.simulation.faults import RateLimit, retry_headers
+from moot.deploy.simulation.server import SimulateOptions, run_server, serve
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError, MissingKey
 from moot.protocols.messages import Decoding, Message
@@ -430,7 +430,7 @@ async def until(address: str, *, in_flight: int) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_blocking_server_ends_on_a_signal(number: signal.Signals) -> None:
     program = (
-        "from moot.deploy.simulate import SimulateOptions, run_server\n"
+        "from moot.deploy.simulation.server import SimulateOptions, run_server\n"
         "run_server(SimulateOptions(), None, lambda port: print(port, flush=True))\n"
         "print('done')\n"
     )

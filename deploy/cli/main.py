@@ -94,8 +94,8 @@ def run(
     log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
 ) -> None:
     """Hold debates, or go on with a run that was stopped: the same command again."""
-    from moot.deploy.cli_run import execute
-    from moot.deploy.flags import parse_roles, parse_settings
+    from moot.deploy.cli.run import execute
+    from moot.deploy.running.flags import parse_roles, parse_settings
 
     flags: dict[str, Any] = {
         "task": task,
@@ -127,7 +127,7 @@ def show(
     form: Form = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
-    from moot.deploy.show import show as shown
+    from moot.deploy.reading.show import show as shown
 
     shown(folder, case, attempt=attempt, form=form)
 
@@ -141,8 +141,8 @@ def calibrate(
     form: Form = "text",
 ) -> None:
     """Choose the gate's thresholds from a run made with --set both_branches=true."""
-    from moot.deploy.calibrate import calibrate as calibrated
-    from moot.deploy.calibrate_show import show_calibration
+    from moot.deploy.calibration.calibrate import calibrate as calibrated
+    from moot.deploy.calibration.report import show_calibration
 
     show_calibration(calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance), form)
 
@@ -153,8 +153,8 @@ def compare(
     form: Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
-    from moot.deploy.compare import compare as compared
-    from moot.deploy.compare import show_comparison
+    from moot.deploy.reading.compare import compare as compared
+    from moot.deploy.reading.compare import show_comparison
 
     show_comparison(compared(folders), form)
 
@@ -167,9 +167,9 @@ def decide(
     text: Annotated[str, typer.Option(help="What the person has to say.")] = "",
 ) -> None:
     """Answer a debate that waits for a person, or list those that wait."""
-    from moot.deploy.decide import decide as decided
-    from moot.deploy.decide import waiting
-    from moot.deploy.show_text import visible_line
+    from moot.deploy.reading.text import visible_line
+    from moot.deploy.running.decide import decide as decided
+    from moot.deploy.running.decide import waiting
     from moot.protocols.errors import ConfigError
 
     if case is not None and action is not None:
@@ -217,7 +217,7 @@ def _columns(rows: Any) -> None:
 
 
 def _add_simulate() -> None:
-    from moot.deploy.cli_simulate import simulate
+    from moot.deploy.cli.simulate import simulate
 
     app.command()(simulate)
 

@@ -13,8 +13,8 @@ import yaml
 
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.deploy.config import RunConfig
-from moot.deploy.prepare import Prepared
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RecordError, RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "aiohttp", "jinja2")

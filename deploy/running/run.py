@@ -11,11 +11,11 @@ from moot.actors.log import configure_unless_done
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
-from moot.deploy.config import RunConfig
-from moot.deploy.interrupt import hold_in_thread
-from moot.deploy.outcome import Run
-from moot.deploy.prepare import Cases, Prepared, prepare
-from moot.deploy.session import Session, Silent
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.prepare import Cases, Prepared, prepare
+from moot.deploy.running.session import Session, Silent
 from moot.protocols.errors import ConfigError
 
 __all__ = ["Role", "Run", "RunOptions", "arun", "run", "stream"]

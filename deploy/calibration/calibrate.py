@@ -10,11 +10,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.tables import read_table
-from moot.deploy.calibrate_cases import Bools, BothBranches, Floats, read_both_branches
-from moot.deploy.calibrate_grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
-from moot.deploy.show_record import RunFacts, read_facts, read_replies
-from moot.deploy.show_text import Interval
-from moot.deploy.summary import Paired, paired, share
+from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both_branches
+from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
+from moot.deploy.reading.record import RunFacts, read_facts, read_replies
+from moot.deploy.reading.summary import Paired, paired, share
+from moot.deploy.reading.text import Interval
 from moot.metrics.detection import auroc
 from moot.metrics.proportion import wilson_interval
 from moot.protocols.errors import ConfigError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.deploy.transcript_views import EventView, Section, TurnView
+from moot.deploy.reading.transcript_views import EventView, Section, TurnView
 
 _STAGES = (
     (re.compile(r"opening/"), "Independent answers"),

@@ -1,4 +1,4 @@
-"""A run in figures, counted from its record; the rendering is in `moot.deploy.show`."""
+"""A run in figures, counted from its record; the rendering is in `moot.deploy.reading.show`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.tables import read_table
-from moot.deploy.show_costs import case_costs, relative_cost, totals
-from moot.deploy.show_record import (
+from moot.deploy.reading.costs import case_costs, relative_cost, totals
+from moot.deploy.reading.record import (
     CaseKey,
     Noted,
     Reply,
@@ -24,7 +24,7 @@ from moot.deploy.show_record import (
     read_facts,
     read_replies,
 )
-from moot.deploy.show_text import Interval
+from moot.deploy.reading.text import Interval
 from moot.metrics.evidence_weighting import judge_stability
 from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference

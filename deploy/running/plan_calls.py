@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from moot.deploy.prepare import Prepared
+from moot.deploy.running.prepare import Prepared
 from moot.protocols.case import Case
 from moot.protocols.selene.opening import TEMPLATE as OPENING
 from moot.protocols.selene.opening import case_slots

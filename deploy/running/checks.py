@@ -7,7 +7,7 @@ from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, make_model
 from moot.actors.roles import RoleBinding
-from moot.deploy.prepare import Prepared
+from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.calibrate_cases import Bools, BothBranches, Floats
+from moot.deploy.calibration.cases import Bools, BothBranches, Floats
 
 Threshold = float | None
 """A threshold; None turns its test off."""

@@ -28,9 +28,9 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.simulated import SimulatedModel
 from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import count_reasks
-from moot.deploy.simulate_faults import RateLimit, garble, is_garbled, retry_headers
-from moot.deploy.simulate_options import SimulateOptions
-from moot.deploy.simulate_wire import ChatRequest, WireError, completion, events, read_request
+from moot.deploy.simulation.faults import RateLimit, garble, is_garbled, retry_headers
+from moot.deploy.simulation.options import SimulateOptions
+from moot.deploy.simulation.wire import ChatRequest, WireError, completion, events, read_request
 from moot.protocols.errors import ConfigError
 
 __all__ = ["SimulateOptions", "run_server", "serve"]

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
-from moot.deploy.show_record import decoded, read_facts
-from moot.deploy.show_text import visible_line
-from moot.deploy.transcript_stages import sections_of
-from moot.deploy.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
+from moot.deploy.reading.record import decoded, read_facts
+from moot.deploy.reading.text import visible_line
+from moot.deploy.reading.transcript_stages import sections_of
+from moot.deploy.reading.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
 from moot.protocols.errors import ConfigError, unknown_name
 
 _MANY_CASES = 20

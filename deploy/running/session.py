@@ -17,10 +17,10 @@ from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
-from moot.deploy.checks import check_models
-from moot.deploy.outcome import Run, Status
-from moot.deploy.prepare import Prepared
-from moot.deploy.resume import RunYaml, check_resumable
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.outcome import Run, Status
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.resume import RunYaml, check_resumable
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2

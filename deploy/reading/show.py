@@ -9,7 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.show_text import (
+from moot.deploy.reading.summary import Paired, Summary, summarise
+from moot.deploy.reading.text import (
     count,
     emit,
     markdown_inline,
@@ -21,10 +22,9 @@ from moot.deploy.show_text import (
     times,
     visible_line,
 )
-from moot.deploy.summary import Paired, Summary, summarise
-from moot.deploy.transcript import transcript
-from moot.deploy.transcript_markdown import transcript_markdown
-from moot.deploy.transcript_show import transcript_text
+from moot.deploy.reading.transcript import transcript
+from moot.deploy.reading.transcript_markdown import transcript_markdown
+from moot.deploy.reading.transcript_text import transcript_text
 
 SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
 """What is said wherever results of the simulated model are shown."""

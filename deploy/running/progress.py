@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.deploy.session import Listener, Silent
+from moot.deploy.running.session import Listener, Silent
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
-from moot.deploy.checks import check_models
-from moot.deploy.config import RunConfig
-from moot.deploy.decide import waiting
-from moot.deploy.interrupt import hold_in_thread
-from moot.deploy.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
-from moot.deploy.plan_calls import plan
-from moot.deploy.prepare import Prepared, prepare
-from moot.deploy.progress import progress_listener
-from moot.deploy.resume import check_resumable
-from moot.deploy.session import Session
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.decide import waiting
+from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.progress import progress_listener
+from moot.deploy.running.resume import check_resumable
+from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.tasks import open_task
@@ -89,7 +89,7 @@ async def _check(runs: Sequence[Prepared], *, network: bool) -> None:
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.compare import compare, show_comparison
+    from moot.deploy.reading.compare import compare, show_comparison
 
     for each in runs:
         check_resumable(each)
@@ -108,8 +108,8 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
 
 
 def _one(prepared: Prepared, *, quiet: bool) -> int:
-    from moot.deploy.show import show_summary
-    from moot.deploy.summary import summarise
+    from moot.deploy.reading.show import show_summary
+    from moot.deploy.reading.summary import summarise
 
     done = _hold(prepared, quiet=quiet)
     if done.status == "interrupted":

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.actors.record.tables import read_table
-from moot.deploy.show import SIMULATED, paired_words
-from moot.deploy.show_record import latest_verdicts
-from moot.deploy.show_text import (
+from moot.deploy.reading.record import latest_verdicts
+from moot.deploy.reading.show import SIMULATED, paired_words
+from moot.deploy.reading.summary import Paired, paired, summarise
+from moot.deploy.reading.text import (
     Interval,
     emit,
     markdown_inline,
@@ -24,7 +25,6 @@ from moot.deploy.show_text import (
     times,
     visible_line,
 )
-from moot.deploy.summary import Paired, paired, summarise
 from moot.protocols.errors import ConfigError
 
 

@@ -8,10 +8,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.calibrate import Calibration, HeldOut
-from moot.deploy.calibrate_grid import GridPoint, best_by_skip_rate
-from moot.deploy.show import paired_words
-from moot.deploy.show_text import (
+from moot.deploy.calibration.calibrate import Calibration, HeldOut
+from moot.deploy.calibration.grid import GridPoint, best_by_skip_rate
+from moot.deploy.reading.show import paired_words
+from moot.deploy.reading.text import (
     count,
     emit,
     markdown_block,

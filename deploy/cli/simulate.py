@@ -28,8 +28,8 @@ def simulate(
     """Serve the simulated model over HTTP with the OpenAI chat-completions wire."""
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated_settings import SimulatedSettings
-    from moot.deploy.config import validated
-    from moot.deploy.simulate import SimulateOptions, run_server
+    from moot.deploy.running.config import validated
+    from moot.deploy.simulation.server import SimulateOptions, run_server
     from moot.protocols.tasks import open_task
 
     behaviour = {

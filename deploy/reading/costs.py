@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.deploy.show_record import CaseKey, Noted, Reply
+from moot.deploy.reading.record import CaseKey, Noted, Reply
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
 _SKIP_PATHS = ("judge/consensus/",)

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.actors.record.rows import INVALID_SUFFIX
-from moot.deploy.show_text import count, number, visible, visible_line
-from moot.deploy.transcript_signals import (
+from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.transcript_signals import (
     gate_signals,
     is_gate,
     is_judging,
@@ -20,7 +20,7 @@ from moot.deploy.transcript_signals import (
     judging_words,
     plain_pairs,
 )
-from moot.deploy.transcript_views import Cost, EventView, Section, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcript_views import Cost, EventView, Section, Transcript, TurnView, VerdictView
 
 
 def transcript_text(debate: Transcript) -> RenderableType:

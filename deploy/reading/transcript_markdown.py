@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moot.deploy.show_text import markdown_block, markdown_inline, markdown_table
-from moot.deploy.transcript_show import (
+from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging, judging_words, plain_pairs
+from moot.deploy.reading.transcript_text import (
     JUDGED_HEADER,
     case_pairs,
     cost_words,
@@ -14,8 +15,7 @@ from moot.deploy.transcript_show import (
     turn_head,
     verdict_pairs,
 )
-from moot.deploy.transcript_signals import gate_signals, is_gate, is_judging, judging_words, plain_pairs
-from moot.deploy.transcript_views import EventView, Transcript
+from moot.deploy.reading.transcript_views import EventView, Transcript
 
 
 def transcript_markdown(debate: Transcript) -> str:

@@ -15,8 +15,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
 
-from moot.deploy.outcome import EXIT_INTERRUPTED, Run
-from moot.deploy.session import Session
+from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
+from moot.deploy.running.session import Session
 
 _TICK_S = 0.5
 

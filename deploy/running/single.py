@@ -13,7 +13,7 @@ import msgspec
 
 from moot.actors.record.tables import read_table
 from moot.actors.spec import Engine
-from moot.deploy.run import Role, arun
+from moot.deploy.running.run import Role, arun
 
 _CASE = "question"
 
@@ -103,7 +103,7 @@ def _engine_here() -> Engine:
 
 
 def _read(folder: Path, *, keep: bool) -> Debated:
-    from moot.deploy.show_record import read_facts
+    from moot.deploy.reading.record import read_facts
 
     verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
     spoken = ["path", "role", "model", "text", "answer"]

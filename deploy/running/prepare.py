@@ -1,6 +1,6 @@
 """From a configuration to a run that can be started: what it names is opened, read once and checked.
 
-Nothing is written here, and no network is touched; `moot.deploy.checks` asks the models.
+Nothing is written here, and no network is touched; `moot.deploy.running.checks` asks the models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moot.actors.encoder import HashedNgramEncoder
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.config import RunConfig
+from moot.deploy.running.config import RunConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol

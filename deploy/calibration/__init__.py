@@ -1,0 +1,1 @@
+"""Thresholds from a record: the sweep, the choice, the held-out test."""

@@ -1,0 +1,1 @@
+"""Reading a record: summaries, transcripts, comparisons."""

@@ -1,0 +1,1 @@
+"""The simulated model as an HTTP server."""
