@@ -2,11 +2,11 @@
 
 A page is README.md or a file of deploy/docs. Its fenced blocks are taken in order, in one empty folder per page:
 
-- ```` ```LANGUAGE file=NAME ```` is written to NAME;
-- ```` ```python ```` without a name is run as a script;
-- ```` ```console ```` : each line that starts with `$ ` is run by one bash; a line that ends in `\\` goes on in the next.
-  `exit=N` in the info string is the exit code that is expected instead of 0, `not-run="REASON"` keeps a block from being
-  run. Lines of output that a page shows must be printed, except a progress bar and the wall time.
+- a block with `file=NAME` in its info string is written to NAME;
+- a block of `python` without a name is run as a script;
+- of a block of `console` each line that starts with `$ ` is run, all by one bash; a line that ends in a backslash
+  goes on in the next. `exit=N` is the exit code that is expected instead of 0; `not-run="REASON"` keeps the block from
+  being run. Lines of output that a page shows must be printed, except a progress bar and the wall time.
 
 Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
 """
@@ -33,14 +33,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 
-from moot.actors.models.resolve import MODELS
+from moot import MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
-from moot.actors.roles import RoleBinding
-from moot.deploy.running.config import RunConfig
-from moot.protocols.registry import PROTOCOLS, setting_keys
+from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.tasks import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"

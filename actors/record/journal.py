@@ -156,21 +156,24 @@ class Journal:
         }
 
     def _compact(self) -> None:
+        name = roll_name(self._epoch, self._writer, self._roll)
+        written = self._end_segments()
+        if written:
+            compact(self._folder, name, written)
+
+    def _end_segments(self) -> dict[str, list[tuple[Path, int | None]]]:
+        """Close the segments that hold anything, and go on in new ones; returns the closed ones by stream."""
         written: dict[str, list[tuple[Path, int | None]]] = {}
         for stream, segment in self._segments.items():
             if segment.size:
                 segment.close()
                 written[stream] = [(segment.path, None)]
-        if written:
-            compact(self._folder, roll_name(self._epoch, self._writer, self._roll), written)
         self._roll += 1
         self._segments = self._new_segments()
+        return written
 
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and turn the segments of this writer into Parquet."""
         await self.flush()
-        if not compact:
-            await asyncio.to_thread(self._sync)
-            return
         async with self._flushing:
-            await asyncio.to_thread(self._compact)
+            await asyncio.to_thread(self._compact if compact else self._end_segments)

@@ -87,8 +87,8 @@ async def path_reused_at_once(case: Case, floor: Floor) -> Any:
 
 
 async def deadline(case: Case, floor: Floor) -> Any:
-    """`agent/1` has 2 s; who hangs fails alone."""
-    turns = await floor.ask_all([_echo("quick", "agent/1"), _echo("slow/hang", "agent/1"), _echo("other")])
+    """`agent/3` has 3 s; who hangs fails alone."""
+    turns = await floor.ask_all([_echo("quick", "agent/3"), _echo("slow/hang", "agent/3"), _echo("other")])
     return [_heard(turn) for turn in turns]
 
 
