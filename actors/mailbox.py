@@ -17,7 +17,8 @@ class Mailbox(Generic[M]):
     one before it, so that messages which come unevenly still share calls.
 
     Args:
-        send: delivers a batch; awaited before the next one leaves. It must see to lost peers itself.
+        send: delivers a batch; awaited before the next one leaves. It must see to lost peers itself; anything that
+            it raises ends the mailbox, and everybody who posts to it or waits for it gets that error.
         spacing_s: least time between the starts of two calls.
         most: most messages per call.
     """
@@ -30,10 +31,13 @@ class Mailbox(Generic[M]):
         self._delivered = 0
         self._drains: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._pump: asyncio.Task[None] | None = None
+        self._failed: Exception | None = None
         self.batch_sizes: Counter[int] = Counter()
 
     def post(self, message: M) -> None:
-        """Queue a message; never waits."""
+        """Queue a message; never waits. Raises what ended the mailbox, if something did."""
+        if self._failed is not None:
+            raise self._failed
         self._waiting.append(message)
         self._posted += 1
         self._wake.set()
@@ -42,6 +46,8 @@ class Mailbox(Generic[M]):
 
     async def drained(self) -> None:
         """Wait until everything posted before this call has been delivered."""
+        if self._failed is not None:
+            raise self._failed
         if self._delivered < self._posted:
             delivered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._drains.append((self._posted, delivered))
@@ -53,6 +59,12 @@ class Mailbox(Generic[M]):
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
 
+    def _fail(self, error: Exception) -> None:
+        self._failed = error
+        for _, delivered in self._drains:
+            if not delivered.done():
+                delivered.set_exception(error)
+
     async def _run(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
@@ -61,7 +73,11 @@ class Mailbox(Generic[M]):
             started = clock()
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
             self.batch_sizes[len(batch)] += 1
-            await self._send(batch)
+            try:
+                await self._send(batch)
+            except Exception as error:
+                self._fail(error)
+                return
             self._delivered += len(batch)
             while self._drains and self._drains[0][0] <= self._delivered:
                 _, delivered = self._drains.popleft()

@@ -143,8 +143,12 @@ class _Desk:
 
     async def _send_closings(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
         """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
-        await self.events.drained()
-        await self.vectors.drained()
+        try:
+            await self.events.drained()
+            await self.vectors.drained()
+        except Exception as error:
+            _refuse(batch, error)
+            raise
         task = asyncio.create_task(self._commit(batch))
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)
@@ -154,13 +158,18 @@ class _Desk:
         try:
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
-            for _, durable in batch:
-                if not durable.done():
-                    durable.set_exception(error)
+            _refuse(batch, error)
             return
         for (_, durable), ok in zip(batch, accepted, strict=True):
             if not durable.done():
                 durable.set_result(ok)
+
+
+def _refuse(batch: list[tuple[Closing, asyncio.Future[bool]]], error: Exception) -> None:
+    """The verdicts of a batch cannot be recorded: whoever waits for them gets the error."""
+    for _, durable in batch:
+        if not durable.done():
+            durable.set_exception(error)
 
 
 class RemoteCrew:
