@@ -15,9 +15,9 @@ from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.encoder import Encoder
+from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.ports import Crew, Scribe
 from moot.actors.record.recovery import History, vector_key
-from moot.actors.record.rows import DECISION
 from moot.actors.roles import Roles, fingerprint
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
@@ -36,7 +36,7 @@ from moot.protocols.messages import (
     Slots,
     Turn,
 )
-from moot.protocols.replies import Reply, Score, reply_path
+from moot.protocols.replies import Score, reply_path
 from moot.protocols.templates import Templates
 
 R = TypeVar("R", bound=BaseModel)
@@ -53,14 +53,6 @@ class Parked(BaseException):
 
     Not an `Exception`, so that no protocol catches it by accident.
     """
-
-
-class DecisionReply(Reply):
-    """A person's decision as it lies in the journal."""
-
-    action: str
-    text: str = ""
-    by: str = "person"
 
 
 class Asking:
@@ -170,7 +162,7 @@ class CaseFloor:
             for judge, number, pass_index in places
         ]
         outcomes = await self.ask_all(requests)
-        return [_judgment(outcome, *place) for outcome, place in zip(outcomes, places, strict=True)]
+        return [judgment_of(outcome, *place) for outcome, place in zip(outcomes, places, strict=True)]
 
     async def consult(self, form: Form, *, path: str) -> Decision:
         """See `Floor.consult`."""
@@ -232,7 +224,7 @@ class CaseFloor:
         answered = await self._shared_reply(case_id, ask)
         if answered.reasked:
             self._reasked[request.path] = answered.reasked
-        turn = _turn(answered, request.role, request.reply, request.path)
+        turn = turn_of(answered, request.role, request.reply, request.path)
         if isinstance(turn, Failure):
             raise AskFailed(turn.path, turn.kind, turn.message)
         return turn
@@ -315,7 +307,7 @@ class CaseFloor:
                 self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
             answered = await self._pay(ask)
         self._count(answered)
-        return _turn(answered, ask.role, reply, ask.path)
+        return turn_of(answered, ask.role, reply, ask.path)
 
     async def _pay(self, ask: Ask) -> Answered:
         if self._house.drain.is_set():
@@ -349,58 +341,3 @@ async def _together(waiting: Sequence[Any]) -> list[Any]:
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
     return [task.result() for task in tasks]
-
-
-def _turn(answered: Answered, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
-    if answered.data is None:
-        return Failure(path, role, answered.failure or "unparsable", answered.error)
-    return Turn(
-        path=path,
-        role=role,
-        model=answered.model,
-        text=answered.text,
-        reply=reply.model_construct(**answered.data),
-        answer=answered.answer,
-        intrinsic=answered.intrinsic,
-        usage=answered.usage,
-    )
-
-
-def _judgment(outcome: Turn[Score] | Failure, judge: str, variant: int, pass_index: int) -> Judgment | Missing:
-    if isinstance(outcome, Failure):
-        return Missing(outcome.path, judge, variant, pass_index, f"{outcome.kind}: {outcome.message}")
-    score = outcome.reply
-    return Judgment(
-        path=outcome.path,
-        judge=judge,
-        model=outcome.model,
-        variant=variant,
-        pass_index=pass_index,
-        score=score.score,
-        support=score.support,
-        rationale=score.rationale,
-    )
-
-
-def decision_id(ask: Ask) -> str:
-    """The reply id of a decision: there is one per form, so its path names it."""
-    return f"{DECISION}{ask.case_id}-{ask.attempt}-{ask.path}"
-
-
-def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
-    """The journal's row for a decision; it costs nothing."""
-    return {
-        "case_id": ask.case_id,
-        "attempt": ask.attempt,
-        "path": ask.path,
-        "role": "person",
-        "model": decision.by,
-        "template": "consult",
-        "fingerprint": ask.fingerprint,
-        "messages": msgspec.json.encode(ask.slots).decode(),
-        "data": msgspec.json.encode(decision).decode(),
-        "outcome": "ok",
-        "prompt_tokens": 0,
-        "completion_tokens": 0,
-        "reply_id": decision_id(ask),
-    }

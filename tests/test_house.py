@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("metrics", "protocols", "actors", "deploy")
 MAX_LINES = 400
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _run(*command: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
@@ -63,7 +65,10 @@ def test_links_and_package_list() -> None:
 
 
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
-    done = _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), ".")
+    source = tmp_path / "source"  # setuptools leaves a `build` folder, whose old files the next wheel would pick up
+    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info"))
+    build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
+    done = _run(*build, ".", cwd=source)
     assert done.returncode == 0, done.stderr[-3000:]
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
@@ -89,8 +94,7 @@ def test_public_things_have_docstrings() -> None:
                 continue
             private = isinstance(parent, ast.ClassDef) and parent.name.startswith("_")
             for node in parent.body:
-                named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-                if named and not private and not node.name.startswith("_") and _bare(node):
+                if isinstance(node, DEFINITIONS) and not private and not node.name.startswith("_") and _bare(node):
                     bare.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     assert not bare
 

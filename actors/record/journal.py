@@ -45,7 +45,9 @@ class Journal:
         self._replies: list[pa.RecordBatch] = []
         self._buffered = 0
         self._flushing = asyncio.Lock()
-        self._flushed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._next: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._current: asyncio.Future[None] | None = None
+        self._failed: RecordError | None = None
         self._due: asyncio.TimerHandle | None = None
         self._due_at = 0.0
         self._flush_task: asyncio.Task[None] | None = None
@@ -95,43 +97,52 @@ class Journal:
             _log.error("the journal cannot be written", error=str(error))
 
     async def durable(self) -> None:
-        """Wait until what is buffered now is on disk; verdicts that come close together share a flush.
+        """Wait until what has been appended so far is durable; verdicts that come close together share a flush.
 
         Raises:
-            RecordError: when it cannot be written.
+            RecordError: when it cannot be written, or something before it could not.
         """
         if self._buffered:
             self._flush_within(_COMMIT_S)
-            await asyncio.shield(self._flushed)
-        else:
-            async with self._flushing:
-                pass
+            await asyncio.shield(self._next)
+        elif self._current is not None:
+            await asyncio.shield(self._current)
+        if self._failed is not None:
+            raise self._failed
 
     async def flush(self) -> None:
-        """Make everything buffered so far durable.
+        """Make everything appended so far durable.
 
         Raises:
-            RecordError: when it cannot be written.
+            RecordError: when it cannot be written. Nothing is written any more after that: rows are missing.
         """
         async with self._flushing:
             if self._due is not None:
                 self._due.cancel()
                 self._due = None
+            if self._failed is not None:
+                self._resolve(self._next)
+                raise self._failed
             if not self._buffered:
                 return
             self._buffered = 0
-            flushed, self._flushed = self._flushed, asyncio.get_running_loop().create_future()
-            flushed.add_done_callback(lambda done: done.exception())
+            self._current, self._next = self._next, asyncio.get_running_loop().create_future()
             replies, self._replies = self._replies, []
             taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
             try:
                 await asyncio.to_thread(self._write, {**taken, "replies": replies})
-            except OSError as error:
-                failed = RecordError(f"cannot write to {self._folder.path}: {error}")
-                flushed.set_exception(failed)
-                raise failed from error
-            flushed.set_result(None)
+            except (OSError, pa.ArrowException) as error:
+                self._failed = RecordError(f"cannot write to {self._folder.path}: {error}")
+                raise self._failed from error
+            finally:
+                self._resolve(self._current)
+                self._current = None
         failpoint("writer.flushed")
+
+    @staticmethod
+    def _resolve(flushed: asyncio.Future[None]) -> None:
+        if not flushed.done():
+            flushed.set_result(None)
 
     def _write(self, taken: dict[str, list[pa.RecordBatch]]) -> None:
         for stream in JOURNAL:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.floor import DecisionReply, decision_columns
+from moot.actors.outcomes import DecisionReply, decision_columns
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder

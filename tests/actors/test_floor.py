@@ -19,8 +19,9 @@ from houses import RUNTIMES, Held, assert_equal_records, hold, hold_elsewhere, m
 from scripted_server import ScriptedServer
 
 from moot.actors.arena import Arena
-from moot.actors.floor import CaseFloor, decision_columns, decision_id
+from moot.actors.floor import CaseFloor
 from moot.actors.household import LocalCrew, build_house
+from moot.actors.outcomes import decision_columns, decision_id
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows

@@ -164,7 +164,8 @@ def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: s
 
 def verdicts(folder: Path) -> list[dict[str, Any]]:
     table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
-    return table.select(stable_columns("verdicts")).sort_by([("case_id", "ascending")]).to_pylist()
+    rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
+    return rows
 
 
 @pytest.fixture(scope="module")
