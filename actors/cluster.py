@@ -93,20 +93,14 @@ class WriterActor(_Actor):
         await self._up()
         self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
 
-    async def take_replies(self, packed: bytes, size: int) -> None:
-        """See `Recorder.add_replies`; the arguments are those of `remote.unpack`."""
+    async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> None:
+        """Take replies (as `remote.pack` packs them), events and embeddings."""
         await self._up()
-        self._recorder.add_replies(unpack(packed, size, JOURNAL["replies"]))
-
-    async def take_events(self, raw: bytes) -> None:
-        """See `Recorder.add_events`."""
-        await self._up()
-        self._recorder.add_events(msgspec.msgpack.decode(raw, type=list[EventRow]))
-
-    async def take_vectors(self, raw: bytes) -> None:
-        """See `Recorder.add_vectors`."""
-        await self._up()
-        for case_id, attempt, encoder, text_hash, vector in msgspec.msgpack.decode(raw, type=list[VectorRow]):
+        if packed is not None:
+            self._recorder.add_replies(unpack(*packed, JOURNAL["replies"]))
+        events, vectors = msgspec.msgpack.decode(rest, type=tuple[list[EventRow], list[VectorRow]])
+        self._recorder.add_events(events)
+        for case_id, attempt, encoder, text_hash, vector in vectors:
             self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
 
     async def commit(self, raw: bytes) -> list[bool]:

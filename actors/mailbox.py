@@ -14,7 +14,7 @@ class Mailbox(Generic[M]):
     """Sends messages to one peer in order, many per call, one call at a time.
 
     The first message after a pause leaves at once. After that a call starts at the earliest `spacing_s` after the
-    one before it, so that messages which come unevenly still share calls.
+    one before it, so that messages which come unevenly still share calls; a full batch leaves without waiting.
 
     Args:
         send: delivers a batch; awaited before the next one leaves. It must see to lost peers itself; anything that
@@ -86,5 +86,5 @@ class Mailbox(Generic[M]):
             if not self._waiting:
                 self._wake.clear()
             rest = self._spacing_s - (clock() - started)
-            if rest > 0:
+            if rest > 0 and len(self._waiting) < self._most:
                 await asyncio.sleep(rest)

@@ -65,7 +65,7 @@ class Moderator:
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
 
-    async def exchange(self, assignments: Sequence[Assignment], wait_s: float = 5.0, linger_s: float = 0.02) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], wait_s: float = 5.0, linger_s: float = 0.1) -> Report:
         """Take assignments and return what is new; waits up to `wait_s` for news, then a little for more.
 
         Raises:

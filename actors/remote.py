@@ -27,12 +27,14 @@ from moot.protocols.messages import Answered, Ask, Event
 ASK_SPACING_S = 0.004
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
-COMMIT_SPACING_S = 0.05
+COMMIT_SPACING_S = 0.2
 _CLAIM_LEASE_S = 180.0
 _GRACE_S = 10.0
 
 EventRow = tuple[str, int, Event, float]
 VectorRow = tuple[str, int, str, str, bytes]
+Row = dict[str, Any] | EventRow | VectorRow
+_EVENT_FIELDS = 4
 
 
 def pack(batch: pa.RecordBatch) -> tuple[bytes, int]:
@@ -63,15 +65,15 @@ class RemoteScribe:
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """See `ports.Scribe.put_reply`."""
-        self._desk(case_id).replies.post(columns)
+        self._desk(case_id).rows.post(columns)
 
     def put_event(self, case_id: str, attempt: int, event: Event) -> None:
         """See `ports.Scribe.put_event`."""
-        self._desk(case_id).events.post((case_id, attempt, event, time.time()))
+        self._desk(case_id).rows.post((case_id, attempt, event, time.time()))
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """See `ports.Scribe.put_vectors`."""
-        post = self._desk(case_id).vectors.post
+        post = self._desk(case_id).rows.post
         for text_hash, raw in vectors:
             post((case_id, attempt, encoder, text_hash, raw))
 
@@ -92,7 +94,7 @@ class RemoteScribe:
         for desk in self._desks:
             mine = [key for key in keys if self._desk(key[0]) is desk]
             if mine:
-                await desk.events.drained()
+                await desk.rows.drained()
                 raw = await desk.writer.call_until_done("history", mine)
                 found |= zip(mine, msgspec.msgpack.decode(raw, type=list[History]), strict=True)
         return found
@@ -105,15 +107,13 @@ class RemoteScribe:
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""
         desk = self._desk(key)
-        await desk.replies.drained()
+        await desk.rows.drained()
         await desk.writer.call_until_done("settle", key)
 
     async def drained(self) -> None:
         """Wait until every row has reached its writer."""
         for desk in self._desks:
-            await desk.replies.drained()
-            await desk.events.drained()
-            await desk.vectors.drained()
+            await desk.rows.drained()
 
 
 class _Desk:
@@ -121,31 +121,26 @@ class _Desk:
 
     def __init__(self, writer: Peer, sender: str) -> None:
         self.writer, self._sender = writer, sender
-        self.replies: Mailbox[dict[str, Any]] = Mailbox(
-            self._send_replies, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH
-        )
-        self.events: Mailbox[EventRow] = Mailbox(self._send_events, spacing_s=ROW_SPACING_S, most=1024)
-        self.vectors: Mailbox[VectorRow] = Mailbox(self._send_vectors, spacing_s=ROW_SPACING_S, most=256)
+        self.rows: Mailbox[Row] = Mailbox(self._send_rows, spacing_s=ROW_SPACING_S, most=ROWS_PER_BATCH)
         self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(
             self._send_closings, spacing_s=COMMIT_SPACING_S
         )
         self._commits: set[asyncio.Task[None]] = set()
 
-    async def _send_replies(self, batch: list[dict[str, Any]]) -> None:
-        await self.writer.call_until_done("take_replies", *pack(batch_of("replies", batch)))
-        failpoint(f"{self._sender}.sent_to_writer")
-
-    async def _send_events(self, batch: list[EventRow]) -> None:
-        await self.writer.call_until_done("take_events", msgspec.msgpack.encode(batch))
-
-    async def _send_vectors(self, batch: list[VectorRow]) -> None:
-        await self.writer.call_until_done("take_vectors", msgspec.msgpack.encode(batch))
+    async def _send_rows(self, batch: list[Row]) -> None:
+        """Replies, events and embeddings share a call: what a call costs hardly depends on what it carries."""
+        replies = [row for row in batch if isinstance(row, dict)]
+        events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]
+        vectors = [row for row in batch if isinstance(row, tuple) and len(row) != _EVENT_FIELDS]
+        packed = pack(batch_of("replies", replies)) if replies else None
+        await self.writer.call_until_done("take_rows", packed, msgspec.msgpack.encode((events, vectors)))
+        if replies:
+            failpoint(f"{self._sender}.sent_to_writer")
 
     async def _send_closings(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
         """A verdict leaves after everything that its debate has noted; waiting for it holds up no other batch."""
         try:
-            await self.events.drained()
-            await self.vectors.drained()
+            await self.rows.drained()
         except Exception as error:
             _refuse(batch, error)
             raise

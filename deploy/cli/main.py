@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -24,6 +26,7 @@ Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
 
 def main() -> NoReturn:
     """The console's entry: errors that the user can mend are one line and exit code 2."""
+    _look_here()
     from moot.protocols.errors import MootError, RecordError, UserError
 
     try:
@@ -35,6 +38,14 @@ def main() -> NoReturn:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(0)
+
+
+def _look_here() -> None:
+    """Let `module:Class` be found in the current folder, as `python -m moot` does."""
+    with suppress(OSError):  # the folder is gone
+        here = os.getcwd()
+        if not sys.flags.safe_path and not {"", here} & {*sys.path}:
+            sys.path.insert(0, here)
 
 
 def _version(wanted: bool) -> None:
@@ -57,34 +68,29 @@ def _root(
 @app.command()
 def run(
     file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
-    task: Annotated[
-        str | None, typer.Option(help="sample, boolq:PATH or cosmosqa:PATH.", show_default="sample")
-    ] = None,
+    task: Annotated[str | None, typer.Option(help="boolq:PATH, cosmosqa:PATH or sample (the default).")] = None,
     protocol: Annotated[
-        str | None,
-        typer.Option(help="A protocol, module:Class, or several with commas to compare.", show_default="selene"),
+        str | None, typer.Option(help="A protocol (default: selene), module:Class, or several with commas to compare.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Serves every role; see `moot models`.", show_default="simulated")
+        str | None, typer.Option(help="Serves every role (default: simulated); see `moot models`.")
     ] = None,
     role: Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")] = None,
     agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it.", show_default="0")] = None,
+    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")] = None,
     out: Annotated[
-        str | None, typer.Option(help="The record's folder.", show_default="runs/PROTOCOL-TASK-sSEED")
+        str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")] = None,
     prompts: Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")] = None,
-    placement: Annotated[str | None, typer.Option(help="actors or packed.", show_default="actors")] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="ray, or inline for this process alone.", show_default="ray")
-    ] = None,
+    placement: Annotated[str | None, typer.Option(help="actors (the default) or packed.")] = None,
+    engine: Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")] = None,
     address: Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")] = None,
     save_tokens: Annotated[
-        str | None, typer.Option(help="Log-probabilities: none, chosen or all.", show_default="all")
+        str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
     ] = None,
-    max_open: Annotated[int | None, typer.Option(help="Most debates open at once.", show_default="200")] = None,
+    max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
     retry_failed: Annotated[
         bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
@@ -179,6 +185,8 @@ def decide(
     forms = [form for form in waiting(folder) if case in (None, form.case_id)]
     if case is not None and not forms:
         raise ConfigError(f"{folder}: case {case!r} does not wait for a person")
+    if not forms:
+        print("no debate waits for a person", file=sys.stderr)
     for form in forms:
         print(visible_line(f"{form.case_id}: {form.title} [{'|'.join(form.actions)}]"))
         if case is not None and form.body:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
+from moot.deploy.reading.text import cases
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.prepare import Prepared, default_out, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
@@ -64,7 +65,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """
     if not all(names) or len(set(names)) < len(names):
         raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
-    out = config.out or f"runs/{open_task(config.task).name}-s{config.seed}"
+    out = config.out or default_out("", open_task(config.task).name, config.seed, config.model)
     made = []
     unasked = set(config.roles)
     for name in names:
@@ -126,7 +127,7 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
 
 
 def _hold(prepared: Prepared, *, quiet: bool) -> Run:
-    session = Session(prepared, progress_listener(quiet=quiet))
+    session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
     if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
         _say("starting a local Ray ...", quiet=not sys.stderr.isatty())
     return hold_in_thread(session, on_signals=_stopping)
@@ -150,10 +151,12 @@ def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
     if not done.worked:
         _say("nothing left to do: every case has a verdict", quiet=quiet)
     if done.failed:
-        print(f"{done.failed:,} cases failed; --retry-failed gives each a new attempt", file=sys.stderr)
+        each = "it" if done.failed == 1 else "each"
+        print(f"{cases(done.failed)} failed; --retry-failed gives {each} a new attempt", file=sys.stderr)
     if done.parked:
         forms = [form for form in waiting(done.path) if form.case_id in done.parked]
-        print(f"{len(done.parked):,} cases wait for a person:", file=sys.stderr)
+        wait = "waits" if len(done.parked) == 1 else "wait"
+        print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
         for form in forms[:_NAMED]:
             print(f"  moot decide {_shown(prepared)} {form.case_id} {'|'.join(form.actions)}", file=sys.stderr)
 

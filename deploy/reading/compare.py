@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console, Group, RenderableType
@@ -12,7 +14,7 @@ from rich.text import Text
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import latest_verdicts
-from moot.deploy.reading.show import SIMULATED, paired_words
+from moot.deploy.reading.show import SIMULATED
 from moot.deploy.reading.summary import Paired, paired, summarise
 from moot.deploy.reading.text import (
     Interval,
@@ -20,10 +22,14 @@ from moot.deploy.reading.text import (
     markdown_inline,
     markdown_table,
     number,
+    p_value,
     percent,
     safe_json,
     times,
     visible_line,
+)
+from moot.deploy.reading.text import (
+    cases as number_of_cases,
 )
 from moot.protocols.errors import ConfigError
 
@@ -99,9 +105,11 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
         same_id = [case_id for case_id in first.content if case_id in each.content]
         shared = [case_id for case_id in same_id if first.content[case_id] == each.content[case_id]]
         if len(shared) < len(same_id):
-            warnings.append(f"{summary.run}: {len(same_id) - len(shared)} case ids stand for other texts; not paired")
+            warnings.append(f"{summary.run}: {_other_texts(len(same_id) - len(shared))}; not paired")
         if len(shared) < max(len(first.content), len(each.content)):
-            warnings.append(f"{summary.run}: only {len(shared)} cases are shared with {summaries[0].run}")
+            are = "is" if len(shared) == 1 else "are"
+            only = f"only {number_of_cases(len(shared))} {are} shared with {summaries[0].run}"
+            warnings.append(f"{summary.run}: {only}")
         against = paired([each.right.get(i) for i in shared], [first.right.get(i) for i in shared])
         rows.append(
             Row(
@@ -129,34 +137,85 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
 
 
-_HEADER = ("protocol", "accuracy", "failed", "skipped", "rounds", "tokens / case", "cost x", "against the first", "run")
+def _other_texts(n: int) -> str:
+    return "1 case id stands for another text" if n == 1 else f"{n:,} case ids stand for other texts"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.protocol or "unknown",
-        percent(row.accuracy, row.accuracy_interval, row.scored),
-        str(row.failed) + (f" (+{row.open} open)" if row.open else ""),
-        "-" if row.skip_rate is None else percent(row.skip_rate),
-        number(row.rounds_mean, 2),
-        "unknown" if row.tokens_per_case is None else f"{row.tokens_per_case:,.0f}",
-        times(row.token_cost_x),
-        "-" if row.vs_first is None else paired_words(row.vs_first),
-        row.run,
-    )
+def run_names(runs: Sequence[str]) -> list[str]:
+    """Runs by as much of the end of their paths as tells them apart.
+
+    >>> run_names(["runs/a/selene", "runs/a/single-agent"]), run_names(["a/selene", "b/selene"])
+    (['selene', 'single-agent'], ['a/selene', 'b/selene'])
+    """
+    paths = [Path(run) for run in runs]
+    for n in range(1, max(len(path.parts) for path in paths) + 1):
+        names = [str(Path(*path.parts[-n:])) for path in paths]
+        if len(set(names)) == len(set(paths)):
+            break
+    return names
 
 
-def _table_of(comparison: Comparison) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """Header and cells; the audit's columns only where a run has an audit."""
-    header: tuple[str, ...] = _HEADER
-    rows = [_cells(row) for row in comparison.rows]
-    if any(row.judge_stability is not None or row.flip_rate is not None for row in comparison.rows):
-        header = (*header[:-1], "judge stability", "flip rate", header[-1])
-        rows = [
-            (*cells[:-1], number(row.judge_stability), percent(row.flip_rate), cells[-1])
-            for cells, row in zip(rows, comparison.rows, strict=True)
+class _Block(NamedTuple):
+    """One table of a comparison; the first column names the run."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
+def _blocks(comparison: Comparison) -> list[_Block]:
+    """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
+    rows = comparison.rows
+    names = run_names([row.run for row in rows])
+    blocks = [_figures(rows, names)]
+    against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
+    if against:
+        title = (
+            f"against {names[0]}, on the cases that both scored (McNemar; +b only this run right, -c only the other)"
+        )
+        blocks.append(_Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+    if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
+        judged = [
+            (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
         ]
-    return header, rows
+        blocks.append(_Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
+    return blocks
+
+
+def _figures(rows: Sequence[Row], names: Sequence[str]) -> _Block:
+    columns = {
+        "run": list(names),
+        "protocol": [row.protocol or "unknown" for row in rows],
+        "accuracy, %": [_accuracy(row) for row in rows],
+        "n": [f"{row.scored:,}" for row in rows],
+        "failed": [f"{row.failed:,}" for row in rows],
+        "open": [f"{row.open:,}" for row in rows],
+        "skip %": ["-" if row.skip_rate is None else f"{100 * row.skip_rate:.1f}" for row in rows],
+        "rounds": [number(row.rounds_mean, 2) for row in rows],
+        "tokens /case": ["unknown" if row.tokens_per_case is None else f"{row.tokens_per_case:,.0f}" for row in rows],
+        "cost": [times(row.token_cost_x) for row in rows],
+    }
+    if all(map(_says_protocol, names, rows)):
+        del columns["protocol"]
+    if not any(row.open for row in rows):
+        del columns["open"]
+    return _Block("", tuple(columns), list(zip(*columns.values(), strict=True)))
+
+
+def _says_protocol(name: str, row: Row) -> bool:
+    slug = re.sub(r"[^A-Za-z0-9._-]+", "-", row.protocol or "unknown")
+    return f"{Path(name).name}-".startswith(f"{slug}-")
+
+
+def _accuracy(row: Row) -> str:
+    return percent(row.accuracy, row.accuracy_interval).replace(" %", "")
+
+
+def _against(found: Paired | None) -> tuple[str, str, str, str]:
+    if found is None or found.difference is None:
+        return ("unknown", "unknown", "-", "0")
+    discordant = f"+{found.only_first:,}/-{found.only_second:,}"
+    return (f"{100 * found.difference:+.1f}", p_value(found.p_value), discordant, f"{found.n:,}")
 
 
 def _remarks(comparison: Comparison) -> list[str]:
@@ -166,18 +225,30 @@ def _remarks(comparison: Comparison) -> list[str]:
 
 def comparison_text(comparison: Comparison) -> RenderableType:
     """The comparison for a terminal."""
-    header, rows = _table_of(comparison)
-    table = Table(*header)
-    for row in rows:
+    parts: list[RenderableType] = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(comparison)]
+    for block in _blocks(comparison):
+        if block.title:
+            parts += [Text(), Text(visible_line(block.title))]
+        parts.append(_table(block))
+    return Group(*parts)
+
+
+def _table(block: _Block) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for i, head in enumerate(block.header):
+        table.add_column(head.replace(" /", "\n/"), no_wrap=i == 0, overflow="fold", vertical="bottom")
+    for row in block.rows:
         table.add_row(*(Text(visible_line(cell)) for cell in row))
-    remarks = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(comparison)]
-    return Group(*remarks, table)
+    return table
 
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison as Markdown."""
-    remarks = "".join(f"**{markdown_inline(remark)}**\n\n" for remark in _remarks(comparison))
-    return f"# Comparison\n\n{remarks}{markdown_table(*_table_of(comparison))}\n"
+    parts = ["# Comparison", *(f"**{markdown_inline(remark)}**" for remark in _remarks(comparison))]
+    for block in _blocks(comparison):
+        parts += [markdown_inline(block.title)] if block.title else []
+        parts.append(markdown_table(block.header, block.rows))
+    return "\n\n".join(parts) + "\n"
 
 
 def show_comparison(comparison: Comparison, form: str = "text", console: Console | None = None) -> None:

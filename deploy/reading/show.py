@@ -76,7 +76,10 @@ def show_summary(summary: Summary, form: str = "text", console: Console | None =
 
 
 def summary_rows(summary: Summary) -> list[tuple[str, str]]:
-    """The summary as pairs of a name and a value in words, in the order in which they are shown."""
+    """The summary as pairs of a name and a value in words, in the order in which they are shown.
+
+    What the run has no instance of (a debated case, answers judged over several variants) has no row.
+    """
     rows = [
         ("protocol", summary.protocol or "unknown"),
         ("task", summary.task or "unknown"),
@@ -85,23 +88,21 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         ("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored)),
     ]
     if summary.skip_rate is not None:
+        rows.append(("skip rate", percent(summary.skip_rate)))
+        if summary.skip_rate > 0.0:
+            skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
+            rows.append(("accuracy, skipped", skipped))
+        if summary.skip_rate < 1.0:
+            debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
+            rows.append(("accuracy, debated", debated))
+    rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
+    if summary.debate_rounds_mean_debated is not None:
+        rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
+    if summary.judge_stability is not None or summary.flip_rate is not None:
         rows += [
-            ("skip rate", percent(summary.skip_rate)),
-            (
-                "accuracy, skipped",
-                percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped),
-            ),
-            (
-                "accuracy, debated",
-                percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated),
-            ),
+            ("judge stability", number(summary.judge_stability)),
+            ("judge flip rate", percent(summary.flip_rate)),
         ]
-    rows += [
-        ("rounds per case", number(summary.debate_rounds_mean, 2)),
-        ("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)),
-        ("judge stability", number(summary.judge_stability)),
-        ("judge flip rate", percent(summary.flip_rate)),
-    ]
     if summary.judge_stability_audit is not None or summary.flip_rate_audit is not None:
         rows += [
             ("judge stability, audit", number(summary.judge_stability_audit)),
@@ -119,8 +120,9 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
         ("tokens reused", count(summary.tokens_reused)),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
-        ("cost, one agent's answer = 1", times(summary.token_cost_x)),
     ]
+    if summary.token_cost_x is not None or unsaid:
+        rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x)))
     if unsaid:
         rows.insert(1, ("calls without usage", count(unsaid)))
     if summary.token_cost_x_without_audits != summary.token_cost_x:

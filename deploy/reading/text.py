@@ -108,6 +108,15 @@ def count(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
+def cases(n: int) -> str:
+    """A number of cases in words.
+
+    >>> cases(1), cases(1200)
+    ('1 case', '1,200 cases')
+    """
+    return f"{n:,} {'case' if n == 1 else 'cases'}"
+
+
 def times(value: float | None) -> str:
     """A factor, or `unknown`.
 

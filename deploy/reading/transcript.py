@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.record import decoded, read_facts
+from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible_line
 from moot.deploy.reading.transcript_stages import sections_of
 from moot.deploy.reading.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
-from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.errors import ConfigError
 
-_MANY_CASES = 20
 _TURN_COLUMNS = [
     "role",
     "model",
@@ -34,6 +34,7 @@ _TURN_COLUMNS = [
     "prompt_tokens",
     "completion_tokens",
     "reused_from",
+    "at",
 ]
 
 
@@ -56,7 +57,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         raise _unknown_case(case_id, cases["case_id"].to_pylist())
     case = found[0]
     turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
-    events = _rows_of(read_table(folder, "events", ["data"]), case_id)
+    events = _rows_of(read_table(folder, "events", ["data", "at"]), case_id)
     verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
     attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
     if attempt is None:
@@ -65,9 +66,8 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         known = ", ".join(map(str, attempts))
         raise ConfigError(f"case {visible_line(case_id)!r} has no attempt {attempt}: it has {known}")
     turns = [row for row in turns if row["attempt"] == attempt]
-    noted = [
-        EventView(kind=e["kind"], path=e["path"], data=decoded(e["data"])) for e in events if e["attempt"] == attempt
-    ]
+    events = [row for row in events if row["attempt"] == attempt]
+    noted = [EventView(kind=e["kind"], path=e["path"], data=decoded(e["data"])) for e in events]
     asked = Counter(event.path for event in noted if event.kind == "asked")
     views = [_turn(row, asked) for row in turns]
     verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
@@ -86,7 +86,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         passage=case["passage"] or "",
         gold=case["gold"],
         invalid=case["invalid"] or "",
-        sections=sections_of(views, [event for event in noted if event.kind != "asked"]),
+        sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
         verdict=verdict,
         cost=_cost(views),
     )
@@ -98,12 +98,19 @@ def _rows_of(table: pa.Table, case_id: str) -> list[dict[str, Any]]:
 
 
 def _unknown_case(case_id: str, known: Sequence[str]) -> ConfigError:
-    shown = [visible_line(each) for each in known]
-    if len(shown) <= _MANY_CASES:
-        return unknown_name("case", visible_line(case_id), shown)
-    near = difflib.get_close_matches(visible_line(case_id), shown, n=3, cutoff=0.5) or shown[:3]
-    names = ", ".join(map(repr, near))
-    return ConfigError(f"unknown case {visible_line(case_id)!r}: the run has {len(shown):,} cases, nearest {names}")
+    wanted = visible_line(case_id)
+    names = ", ".join(repr(visible_line(each)) for each in nearest(wanted, known))
+    near = f", nearest {names}" if names else ""
+    return ConfigError(f"unknown case {wanted!r}: the run has {number_of_cases(len(known))}{near}")
+
+
+def _began(turns: Iterable[dict[str, Any]], events: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """When something first happened on each path: for a reply when it was asked, if that is known."""
+    first: dict[str, float] = {}
+    for row in (*turns, *events):
+        if row["at"] is not None:
+            first[row["path"]] = min(row["at"], first.get(row["path"], row["at"]))
+    return first
 
 
 def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import inf
 
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.deploy.reading.transcript_views import EventView, Section, TurnView
@@ -21,17 +22,62 @@ _STAGES = (
 )
 
 
-def sections_of(turns: Iterable[TurnView], events: Iterable[EventView]) -> list[Section]:
-    """Replies and events by stage; paths that no stage knows come last, by their first part."""
-    sections: dict[tuple[tuple[int, int, str], str], tuple[list[TurnView], list[EventView]]] = {}
-    for turn in sorted(turns, key=lambda each: (natural(each.path.removesuffix(INVALID_SUFFIX)), not each.superseded)):
+_Stage = tuple[tuple[int, int, str], str]
+_Found = tuple[list[TurnView], list[EventView]]
+
+
+def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+    """Replies and events by stage, in the stages' order.
+
+    Where a reply's path belongs to no stage (another protocol's), sections come in order of time, and what belongs to
+    no stage is split by the first part of its path as often as that changes.
+
+    Args:
+        began: by path, when it was asked.
+    """
+    turns = sorted(turns, key=lambda each: (natural(each.path.removesuffix(INVALID_SUFFIX)), not each.superseded))
+    events = sorted(events, key=lambda each: (natural(each.path), each.kind))
+    if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
+        return _by_time(turns, events, began)
+    sections: dict[_Stage, _Found] = {}
+    for turn in turns:
         sections.setdefault(_stage(turn.path), ([], []))[0].append(turn)
-    for event in sorted(events, key=lambda each: (natural(each.path), each.kind)):
+    for event in events:
         sections.setdefault(_stage(event.path), ([], []))[1].append(event)
-    return [
-        Section(title=title, turns=_invalid_first(found), events=noted)
-        for (_, title), (found, noted) in sorted(sections.items(), key=lambda item: item[0])
-    ]
+    return [_section(stage, found) for stage, found in sorted(sections.items(), key=lambda item: item[0])]
+
+
+def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapping[str, float]) -> list[Section]:
+    sections: list[tuple[_Stage, _Found]] = []
+    of_stage: dict[_Stage, _Found] = {}
+    of_path: dict[str, _Found] = {}
+
+    def place(path: str) -> _Found:
+        stage = _stage(path)
+        known = of_path.get(path) or (of_stage.get(stage) if stage[0][0] < len(_STAGES) else None)
+        if known is None and sections and sections[-1][0] == stage:
+            known = sections[-1][1]
+        if known is None:
+            known = ([], [])
+            sections.append((stage, known))
+        of_stage[stage] = of_path[path] = known
+        return known
+
+    def at(each: TurnView | EventView) -> float:
+        path = each.path.removesuffix(INVALID_SUFFIX)
+        return began.get(path, began.get(each.path, inf))
+
+    for each in sorted((*turns, *events), key=at):
+        found = place(each.path.removesuffix(INVALID_SUFFIX))
+        if isinstance(each, TurnView):
+            found[0].append(each)
+        else:
+            found[1].append(each)
+    return [_section(stage, found) for stage, found in sections]
+
+
+def _section(stage: _Stage, found: _Found) -> Section:
+    return Section(title=stage[1], turns=_invalid_first(found[0]), events=found[1])
 
 
 def _invalid_first(turns: list[TurnView]) -> list[TurnView]:

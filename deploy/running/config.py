@@ -71,7 +71,7 @@ class RunConfig(BaseModel):
         agents: how many agents answer; the setting `agents` of the protocol.
         limit: only the first so many cases; None for all.
         seed: of the run; everything random hangs on it.
-        out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`.
+        out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
         address: the Ray cluster to join; None starts a local one, or joins the one this process is connected to.

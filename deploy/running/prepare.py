@@ -5,6 +5,7 @@ Nothing is written here, and no network is touched; `moot.deploy.running.checks`
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.actors.encoder import HashedNgramEncoder
+from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
@@ -32,6 +34,9 @@ ALTERNATIVES = 5
 
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 """Cases that are brought as Python objects."""
+
+_LONGEST = 60
+"""Characters of a model's name that the default folder is called by."""
 
 _STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 
@@ -84,6 +89,12 @@ class Prepared:
     def simulated(self) -> bool:
         """Whether any reply comes from the simulated model."""
         return any(is_simulated(member.model) for member in self.members)
+
+    @property
+    def gated(self) -> bool:
+        """Whether a gate decides which cases are debated."""
+        gate = self.settings.get("gate")
+        return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
     def spec(self, epoch: int) -> RunSpec:
         """What the actors need to know, for the owner `epoch` of the folder."""
@@ -139,7 +150,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     check_encoder = getattr(_inner(made), "check_encoder", None)
     if check_encoder is not None:
         check_encoder(encoder)
-    out = config.out or default_out(made.name, found.name, config.seed)
+    out = config.out or default_out(made.name, found.name, config.seed, config.model)
     config = config.model_copy(update={"out": out, "task": found.spec, "protocol": _named(config, protocol, made)})
     return Prepared(
         config=config,
@@ -155,13 +166,20 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     )
 
 
-def default_out(protocol: str, task: str, seed: int) -> str:
+def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
     """Where a run goes unless it is told: the same command finds the same folder again.
 
-    >>> default_out("selene", "boolq", 7)
-    'runs/selene-boolq-s7'
+    >>> default_out("selene", "boolq", 7), default_out("", "boolq", 7, "openai/gpt-4o-mini")
+    ('runs/selene-boolq-s7', 'runs/boolq-s7-openai-gpt-4o-mini')
     """
-    return f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', f'{protocol}-{task}')}-s{seed}"
+    parts = [part for part in (protocol, task) if part]
+    parts += [f"s{seed}"] if model == "simulated" else [f"s{seed}", _shortened(redact(model))]
+    return f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', '-'.join(parts))}"
+
+
+def _shortened(name: str) -> str:
+    """A name that a folder's can hold; a long one is told apart from others by its hash."""
+    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def run_folder(out: str) -> Path:
@@ -191,7 +209,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     """
     for family in config.roles:
         if family not in protocol.roles:
-            raise unknown_name(f"role of protocol {protocol.name!r}", family, protocol.roles)
+            unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
+            raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     bindings = {}
     for family in protocol.roles:

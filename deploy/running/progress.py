@@ -11,17 +11,18 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.deploy.reading.text import cases
 from moot.deploy.running.session import Listener, Silent
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"
 
 
-def progress_listener(*, quiet: bool = False) -> Listener:
-    """The listener that fits where stderr goes."""
+def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
+    """The listener that fits where stderr goes; `gated` when a gate decides which cases are debated."""
     if quiet:
         return Silent()
-    return BarListener(Console(stderr=True)) if sys.stderr.isatty() else LineListener()
+    return BarListener(Console(stderr=True), gated=gated) if sys.stderr.isatty() else LineListener(gated=gated)
 
 
 class Pace:
@@ -39,17 +40,16 @@ class Pace:
         return max(self.total - done, 0) * per_case
 
 
-def figures(counts: Counts) -> str:
-    """The running figures in one line.
+def figures(counts: Counts, *, gated: bool = True) -> str:
+    """The running figures in one line; what was skipped only where a gate decides that, or something was.
 
     >>> figures(Counts(finished=9, failed=1, scored=8, correct=6, skipped=3, tokens_paid=12345))
     'accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed'
     """
-    parts = [
-        f"accuracy {_share(counts.correct, counts.scored)}",
-        f"skipped {_share(counts.skipped, counts.finished)}",
-        f"{counts.tokens_paid:,} tokens",
-    ]
+    parts = [f"accuracy {_share(counts.correct, counts.scored)}"]
+    if gated or counts.skipped:
+        parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
+    parts.append(f"{counts.tokens_paid:,} tokens")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     return " | ".join(parts)
@@ -75,8 +75,8 @@ def _share(part: int, whole: int) -> str:
 class LineListener(Silent):
     """One line every few seconds, and one at the end."""
 
-    def __init__(self, every_s: float = LINE_EVERY_S) -> None:
-        self._every_s = every_s
+    def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
+        self._every_s, self._gated = every_s, gated
         self._last = time.monotonic()
         self._latest: Counts | None = None
         self._pace = Pace(None, 0)
@@ -85,7 +85,7 @@ class LineListener(Silent):
         """See `Listener.began`."""
         self._pace = Pace(total, done)
         there = f", {done:,} of them done" if done else ""
-        self._say(f"{_UNKNOWN if total is None else f'{total:,}'} cases{there}")
+        self._say(f"{f'{_UNKNOWN} cases' if total is None else cases(total)}{there}")
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
@@ -102,7 +102,9 @@ class LineListener(Silent):
         self._last = time.monotonic()
         done, total = counts.finished + counts.failed, self._pace.total
         of = "" if total is None else f"/{total:,}"
-        self._say(f"{done:,}{of} cases | {figures(counts)} | left {duration(self._pace.left_s(done))}")
+        self._say(
+            f"{done:,}{of} cases | {figures(counts, gated=self._gated)} | left {duration(self._pace.left_s(done))}"
+        )
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -124,9 +126,11 @@ class BarListener(Silent):
 
     Args:
         console: where it is drawn.
+        gated: see `progress_listener`.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, gated: bool = True) -> None:
+        self._gated = gated
         self._left = _LeftColumn()
         self._bar = Progress(
             SpinnerColumn(),
@@ -148,7 +152,8 @@ class BarListener(Silent):
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         if self._task is not None:
-            self._bar.update(self._task, completed=counts.finished + counts.failed, figures=figures(counts))
+            shown = figures(counts, gated=self._gated)
+            self._bar.update(self._task, completed=counts.finished + counts.failed, figures=shown)
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """See `Listener.events`."""
