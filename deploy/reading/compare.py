@@ -160,7 +160,7 @@ class _Block(NamedTuple):
 
     title: str
     header: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 def _blocks(comparison: Comparison) -> list[_Block]:
@@ -170,9 +170,7 @@ def _blocks(comparison: Comparison) -> list[_Block]:
     blocks = [_figures(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
-        title = (
-            f"against {names[0]}, on the cases that both scored (McNemar; +b only this run right, -c only the other)"
-        )
+        title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(_Block(title, ("run", "points", "p", "+b/-c", "n"), against))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
@@ -234,7 +232,7 @@ def comparison_text(comparison: Comparison) -> RenderableType:
 
 
 def _table(block: _Block) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for i, head in enumerate(block.header):
         table.add_column(head.replace(" /", "\n/"), no_wrap=i == 0, overflow="fold", vertical="bottom")
     for row in block.rows:

@@ -19,7 +19,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names most like `name`, nearest first; equal numbers are alike however many zeros they begin with.
 
     >>> nearest("sample-7", [f"sample-{i:03}" for i in range(1, 73)])
-    ['sample-007', 'sample-070', 'sample-071']
+    ['sample-007', 'sample-017', 'sample-027']
 
     Of very many names only the first are looked at, and of those only the likeliest compared in full.
     """

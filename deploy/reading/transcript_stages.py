@@ -67,7 +67,8 @@ def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapp
         path = each.path.removesuffix(INVALID_SUFFIX)
         return began.get(path, began.get(each.path, inf))
 
-    for each in sorted((*turns, *events), key=at):
+    everything: list[TurnView | EventView] = [*turns, *events]
+    for each in sorted(everything, key=at):
         found = place(each.path.removesuffix(INVALID_SUFFIX))
         if isinstance(each, TurnView):
             found[0].append(each)

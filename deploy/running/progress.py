@@ -102,9 +102,8 @@ class LineListener(Silent):
         self._last = time.monotonic()
         done, total = counts.finished + counts.failed, self._pace.total
         of = "" if total is None else f"/{total:,}"
-        self._say(
-            f"{done:,}{of} cases | {figures(counts, gated=self._gated)} | left {duration(self._pace.left_s(done))}"
-        )
+        shown = figures(counts, gated=self._gated)
+        self._say(f"{done:,}{of} cases | {shown} | left {duration(self._pace.left_s(done))}")
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)

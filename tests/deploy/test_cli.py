@@ -22,7 +22,7 @@ from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.progress import BarListener, LineListener
+from moot.deploy.running.progress import BarListener, LineListener, figures
 from moot.protocols.errors import ConfigError
 
 COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "tasks", "protocols", "simulate"]
@@ -32,6 +32,7 @@ INLINE = ["run", "--engine", "inline", "--quiet"]
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     structlog.reset_defaults()
 
@@ -87,13 +88,67 @@ def test_protocols_are_compared_in_one_command(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["selene", "always-debate", "single-agent", "majority-vote"]
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "80")
     more = ["--agents", "3", "--limit", "10", "--role", "judge=simulated", "--out", "all"]
     code, out, _ = moot(*INLINE, "--protocol", ",".join(names), *more, capsys=capsys, monkeypatch=monkeypatch)
     assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
     for name in names:
-        assert name in out
+        assert f"\n{name} " in out
         assert (Path("all") / name / "run.yaml").exists()
+
+
+OWN = """
+from moot import Case, Floor, Verdict
+
+
+class Quiet:
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        return Verdict(answer="Yes", how="quiet")
+"""
+
+
+@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
+def test_the_bare_command_finds_a_protocol_in_the_current_folder(engine: str, tmp_path: Path) -> None:
+    (tmp_path / "quiet_one.py").write_text(OWN)
+    command = [str(Path(sys.executable).with_name("moot")), "run", "--protocol", "quiet_one:Quiet", "--limit", "2"]
+    env = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "RAY_ADDRESS")}
+    more = ["--engine", engine, "--out", "own"]
+    done = subprocess.run(
+        [*command, *more], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "quiet 2" in done.stdout
+    assert "skipped" not in done.stderr
+
+
+def test_the_help_says_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = CliRunner().invoke(cli.app, ["run", "--help"]).output
+    assert "(simulated)]" not in shown
+    assert "…" not in shown
+    said = {line.split()[1].removeprefix("--"): line for line in shown.splitlines() if line.startswith("│ --")}
+    for name in ("task", "protocol", "model", "seed", "placement", "engine", "save-tokens", "max-open"):
+        default = RunConfig.model_fields[name.replace("-", "_")].default
+        line = said[name]
+        assert f"(default: {default})" in line or f"{default} (the default)" in line, name
+
+
+def test_nobody_waits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    moot(*INLINE, "--limit", "1", "--out", "run", capsys=capsys, monkeypatch=monkeypatch)
+    code, out, err = moot("decide", "run", capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, out, err) == (0, "", "no debate waits for a person\n")
+
+
+def test_another_model_is_another_run_and_its_key_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    moot(*INLINE, "--limit", "1", capsys=capsys, monkeypatch=monkeypatch)
+    more = ("--limit", "1", "--model", "openai/gpt-4o-mini")
+    code, _, err = moot(*INLINE, *more, capsys=capsys, monkeypatch=monkeypatch)
+    assert code == 2
+    assert "OPENAI_API_KEY" in err
 
 
 def test_calibrate_and_compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +373,11 @@ def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().err
     assert "20 cases, 5 of them done" in shown
     assert "10/20 cases | accuracy 75.0 % | skipped 33.3 % | 12,345 tokens | 1 failed | left 0:00" in shown
+    assert "skipped" in figures(Counts(), gated=True)
+    assert "skipped" not in figures(Counts(), gated=False)
+    assert [prepare(RunConfig(protocol=name)).gated for name in ("selene", "always-debate")] == [True, False]
+    lines.began(1, 0)
+    assert capsys.readouterr().err == "1 case\n"
     with open(os.devnull, "w") as nowhere:
         console = Console(force_terminal=True, width=140, record=True, file=nowhere)
         bar = BarListener(console)

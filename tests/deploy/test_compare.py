@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moot.deploy.reading.compare import Comparison, compare, show_comparison
+from moot.deploy.reading.compare import Comparison, compare, run_names, show_comparison
 from moot.deploy.reading.summary import Paired, summarise
 from moot.protocols.errors import ConfigError
 
@@ -89,4 +90,26 @@ def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: 
     if form == "json":
         assert Comparison.model_validate_json(shown) == found
     else:
-        assert "McNemar p = 1.0000 (1 and 1 of n = 3)" in shown
+        row = "| +0.0 | 1.0000 | +1/-1 | 3 |" if form == "md" else "+0.0 1.0000 +1/-1 3"
+        assert row in " ".join(shown.replace("\\", "").split())
+
+
+def test_it_fits_a_terminal_and_cuts_no_name(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    names = ("selene", "always-debate", "single-agent", "majority-vote")
+    found = compare([inline_run(name, audit_judging=True) for name in names])
+    rows = [
+        row.model_copy(update={"run": f"a/long/way/to/the/runs/{row.protocol}", "scored": 9427}) for row in found.rows
+    ]
+    shown = printed(show_comparison, found.model_copy(update={"rows": rows}), width=80).splitlines()
+    assert max(map(len, shown)) <= 80
+    for name in names:
+        (figures,) = (line for line in shown if line.startswith(f"{name} ") and "[" in line)
+        assert len(figures.split()) == 10
+    assert not any("/to/the/runs" in line or "…" in line for line in shown)
+
+
+def test_runs_are_named_by_what_tells_them_apart(two: tuple[Path, Path], printed: Callable[..., str]) -> None:
+    assert run_names(["runs/a/x", "runs/b/x", "runs/b/y"]) == ["a/x", "b/x", "b/y"]
+    assert run_names(["runs/x", "runs/x"]) == ["x", "x"]
+    shown = printed(show_comparison, compare(two), width=80)
+    assert re.search(r"^run0 +one +75\.0 \[.*\] +4 +1 ", shown, re.MULTILINE), "another name does not say the protocol"

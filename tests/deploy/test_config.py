@@ -149,13 +149,26 @@ def test_agents_ask_for_alternatives_where_the_protocol_needs_them() -> None:
 
 
 def test_a_role_that_the_protocol_does_not_ask_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown role of protocol 'selene' 'juge': did you mean 'judge'\?"):
+    with pytest.raises(ConfigError, match=r"protocol 'selene' has no role 'juge': did you mean 'judge'\?"):
         prepare(RunConfig(roles={"juge": [{}]}))
 
 
 def test_the_default_folder_is_the_same_for_the_same_command() -> None:
     assert prepare(RunConfig(seed=4)).config.out == "runs/selene-sample-s4"
     assert default_out("my.module:Class", "mine", 0) == "runs/my.module-Class-mine-s0"
+
+
+def test_the_default_folder_says_which_model_speaks() -> None:
+    models = ("simulated", "simulated?competence=0.9", "openai/gpt-4o-mini", "http://127.0.0.1:8000/v1#a/b")
+    assert [prepare(RunConfig(model=model)).config.out for model in models] == [
+        "runs/selene-sample-s0",
+        "runs/selene-sample-s0-simulated-competence-0.9",
+        "runs/selene-sample-s0-openai-gpt-4o-mini",
+        "runs/selene-sample-s0-http-127.0.0.1-8000-v1-a-b",
+    ]
+    long = [default_out("p", "t", 0, f"openai/{'x' * 300}{end}") for end in "ab"]
+    assert long[0] != long[1]
+    assert max(map(len, long)) < 100
 
 
 def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.show import SIMULATED, show, summary_markdown
 from moot.deploy.reading.summary import Summary, summarise
 from moot.deploy.reading.text import (
@@ -28,6 +30,7 @@ from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_jud
 from moot.deploy.reading.transcript_stages import natural
 from moot.deploy.reading.transcript_views import EventView, Transcript
 from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Event
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;title\x07 \r\x08 \x9b31m \u202egnp.exe\u202c \u2066a\u2069\n```\n# out | <script>"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -196,7 +199,7 @@ def test_another_protocol_is_shown_in_order_of_path(
 def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: Any) -> None:
     session.case("boolq-1")
     run = planted(session)
-    with pytest.raises(ConfigError, match="unknown case 'bolq-1': did you mean 'boolq-1'"):
+    with pytest.raises(ConfigError, match="unknown case 'bolq-1': the run has 1 case, nearest 'boolq-1'"):
         transcript(run, "bolq-1")
     for i in range(2, 60):
         session.case(f"boolq-{i}")
@@ -207,6 +210,67 @@ def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: A
     with pytest.raises(ConfigError) as error:
         transcript(many, "\x1b[2J")
     assert "\x1b" not in str(error.value)
+    with pytest.raises(ConfigError, match=r"the run has 0 cases$"):
+        transcript(planted(), "x")
+
+
+def test_the_nearest_of_many() -> None:
+    ids = [f"sample-{i:05}" for i in range(20_000)]
+    started = time.monotonic()
+    assert nearest("sample-7", ids)[0] == "sample-00007"
+    assert nearest("smaple-19999", ids)[0] == "sample-19999"
+    assert nearest("12", ["sample-001", "sample-012", "sample-021"])[0] == "sample-012"
+    assert time.monotonic() - started < 5.0
+    assert nearest("x" * 100_000, ["y" * 100_000]) == ["y" * 100_000]
+    assert nearest("x", []) == []
+
+
+def test_another_protocols_turns_come_in_the_order_they_were_asked(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1")
+    order = ["opening", "judge/0", "attack", "reply/pro", "reply/con", "attack/again"]
+    for i, path in enumerate(sorted(order)):
+        session.reply("c1", path, 1, data=json.dumps({"text": path}), role="agent/0", at=200.0 - i)
+    for i, path in enumerate(order):
+        session.events.append(("c1", 0, Event("asked", path, {}), 100.0 + i))
+    session.reply("c1", "attack~1", 1, outcome="invalid", role="agent/0", at=150.0)
+    session.events.append(("c1", 0, Event("asked", "opening", {}), 190.0))
+    session.verdict("c1")
+    found = transcript(planted(session), "c1").sections
+    assert [(section.title, [turn.path for turn in section.turns]) for section in found] == [
+        ("opening", ["opening"]),
+        ("Judging", ["judge/0"]),
+        ("attack", ["attack~1", "attack"]),
+        ("reply", ["reply/pro", "reply/con"]),
+        ("attack", ["attack/again"]),
+    ]
+
+
+def test_rows_that_cannot_apply_are_left_out(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    single = printed(show, inline_run("single-agent"))
+    assert "unknown" not in single.replace("wall time                     unknown", "")
+    for name in ("skip rate", "rounds per debated case", "judge stability", "judge flip rate"):
+        assert name not in single
+        assert name in printed(show, inline_run("selene"))
+    always = printed(show, inline_run("always-debate"))
+    assert "rounds per debated case" in always
+    assert "judge stability" not in always
+    assert "accuracy, skipped" not in always
+    assert json.loads(printed(show, inline_run("single-agent"), form="json"))["judge_stability"] is None
+
+
+def test_a_protocol_without_an_opening_of_agent_0_has_no_relative_cost(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("a")
+    session.reply("a", "attack", 10)
+    session.verdict("a")
+    assert "cost, one agent's answer" not in printed(show, planted(session))
+    session.case("b")
+    session.reply("b", "opening/agent/0", None)
+    session.verdict("b")
+    assert re.search("cost, one agent's answer = 1 +unknown", printed(show, planted(session)))
 
 
 def test_unknown_format(debate: Path, printed: Callable[..., str]) -> None:
