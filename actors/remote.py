@@ -19,7 +19,7 @@ from moot.actors.household import Service, service_of, services
 from moot.actors.mailbox import Mailbox
 from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, writer_of
-from moot.actors.record.recovery import History
+from moot.actors.record.recovery import CaseKey, History
 from moot.actors.record.rows import batch_of
 from moot.actors.roles import Roles
 from moot.protocols.messages import Answered, Ask, Event
@@ -28,6 +28,7 @@ ASK_SPACING_S = 0.004
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.2
+HISTORY_SPACING_S = 0.2
 _CLAIM_LEASE_S = 180.0
 _GRACE_S = 10.0
 
@@ -86,18 +87,12 @@ class RemoteScribe:
 
     async def history(self, case_id: str, attempt: int) -> History:
         """See `ports.Scribe.history`."""
-        return (await self.histories([(case_id, attempt)]))[case_id, attempt]
+        return await self._desk(case_id).history((case_id, attempt))
 
     async def histories(self, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], History]:
-        """What is recorded of several debates, one call per writer."""
-        found: dict[tuple[str, int], History] = {}
-        for desk in self._desks:
-            mine = [key for key in keys if self._desk(key[0]) is desk]
-            if mine:
-                await desk.rows.drained()
-                raw = await desk.writer.call_until_done("history", mine)
-                found |= zip(mine, msgspec.msgpack.decode(raw, type=list[History]), strict=True)
-        return found
+        """What is recorded of several debates."""
+        found = await asyncio.gather(*(self._desk(key[0]).history(key) for key in keys))
+        return dict(zip(keys, found, strict=True))
 
     async def claim(self, key: str) -> bool:
         """See `ports.Scribe.claim`."""
@@ -125,7 +120,28 @@ class _Desk:
         self.closings: Mailbox[tuple[Closing, asyncio.Future[bool]]] = Mailbox(
             self._send_closings, spacing_s=COMMIT_SPACING_S
         )
+        self._questions: Mailbox[tuple[CaseKey, asyncio.Future[History]]] = Mailbox(
+            self._ask_history, spacing_s=HISTORY_SPACING_S
+        )
         self._commits: set[asyncio.Task[None]] = set()
+
+    async def history(self, key: CaseKey) -> History:
+        """What is recorded of a debate; questions that come close together share one reading of the journal."""
+        answer: asyncio.Future[History] = asyncio.get_running_loop().create_future()
+        self._questions.post((key, answer))
+        return await answer
+
+    async def _ask_history(self, batch: list[tuple[CaseKey, asyncio.Future[History]]]) -> None:
+        try:
+            await self.rows.drained()
+            raw = await self.writer.call_until_done("history", [key for key, _ in batch])
+            found = msgspec.msgpack.decode(raw, type=list[History])
+        except Exception as error:
+            _refuse(batch, error)
+            raise
+        for (_, answer), history in zip(batch, found, strict=True):
+            if not answer.done():
+                answer.set_result(history)
 
     async def _send_rows(self, batch: list[Row]) -> None:
         """Replies, events and embeddings share a call: what a call costs hardly depends on what it carries."""
@@ -160,11 +176,11 @@ class _Desk:
                 durable.set_result(ok)
 
 
-def _refuse(batch: list[tuple[Closing, asyncio.Future[bool]]], error: Exception) -> None:
-    """The verdicts of a batch cannot be recorded: whoever waits for them gets the error."""
-    for _, durable in batch:
-        if not durable.done():
-            durable.set_exception(error)
+def _refuse(batch: Sequence[tuple[Any, asyncio.Future[Any]]], error: Exception) -> None:
+    """The writer cannot serve a batch: whoever waits for it gets the error."""
+    for _, waiting in batch:
+        if not waiting.done():
+            waiting.set_exception(error)
 
 
 class RemoteCrew:

@@ -227,7 +227,7 @@ def _versions() -> dict[str, str]:
 
 def _code_revision() -> str | None:
     """The commit of the checkout that the package runs from; None when it is installed elsewhere."""
-    git = Path(__file__).resolve().parents[1] / ".git"
+    git = Path(__file__).resolve().parents[2] / ".git"
     try:
         head = (git / "HEAD").read_text().strip()
         name = head.removeprefix("ref: ")
