@@ -183,10 +183,11 @@ class Agent:
         reply, labels = attempt.reply, attempt.ask.labels
         if reply is None or reply.tokens is None or not labels or parsed.answer is None:
             return None
-        found = _ANSWER_VALUE.search(reply.text)
+        places = list(_ANSWER_VALUE.finditer(reply.text))
         stage = self._model.capabilities.logprob_stage
-        if found is None:
-            return Intrinsic(stage=stage, reason="the reply has no `answer` key to look at")
+        if len(places) != 1:
+            return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
+        (found,) = places
         tokens = reply.tokens
         known = answer_probability(
             tokens.tokens,

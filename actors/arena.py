@@ -193,15 +193,20 @@ class Arena:
     async def _next(self, count: int) -> list[Assignment]:
         """Up to `count` debates that are not done yet, registered with the record."""
         async with self._reading:
-            taken: list[tuple[LabelledCase, Assignment]] = []
-            while len(taken) < count and not self._exhausted:
-                labelled = next(self._cases, None)
-                if labelled is None:
-                    self._exhausted = True
-                    break
-                assignment = self._past.assignment(labelled)
-                if assignment is not None:
-                    taken.append((labelled, assignment))
+            taken = await asyncio.to_thread(self._take, count) if not self._exhausted else []
         if taken:
             await self._runtime.archive.register([labelled for labelled, _ in taken])
         return [assignment for _, assignment in taken]
+
+    def _take(self, count: int) -> list[tuple[LabelledCase, Assignment]]:
+        """The next `count` cases that are not done; reading a pipe may block, so this runs in a thread."""
+        taken: list[tuple[LabelledCase, Assignment]] = []
+        while len(taken) < count:
+            labelled = next(self._cases, None)
+            if labelled is None:
+                self._exhausted = True
+                break
+            assignment = self._past.assignment(labelled)
+            if assignment is not None:
+                taken.append((labelled, assignment))
+        return taken

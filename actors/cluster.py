@@ -241,8 +241,9 @@ class ModeratorActor(_Actor):
         await self._scribe.drained()
 
     async def close(self) -> None:
-        """Release the models of the packed placement."""
+        """Put every debate aside and release the models of the packed placement."""
         await self._up()
+        await self._moderator.close()
         if self._local is not None:
             await self._local.close()
         await self._scribe.drained()

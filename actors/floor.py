@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 _SHARED = "shared"
 _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
-_LONG_TEXTS = 20_000
+_LONG_TEXTS = 3_000
 """Characters that take the encoder some milliseconds."""
 
 
@@ -86,7 +86,7 @@ class House:
     attended: bool
     drain: asyncio.Event
     asking: Asking = field(default_factory=Asking)
-    shared: dict[str, Answered] = field(default_factory=dict)
+    shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
 
 
 class CaseFloor:
@@ -220,7 +220,8 @@ class CaseFloor:
         digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
         case_id = f"{_SHARED}-{digest}"
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=_SHARED)
-        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask))
+        timeout_s = self._house.roles.binding(ask.role).timeout_s
+        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=timeout_s)
         answered = await self._shared_reply(case_id, ask)
         if answered.reasked:
             self._reasked[request.path] = answered.reasked
@@ -230,10 +231,21 @@ class CaseFloor:
         return turn
 
     async def _shared_reply(self, case_id: str, ask: Ask) -> Answered:
-        known = self._house.shared.get(case_id)
-        if known is None:
-            known = self._house.shared[case_id] = await self._claimed(case_id, ask)
-        return known
+        """The reply to a shared ask; the debates of this process wait for it together."""
+        while (waiting := self._house.shared.get(case_id)) is not None:
+            known = await asyncio.shield(waiting)
+            if known is not None:
+                return known
+        mine: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
+        self._house.shared[case_id] = mine
+        answered = None
+        try:
+            answered = await self._claimed(case_id, ask)
+            return answered
+        finally:
+            if answered is None:
+                del self._house.shared[case_id]
+            mine.set_result(answered)
 
     async def _claimed(self, case_id: str, ask: Ask) -> Answered:
         scribe = self._house.scribe
@@ -264,7 +276,8 @@ class CaseFloor:
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
     def note(self, event: Event) -> None:
-        """See `Floor.note`."""
+        """See `Floor.note`. Raises TypeError when the event's data is not JSON-like: numpy values, for one."""
+        msgspec.to_builtins(event.data)
         self._house.scribe.put_event(self.case.id, self.attempt, event)
 
     def _ask(self, request: Request[Any]) -> Ask:

@@ -84,6 +84,8 @@ class InlineRuntime:
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
+        for seat in self.seats:
+            await seat.drain(0.0)
         await self._crew.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)

@@ -15,7 +15,7 @@ from moot.actors.floor import CaseFloor, House, Parked
 from moot.actors.record.recorder import Closing
 from moot.actors.record.recovery import History
 from moot.protocols.case import Case
-from moot.protocols.errors import MootError, PathReused, RecordError
+from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Verdict
 
@@ -71,7 +71,7 @@ class Moderator:
         Raises:
             RecordError: when the record can no longer be written.
         """
-        for assignment in assignments:
+        for assignment in () if self._house.drain.is_set() else assignments:
             key = (assignment.case.id, assignment.attempt)
             if key not in self._tasks:
                 task = self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
@@ -98,6 +98,11 @@ class Moderator:
                 await asyncio.sleep(0.05)
         except TimeoutError:
             pass
+        await self.close()
+
+    async def close(self) -> None:
+        """Put every debate aside at once; it goes on from the journal another time."""
+        self._house.drain.set()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -141,14 +146,15 @@ class Moderator:
         """Run the protocol once; None when the debate is parked."""
         started = time.perf_counter()
         floor = CaseFloor(assignment.case, assignment.attempt, self._house, history)
-        verdict, failure, error = None, "", ""
         try:
             if assignment.invalid:
-                failure, error = "invalid_case", assignment.invalid
-            else:
-                verdict = await self._protocol.run(assignment.case, floor)
+                return _closing(floor, None, "invalid_case", assignment.invalid, 0.0)
+            verdict = await self._protocol.run(assignment.case, floor)
+            return _closing(floor, verdict, "", "", time.perf_counter() - started)
         except Parked:
             return None
+        except (RecordError, ActorGone):
+            raise  # the run's trouble, not the case's
         except PathReused as reused:
             failure, error = "path_reused", str(reused)
         except MootError as known:
@@ -156,10 +162,11 @@ class Moderator:
         except Exception as bug:
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
-        return _closing(floor, verdict, failure, error, time.perf_counter() - started)
+        return _closing(floor, None, failure, error, time.perf_counter() - started)
 
 
 def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Closing:
+    """What the record is told. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
     said: Mapping[str, Any] = {}
     if verdict is not None:
         said = {
@@ -169,21 +176,21 @@ def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str
             "distribution": dict(verdict.distribution) if verdict.distribution is not None else None,
             "rounds": verdict.rounds,
             "flags": tuple(verdict.flags),
-            "payload": dict(verdict.payload),
+            "payload": msgspec.to_builtins(dict(verdict.payload)),
         }
-    return Closing(
-        case_id=floor.case.id,
-        attempt=floor.attempt,
-        replies=floor.replies,
-        failure=failure,
-        error=error[:2000],
-        calls=floor.calls,
-        prompt_tokens=floor.prompt_tokens,
-        completion_tokens=floor.completion_tokens,
-        calls_without_usage=floor.calls_without_usage,
-        wall_s=wall_s,
-        **({"how": "failed"} if verdict is None else said),
-    )
+    known = {
+        "case_id": floor.case.id,
+        "attempt": floor.attempt,
+        "replies": floor.replies,
+        "failure": failure,
+        "error": error[:2000],
+        "calls": floor.calls,
+        "prompt_tokens": floor.prompt_tokens,
+        "completion_tokens": floor.completion_tokens,
+        "calls_without_usage": floor.calls_without_usage,
+        "wall_s": wall_s,
+    }
+    return msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, Closing)
 
 
 def _snake(name: str) -> str:

@@ -10,7 +10,7 @@ import ray
 import structlog
 from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, RayTaskError
 
-from moot.protocols.errors import MootError
+from moot.protocols.errors import ActorGone, MootError
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.1
@@ -58,17 +58,18 @@ class Peer:
         """Wait until the actor answers.
 
         Raises:
-            RayActorError: when it is gone for good, or not back in time.
+            ActorGone: when it is not back in time.
         """
-        async with asyncio.timeout(BACK_WITHIN_S):
-            while True:
-                try:
-                    await self.call("ping")
-                    return
-                except ActorUnavailableError:
-                    await asyncio.sleep(_POLL_S)
-                except ActorDiedError:
-                    await asyncio.sleep(_POLL_S)
+        try:
+            async with asyncio.timeout(BACK_WITHIN_S):
+                while True:
+                    try:
+                        await self.call("ping")
+                        return
+                    except (ActorUnavailableError, ActorDiedError):
+                        await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise ActorGone(f"the actor {self.name} died and was not back within {BACK_WITHIN_S:g} s") from None
 
     async def watch(self, lost: Callable[[], Any]) -> None:
         """Call `lost` (and await it) each time the actor has died and is back; returns never."""

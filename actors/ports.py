@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from moot.actors.record.recorder import Closing
 from moot.actors.record.recovery import History
-from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Answered, Ask, Event
 
 
@@ -49,12 +48,4 @@ class Scribe(Protocol):
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """Store a debate's embeddings by text hash, as float32 bytes; never waits."""
-        ...
-
-
-class Registry(Protocol):
-    """The driver's side of the record."""
-
-    async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """Make cases known, gold labels included, before they are debated."""
         ...

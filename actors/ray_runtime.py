@@ -140,7 +140,8 @@ class RayRuntime:
         self._spec, self._protocol = spec, protocol
         self._placement: Literal["actors", "packed"] = placement
         self._address = address
-        self._moderators = moderators or (max(1, os.cpu_count() or 1) if placement == "packed" else 1)
+        cores = max(1, os.cpu_count() or 1)
+        self._moderators = min(moderators or (cores if placement == "packed" else 1), spec.max_open)
         self._started_ray = False
         self._handles: list[Any] = []
         self.seats: Sequence[Seat] = ()

@@ -165,8 +165,8 @@ class _Desk:
         task.add_done_callback(self._commits.discard)
 
     async def _commit(self, batch: list[tuple[Closing, asyncio.Future[bool]]]) -> None:
-        raw = msgspec.msgpack.encode([closing for closing, _ in batch])
         try:
+            raw = msgspec.msgpack.encode([closing for closing, _ in batch])
             accepted = await self.writer.call_until_done("commit", raw)
         except Exception as error:
             _refuse(batch, error)
@@ -234,6 +234,12 @@ class RemoteCrew:
         if waiting is not None and not waiting.done():
             waiting.set_result(answered)
 
+    def fail(self, number: int, error: BaseException) -> None:
+        """No reply to that ask can come any more."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
     @property
     def reply_to(self) -> str:
         """The name under which this process takes replies."""
@@ -281,6 +287,7 @@ class RemoteCrew:
                 self.resolve(number, recorded.answered)
             else:
                 again.append(number)
+                self._scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
         return again
 
 
@@ -297,6 +304,7 @@ class _Line:
         self._open[number] = ask
         if self._watch is None:
             self._watch = asyncio.create_task(self._peer.watch(self._lost))
+            self._watch.add_done_callback(self._unwatched)
         self._mailbox.post(AskEnvelope(number, ask))
 
     def cancel(self, number: int) -> None:
@@ -311,6 +319,12 @@ class _Line:
             await self._peer.call("deliver", self._crew.reply_to, encode(batch))
         except RayActorError:
             await self._peer.back()  # what was in the batch is open still: `_lost` asks it again
+
+    def _unwatched(self, watch: asyncio.Task[None]) -> None:
+        """The agent is gone for good: nobody may wait for it any longer."""
+        if not watch.cancelled() and (error := watch.exception()) is not None:
+            for number in self._open:
+                self._crew.fail(number, error)
 
     async def _lost(self) -> None:
         for number in await self._crew.recover(dict(self._open)):

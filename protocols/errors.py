@@ -12,8 +12,8 @@ MootError
 ├── AskFailed                 one ask ended without a usable reply
 ├── QuorumFailed              a debate has too few valid replies to go on
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
-├── ReplayMiss                a replayed run asked something that was never recorded
-└── RecordError               the record cannot be read or written
+├── RecordError               the record cannot be read or written
+└── ActorGone                 an actor of the run died and did not come back
 
 All constructor arguments are positional and passed to `super().__init__`, so each survives pickling.
 """
@@ -102,8 +102,8 @@ class PathReused(MootError):
     """A protocol used the same path twice, which would make its journal ambiguous."""
 
 
-class ReplayMiss(MootError):
-    """A replayed run asked something that its source never recorded."""
+class ActorGone(MootError):
+    """An actor of the run died and did not come back: the run ends, and can be gone on with."""
 
 
 class RecordError(MootError):

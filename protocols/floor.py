@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -50,7 +50,6 @@ class Brief:
     template: str
     slots: Slots
     role: str = "judge"
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class Floor(Protocol):

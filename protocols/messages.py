@@ -214,7 +214,7 @@ class Missing:
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happened in a debate; `data` is JSON-like. The first event per (kind, path) is kept."""
+    """Something that happened in a debate; `data` is JSON-like. The last event per (kind, path) counts."""
 
     kind: str
     path: str

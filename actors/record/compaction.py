@@ -86,7 +86,10 @@ def _write_part(folder: RunFolder, table: str, name: str, content: pa.Table) -> 
     target = folder.path / table / f"{name}.parquet"
     target.parent.mkdir(exist_ok=True)
     temporary = target.with_name(f".{name}.{os.getpid()}.tmp")
-    pq.write_table(content, temporary, compression="zstd")
+    with open(temporary, "wb") as file:
+        pq.write_table(content, file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
     failpoint("compaction.part_written")
     os.replace(temporary, target)
     failpoint("compaction.part_renamed")
@@ -105,6 +108,10 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     for table in TABLES:
         for stray in (folder.path / table).glob(".*.tmp"):
             stray.unlink(missing_ok=True)
+    listed = {folder.path / name for part in folder.committed_parts() for name in part.tables.values()}
+    for table in TABLES:
+        for orphan in set((folder.path / table).glob("*.parquet")) - listed:
+            orphan.unlink()  # renamed, but its owner died before it was committed
     covered = {name for part in folder.committed_parts() for name in part.covers}
     for path in folder.journal.glob("e*.arrows"):
         if path.name in covered:

@@ -128,10 +128,10 @@ class Journal:
             self._buffered = 0
             self._current, self._next = self._next, asyncio.get_running_loop().create_future()
             replies, self._replies = self._replies, []
-            taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
             try:
+                taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
                 await asyncio.to_thread(self._write, {**taken, "replies": replies})
-            except (OSError, pa.ArrowException) as error:
+            except Exception as error:
                 self._failed = RecordError(f"cannot write to {self._folder.path}: {error}")
                 raise self._failed from error
             finally:

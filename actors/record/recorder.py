@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from zlib import crc32
 
 import msgspec
@@ -28,10 +28,6 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
 
-FLUSH_ROWS = 256
-FLUSH_S = 1.0
-_COMMIT_S = 0.2
-ROLL_BYTES = 64 * 2**20
 _PATIENCE_S = 10.0
 _MAX_ATTEMPTS = 16
 _REPLY_KEYS = [
@@ -58,7 +54,7 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     confidence: float | None = None
     distribution: dict[str, float] | None = None
-    rounds: int = 0
+    rounds: Annotated[int, msgspec.Meta(ge=0, le=32767)] = 0
     flags: tuple[str, ...] = ()
     payload: dict[str, Any] = {}
     failure: str = ""
@@ -82,7 +78,7 @@ class _Open:
 
     def __init__(self) -> None:
         self.reply_ids: dict[str, str] = {}
-        self.events: set[tuple[str, str]] = set()
+        self.events: dict[tuple[str, str], int] = {}
         self.arrived = asyncio.Event()
 
 
@@ -113,8 +109,8 @@ class Recorder:
         self._cases_written = state.cases
         for case_id, attempt, path, reply_id in state.replies:
             self._debate(case_id, attempt).reply_ids[path] = reply_id
-        for case_id, attempt, kind, path in state.events:
-            self._debate(case_id, attempt).events.add((kind, path))
+        for case_id, attempt, kind, path, digest in state.events:
+            self._debate(case_id, attempt).events[kind, path] = digest
         self.progress = state.progress
 
     def _debate(self, case_id: str, attempt: int) -> _Open:
@@ -184,16 +180,18 @@ class Recorder:
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
-        """Take (case id, attempt, event, unix time); an event already noted is dropped, bookkeeping is not."""
+        """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
         for case_id, attempt, event, at in events:
             key = (case_id, attempt)
             if key in self._finished:
                 continue
             debate = self._debate(*key)
             if event.kind not in BOOKKEEPING_EVENTS:
-                if (event.kind, event.path) in debate.events:
+                # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
+                known = debate.events.get((event.kind, event.path))
+                debate.events[event.kind, event.path] = digest = crc32(_json(event.data).encode())
+                if known == digest:
                     continue
-                debate.events.add((event.kind, event.path))
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
@@ -239,7 +237,8 @@ class Recorder:
             try:
                 await asyncio.wait_for(asyncio.shield(held), lease_s)
             except TimeoutError:
-                self._shared.pop(key, None)
+                if self._shared.get(key) is held:
+                    del self._shared[key]
         return False
 
     def settle(self, key: str) -> None:

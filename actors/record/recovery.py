@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Progress
-from moot.actors.record.rows import RecordedReply, merge_reasks, recorded_replies
+from moot.actors.record.rows import DECISION, RecordedReply, merge_reasks, recorded_replies
 from moot.actors.record.schema import EMBEDDINGS, TURNS
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
@@ -40,7 +41,7 @@ class State:
     finished: set[CaseKey]
     cases: set[str]
     replies: list[tuple[str, int, str, str]]
-    events: list[tuple[str, int, str, str]]
+    events: list[tuple[str, int, str, str, int]]
     progress: Progress
 
 
@@ -67,13 +68,14 @@ def recover(folder: RunFolder, mine: Callable[[str], bool]) -> State:
         for row in batch.to_pylist():
             if not mine(row["case_id"]):
                 continue
-            progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
+            if not row["reply_id"].startswith(DECISION):
+                progress.reply(row["prompt_tokens"], row["completion_tokens"], reused=row["reused_from"] is not None)
             key = (row["case_id"], row["attempt"], row["path"])
             if key[:2] not in finished and replies.get(key) in (None, row["supersedes"]):
                 replies[key] = row["reply_id"]
     events = [
-        (row["case_id"], row["attempt"], row["kind"], row["path"])
-        for row in read_table(folder, "events", []).to_pylist()
+        (row["case_id"], row["attempt"], row["kind"], row["path"], crc32(row["data"].encode()))
+        for row in read_table(folder, "events", ["data"]).to_pylist()
         if (row["case_id"], row["attempt"]) not in finished and mine(row["case_id"])
     ]
     cases = {case_id for case_id in read_table(folder, "cases", [])["case_id"].to_pylist() if mine(case_id)}

@@ -159,7 +159,7 @@ def merge_reasks(replies: Sequence[RecordedReply]) -> dict[str, RecordedReply]:
             continue
         del by_path[path]
         final = by_path.get(path.removesuffix(INVALID_SUFFIX))
-        if final is not None:
+        if final is not None and first.answered.reply_id == final.answered.reply_id + INVALID_SUFFIX:
             usage = add_usage(final.answered.usage, first.answered.usage)
             reasked = (first.answered.text, first.answered.error)
             answered = msgspec.structs.replace(final.answered, usage=usage, reasked=reasked)

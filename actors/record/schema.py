@@ -177,7 +177,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "verdicts": ("case_id", "attempt"),
     "embeddings": ("case_id", "attempt", "encoder", "text_hash"),
 }
-"""What identifies a row; the first row of a key wins, unless a later one supersedes it."""
+"""What identifies a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
 
 BOOKKEEPING_EVENTS = frozenset({"asked"})
 """Events that may occur several times for one key: each is one attempt to pay."""

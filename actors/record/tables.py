@@ -23,8 +23,8 @@ _STREAM_OF = {"turns": "replies", "tokens": "replies", "judgments": "replies"}
 def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str] | None = None) -> pa.Table:
     """A table of the record: committed Parquet parts plus what still lies in the journal.
 
-    Of several rows with one key the first that no later row supersedes is kept. `turns` has an extra column
-    `superseded`, and keeps superseded rows.
+    Of several rows with one key the first that no later row supersedes is kept; of events the last. `turns` has an
+    extra column `superseded`, and keeps superseded rows.
 
     Args:
         folder: the run's folder.
@@ -85,7 +85,12 @@ def _gone(turns: pa.Table) -> pa.Array:
 def _with_key(table: str, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         return list(TABLES[table].names)
-    extra = {"turns": ("reply_id", "supersedes"), "tokens": ("reply_id",), "judgments": ("reply_id",)}
+    extra = {
+        "events": ("at",),
+        "turns": ("reply_id", "supersedes"),
+        "tokens": ("reply_id",),
+        "judgments": ("reply_id",),
+    }
     needed = [*KEYS[table], *extra.get(table, ())]
     return list(dict.fromkeys([*needed, *columns]))
 
@@ -98,18 +103,20 @@ def _winners(table: str, whole: pa.Table) -> pa.Table:
         return pa.concat_tables([current, _first_of_each(whole.filter(superseded), ["reply_id"])])
     key = list(KEYS[table])
     if table == "events":
+        whole = whole.sort_by("at")
         repeats = pc.is_in(whole["kind"], value_set=pa.array(sorted(BOOKKEEPING_EVENTS)))
-        unique = _first_of_each(whole.filter(pc.invert(repeats)), key)
+        unique = _first_of_each(whole.filter(pc.invert(repeats)), key, which="max")
         return pa.concat_tables([unique, whole.filter(repeats)])
     return _first_of_each(whole, key)
 
 
-def _first_of_each(whole: pa.Table, key: list[str]) -> pa.Table:
+def _first_of_each(whole: pa.Table, key: list[str], which: str = "min") -> pa.Table:
+    """One row per key: the first written, or the last with `which="max"`."""
     if whole.num_rows < 2:
         return whole
     order = pa.array(range(whole.num_rows), pa.int64())
     numbered = whole.select(key).append_column("__row", order)
-    grouped = numbered.group_by(key, use_threads=False).aggregate([("__row", "min")])
+    grouped = numbered.group_by(key, use_threads=False).aggregate([("__row", which)])
     if grouped.num_rows == whole.num_rows:
         return whole
-    return whole.take(grouped["__row_min"].combine_chunks().sort())
+    return whole.take(grouped[f"__row_{which}"].combine_chunks().sort())

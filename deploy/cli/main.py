@@ -32,7 +32,9 @@ def main() -> NoReturn:
     try:
         app()
     except MootError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        from moot.deploy.reading.text import visible_line
+
+        print(f"error: {visible_line(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
-from moot.deploy.reading.text import cases
+from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
@@ -158,7 +159,7 @@ def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
         for form in forms[:_NAMED]:
-            print(f"  moot decide {_shown(prepared)} {form.case_id} {'|'.join(form.actions)}", file=sys.stderr)
+            print(f"  moot decide {_shown(prepared)} {_typed(form.case_id)} {'|'.join(form.actions)}", file=sys.stderr)
 
 
 def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str, str]]:
@@ -166,10 +167,15 @@ def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str,
     debated = min(rows, key=lambda row: (not row["rounds"], row["case_id"]), default=None)
     commands = [(f"moot show {where} --format json", "these figures for a program")]
     if debated is not None:
-        commands.insert(0, (f"moot show {where} {debated['case_id']}", "one debate, from opening to verdict"))
+        commands.insert(0, (f"moot show {where} {_typed(debated['case_id'])}", "one debate, from opening to verdict"))
     if prepared.settings.get("both_branches"):
         commands.append((f"moot calibrate {where}", "thresholds for the gate"))
     return commands
+
+
+def _typed(case_id: str) -> str:
+    """A case id as one types it: ids come from files and may hold anything."""
+    return visible_line(shlex.quote(case_id))
 
 
 def _shown(prepared: Prepared) -> str:

@@ -216,7 +216,13 @@ def mean_of(values: Iterable[float | None]) -> float | None:
 def _judging(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
     keys = {verdict.key for verdict in finished}
     judgings = [event for event in events if event.kind == "judging" and event.key in keys]
-    own = [event.data for event in judgings if event.path != "audit/judge"]
+    sources = verdict_sources(events)
+    paths = {"skip": ("judge/consensus",), "debate": ("judge",)}
+    own = [
+        event.data
+        for event in judgings
+        if event.path != "audit/judge" and event.path in paths.get(sources.get(event.key, ""), (event.path,))
+    ]
     audit = [event.data for event in judgings if event.path == "audit/judge"]
     return {
         "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),

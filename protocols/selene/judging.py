@@ -72,7 +72,8 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
     Without a judge (`method="none"`) the majority rules. Without any score the majority of the agents rules,
-    too, and the ruling is flagged `judges-missing`: there is no default score.
+    too; there is no default score. A candidate without a score cannot win against one that has one. Either way the
+    ruling is flagged `judges-missing`.
     """
     if judging.method == "none":
         return Ruling(majority(stands, seeded(floor.seed, "tie/vote")).answer, None)
@@ -93,6 +94,8 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
         flags = ("judges-missing", *flags)
     else:
         answer, score = scored[choice.index].candidate.answer, scored[choice.index].score
+        if any(one.score is None for one in scored):
+            flags = ("judges-missing", *flags)  # a candidate that no judge scored has lost unheard
     data = _judging_record("debate", scored, choice, answer, evidence, variants, judging)
     floor.note(Event("judging", "judge", data))
     return Ruling(answer, score, flags)

@@ -263,16 +263,17 @@ async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: R
     assert [row["reply_id"] for row in sorted_rows(folder.path, "tokens")] == ["new"]
 
 
-async def test_events_are_kept_once_but_bookkeeping_always(folder: RunFolder) -> None:
+async def test_the_last_of_an_event_counts_and_bookkeeping_is_all_kept(folder: RunFolder) -> None:
     async with recording(folder, close=False) as recorder:
         for number in range(3):
-            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0)])
+            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
+            recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
             recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
     async with recording(folder) as recorder:
-        recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 1.0)])
+        recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 9.0)])
         recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
     rows = [(row["kind"], row["data"]) for row in sorted_rows(folder.path, "events")]
-    assert rows == [("asked", "{}")] * 4 + [("signal", '{"n":0}')]
+    assert rows == [("asked", "{}")] * 4 + [("signal", '{"n":9}')]
 
 
 # --- verdicts ---
