@@ -22,7 +22,7 @@ from moot.actors.moderator import Assignment, Moderator
 from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.schema import JOURNAL
-from moot.actors.remote import ASK_SPACING_S, EventRow, RemoteCrew, RemoteScribe, VectorRow, unpack
+from moot.actors.remote import ASK_SPACING_S, CALLS_AT_ONCE, EventRow, RemoteCrew, RemoteScribe, VectorRow, unpack
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
@@ -186,7 +186,7 @@ class AgentActor(_Actor):
                     await peer.back()  # a restarted moderator replays from the journal: old replies are of no use
                 failpoint(f"{self._family}.sent_to_moderator")
 
-            known = self._outgoing[moderator] = Mailbox(send, spacing_s=ASK_SPACING_S, most=64)
+            known = self._outgoing[moderator] = Mailbox(send, spacing_s=ASK_SPACING_S, most=64, at_once=CALLS_AT_ONCE)
         return known
 
     async def batch_sizes(self) -> dict[int, int]:

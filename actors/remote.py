@@ -25,6 +25,7 @@ from moot.actors.roles import Roles
 from moot.protocols.messages import Answered, Ask, Event
 
 ASK_SPACING_S = 0.004
+CALLS_AT_ONCE = 4
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.2
@@ -296,7 +297,7 @@ class _Line:
 
     def __init__(self, peer: Peer, crew: RemoteCrew) -> None:
         self._peer, self._crew = peer, crew
-        self._mailbox: Mailbox[Outgoing] = Mailbox(self._send, spacing_s=ASK_SPACING_S, most=64)
+        self._mailbox: Mailbox[Outgoing] = Mailbox(self._send, spacing_s=ASK_SPACING_S, most=64, at_once=CALLS_AT_ONCE)
         self._open: dict[int, Ask] = {}
         self._watch: asyncio.Task[None] | None = None
 
