@@ -25,7 +25,7 @@ from moot.actors.roles import Roles
 from moot.protocols.messages import Answered, Ask, Event
 
 ASK_SPACING_S = 0.004
-CALLS_AT_ONCE = 4
+CALLS_AT_ONCE = 2
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.2
