@@ -264,9 +264,9 @@ def test_compute_leaves_the_loop(seen: Seen) -> None:
     assert seen.saw("computing") == [49, False, "raised"]
 
 
-def test_the_first_event_per_kind_and_path_is_kept(seen: Seen) -> None:
+def test_the_last_event_per_kind_and_path_counts(seen: Seen) -> None:
     signals = {row["path"]: json.loads(row["data"]) for row in seen.events("notes", "signal")}
-    assert signals == {"here": {"number": 0}} | {f"there/{i}": {"number": i} for i in range(3)}
+    assert signals == {"here": {"number": 2}} | {f"there/{i}": {"number": i} for i in range(3)}
     assert len(seen.events("notes", "signal")) == 4
     assert len(seen.events("notes", "other")) == 1
 
