@@ -152,7 +152,7 @@ async def computing(case: Case, floor: Floor) -> Any:
 
 
 async def notes(case: Case, floor: Floor) -> Any:
-    """The first event per kind and path is kept."""
+    """The last event per kind and path counts."""
     for number in range(3):
         floor.note(Event("signal", "here", {"number": number}))
         floor.note(Event("signal", f"there/{number}", {"number": number}))
