@@ -330,6 +330,6 @@ def median(values: list[float]) -> float:
 
 
 def bar(value: float, bound: float, kind: Literal["<=", ">="]) -> str:
-    """A value beside its bar: `2.4 (<= 3 ok)`."""
+    """A value beside its bar: `2.400 (<= 3 ok)`."""
     ok = value <= bound if kind == "<=" else value >= bound
-    return f"{value:.2f} ({kind} {bound:g} {'ok' if ok else 'MISS'})"
+    return f"{value:.3f} ({kind} {bound:g} {'ok' if ok else 'MISS'})"
