@@ -149,7 +149,7 @@ class Moderator:
         try:
             if assignment.invalid:
                 return _closing(floor, None, "invalid_case", assignment.invalid, 0.0)
-            verdict = await self._protocol.run(assignment.case, floor)
+            verdict = _checked(await self._protocol.run(assignment.case, floor), assignment.case)
             return _closing(floor, verdict, "", "", time.perf_counter() - started)
         except Parked:
             return None
@@ -159,10 +159,23 @@ class Moderator:
             failure, error = "path_reused", str(reused)
         except MootError as known:
             failure, error = _snake(type(known).__name__), str(known)
-        except Exception as bug:
+        except (Exception, SystemExit) as bug:  # `sys.exit` in a protocol ends its case, not the process
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
         return _closing(floor, None, failure, error, time.perf_counter() - started)
+
+
+def _checked(verdict: object, case: Case) -> Verdict:
+    """What a protocol returned, if it is a verdict on this case. Raises TypeError or ValueError."""
+    if not isinstance(verdict, Verdict):
+        raise TypeError(f"the protocol returned {type(verdict).__name__}, not a Verdict")
+    if case.labels is not None and verdict.answer is not None and verdict.answer not in case.labels:
+        raise ValueError(f"the verdict's answer is {verdict.answer!r}; the case's labels are {', '.join(case.labels)}")
+    shares = {"confidence": verdict.confidence, **(verdict.distribution or {})}
+    for name, share in shares.items():
+        if share is not None and not 0.0 <= share <= 1.0:
+            raise ValueError(f"the verdict's {name} is {share!r}; expected a number from 0 to 1")
+    return verdict
 
 
 def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Closing:

@@ -14,6 +14,9 @@ from moot.protocols.errors import ActorGone, MootError
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.1
+_DEAD_FOR_S = 15.0
+"""Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
+
 BACK_WITHIN_S = 90.0
 
 
@@ -46,6 +49,17 @@ class Peer:
         except RayTaskError as error:
             raise unwrapped(error) from None
 
+    async def first_call(self) -> None:
+        """Wait until the actor is set up.
+
+        Raises:
+            ActorGone: when it dies before that.
+        """
+        try:
+            await self.call("ping")
+        except RayActorError as error:
+            raise ActorGone(f"the actor {self.name} could not be started: {_first_line(error)}") from error
+
     async def call_until_done(self, method: str, *args: Any) -> Any:
         """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
         while True:
@@ -60,16 +74,22 @@ class Peer:
         Raises:
             ActorGone: when it is not back in time.
         """
+        clock = asyncio.get_running_loop().time
+        called_dead = 0.0  # since when Ray says nothing but that
         try:
             async with asyncio.timeout(BACK_WITHIN_S):
-                while True:
+                while not called_dead or clock() - called_dead < _DEAD_FOR_S:
                     try:
                         await self.call("ping")
                         return
-                    except (ActorUnavailableError, ActorDiedError):
-                        await asyncio.sleep(_POLL_S)
+                    except ActorUnavailableError:
+                        called_dead = 0.0
+                    except ActorDiedError:
+                        called_dead = called_dead or clock()
+                    await asyncio.sleep(_POLL_S)
         except TimeoutError:
-            raise ActorGone(f"the actor {self.name} died and was not back within {BACK_WITHIN_S:g} s") from None
+            pass
+        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
 
     async def watch(self, lost: Callable[[], Any]) -> None:
         """Call `lost` (and await it) each time the actor has died and is back; returns never."""
@@ -81,6 +101,10 @@ class Peer:
                 _log.warning("an actor was lost and is being restarted", actor=self.name)
                 await self.back()
                 await lost()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def unwrapped(error: RayTaskError) -> BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
@@ -112,8 +112,12 @@ class RayArchive:
     async def close(self, *, compact: bool) -> None:
         """See `arena.Archive.close`."""
         await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
+
+    async def unwatch(self) -> None:
+        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
         for watch in self._watches:
             watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
 
 
 class RayRuntime:
@@ -147,16 +151,17 @@ class RayRuntime:
         self.seats: Sequence[Seat] = ()
         self.max_open = spec.max_open
         self.archive: Archive
+        self._archive: RayArchive | None = None
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await asyncio.to_thread(self._join_ray)
+        await _to_the_end(self._join_ray)
         self.roster = self._name_everybody()
-        await asyncio.to_thread(self._create)
+        await _to_the_end(self._create)
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
-        await asyncio.gather(*(peer.call("ping") for peer in self.roster.peers(everybody)))
-        self.archive = RayArchive(self.roster.peers(self.roster.writers))
+        await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
+        self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
 
     def _join_ray(self) -> None:
@@ -174,8 +179,11 @@ class RayRuntime:
                 logging_level="error",
                 **options,
             )
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConfigError(f"cannot reach Ray at {self._address!r}: {str(error).splitlines()[0]}") from None
+        except Exception as error:  # Ray raises bare ones, too
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            if local:
+                raise ConfigError(f"no local Ray could be started (--engine inline needs none): {reason}") from None
+            raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}") from None
         self._started_ray = True
 
     def _name_everybody(self) -> Roster:
@@ -217,12 +225,14 @@ class RayRuntime:
         """See `arena.Runtime.stop`."""
         try:
             async with asyncio.timeout(_CLOSE_WITHIN_S):
-                if hasattr(self, "archive"):
+                if self._archive is not None:
                     await self._close_all(compact)
         except (TimeoutError, RayActorError, MootError) as error:
-            _log.error("the run could not be closed in order; the journal is complete", error=str(error))
+            _log.error("the run could not be closed in order; what its journal holds counts", error=str(error))
         finally:
-            await asyncio.to_thread(self._take_down)
+            if self._archive is not None:
+                await self._archive.unwatch()
+            await _to_the_end(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
@@ -235,3 +245,13 @@ class RayRuntime:
         self._handles.clear()
         if self._started_ray:
             ray.shutdown()
+
+
+async def _to_the_end(work: Callable[[], None]) -> None:
+    """Work in a thread that is waited for even when this is cancelled: nobody can take down half a start."""
+    working = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise

@@ -118,5 +118,5 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return ConfigError(f"unknown {kind} {name!r}: {hint}Known: {', '.join(names) or 'none'}")
+    hint = f": did you mean {close[0]!r}?" if close else "."
+    return ConfigError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names) or 'none'}")

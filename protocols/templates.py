@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
-from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from moot.protocols.errors import ConfigError, unknown_name
@@ -71,8 +72,18 @@ class Templates:
             name = path.relative_to(folder).with_suffix("").as_posix()
             if name not in self._sources:
                 raise unknown_name("template", name, self._sources)
-            self._sources[name] = path.read_text("utf-8")
-            self._compile(name)
+            known = self._slots(name)
+            try:
+                self.add(name, path.read_text("utf-8"))
+            except (OSError, UnicodeError, ConfigError) as error:
+                raise ConfigError(f"{path}: {error}") from None
+            unknown = sorted(self._slots(name) - known)
+            if unknown:
+                raise ConfigError(f"{path}: {unknown_name('slot', unknown[0], known)}")
+
+    def _slots(self, name: str) -> set[str]:
+        """The names that a template looks up in its slots."""
+        return find_undeclared_variables(self._environment.parse(self._sources[name]))
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> Templates:
@@ -87,10 +98,14 @@ class Templates:
         return dict(self._sources)
 
     def add(self, name: str, source: str) -> None:
-        """Add a template of a user's own protocol."""
+        """Add a template, or replace one.
+
+        Raises:
+            ConfigError: when it does not compile.
+        """
         self._sources[name] = source
-        self._compiled.pop(name, None)
         self._hashes.pop(name, None)
+        self._compile(name)
 
     def hash(self, name: str) -> str:
         """16 hex digits over the template's text.
@@ -131,7 +146,8 @@ class Templates:
         try:
             template = self._environment.from_string(self._source(name))
         except TemplateError as error:
-            raise ConfigError(f"template {name!r} does not compile: {error}") from error
+            line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
+            raise ConfigError(f"template {name!r} does not compile: {line}{error}") from error
         missing = {"system", "user"} - template.blocks.keys()
         if missing:
             raise ConfigError(f"template {name!r} lacks the block {' and '.join(sorted(missing))}")

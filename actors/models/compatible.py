@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 
 import aiohttp
-import numpy as np
 from yarl import URL
 
 from moot.actors.models.api_key import ApiKey
@@ -14,7 +13,6 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, decode_reply, encode_request, request_id
 from moot.actors.models.per_loop import PerLoop
-from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
@@ -29,8 +27,6 @@ MAX_ALTERNATIVES = 20
 
 _LARGE_BODY = 2**19
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "moot"}
-_PROBE = Decoding(temperature=0.0, top_p=None, max_tokens=1, top_logprobs=5)
-_PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
@@ -108,24 +104,6 @@ class CompatibleModel:
             raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
         if response.status >= 500 and response.status != 501:
             raise ModelUnavailable(f"{url}: {error_from_response(response.status, {}, received, key=key).message}")
-
-    async def probe_logprobs(self) -> bool:
-        """Whether the server gives log-probabilities with alternatives: one call of one token, which may be
-        billed.
-
-        Raises:
-            ModelUnavailable: the call failed for another reason than the log-probabilities.
-        """
-        messages = [Message("user", "Say Yes")]
-        try:
-            reply = await call_with_retries(
-                _PROBE_RETRIES, lambda: self.complete(messages, _PROBE, step_key="moot/probe-logprobs")
-            )
-        except ModelError as error:
-            if error.kind == "request" and "logprob" in error.message.lower():
-                return False
-            raise ModelUnavailable(f"{self.name}: {error.message}") from None
-        return reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""

@@ -203,8 +203,12 @@ def _usage(usage: _Usage | None) -> Usage:
     return Usage(_count(usage.prompt_tokens), _count(usage.completion_tokens))
 
 
+_MOST_TOKENS = 2**31 - 1
+"""What the record's columns hold; a server that says more is not believed."""
+
+
 def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**53 else None
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def _tokens(choice: _Choice, text: str, alternatives: int | None, body: bytes) -> TokenLogprobs | None:

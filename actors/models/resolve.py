@@ -32,14 +32,12 @@ class ModelSpec:
         name: the name as it was written.
         model: the model's name at its service; empty for `simulated`.
         base_url: the server, without a trailing slash; empty unless `url`.
-        query: settings of `simulated`, as `competence=0.8&...`; may be empty.
     """
 
     kind: Literal["simulated", "openai", "url"]
     name: str
     model: str = ""
     base_url: str = ""
-    query: str = ""
 
     @classmethod
     def parse(cls, name: str) -> ModelSpec:
@@ -50,9 +48,8 @@ class ModelSpec:
         """
         if name.startswith(("http://", "https://")):
             return _url_spec(name)
-        head, _, query = name.partition("?")
-        if head == "simulated":
-            return cls("simulated", name, query=query)
+        if name.partition("?")[0] == "simulated":
+            return cls("simulated", name)
         vendor, _, model = name.partition("/")
         if vendor != "openai":
             raise unknown_name("model", redact(name), MODELS)
@@ -144,4 +141,4 @@ def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Mode
     from moot.actors.models.simulated import SimulatedModel
     from moot.actors.models.simulated_settings import SimulatedSettings
 
-    return SimulatedModel(SimulatedSettings.from_query(spec.query), seed, answer_key)
+    return SimulatedModel(SimulatedSettings.from_query(spec.name), seed, answer_key, spec.name)

@@ -43,12 +43,13 @@ class SimulatedModel:
         settings: how agents and judges behave.
         seed: the run's seed.
         key: the answer key; None lets agents answer at random. Judges never get it.
+        name: the model's name as the user wrote it, settings included.
     """
 
-    name = "simulated"
     capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", simulated=True)
 
-    def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None) -> None:
+    def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
+        self.name = name
         self._seed = seed
         # The first row whose keys are all in the form that the prompt asks for.
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (

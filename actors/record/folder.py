@@ -16,6 +16,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -111,14 +112,23 @@ def roll_name(epoch: int, writer: int, roll: int) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is either absent, old or complete: temporary name, sync, rename."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a file so that it is either absent, old or complete: temporary name, sync, rename.
+
+    Raises:
+        RecordError: when it cannot be written; nothing is left of it then.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise RecordError(f"cannot write {path}: {error.strerror}") from error
 
 
 class Ownership:

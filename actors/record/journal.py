@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import structlog
 
 from moot.actors.failpoints import failpoint
 from moot.actors.record.compaction import compact
@@ -23,8 +23,6 @@ FLUSH_S = 1.0
 ROLL_BYTES = 256 * 2**20
 SYNC_S = 1.0
 _COMMIT_S = 0.2
-
-_log = structlog.get_logger(__name__)
 
 
 class Journal:
@@ -91,10 +89,8 @@ class Journal:
         self._flush_task = asyncio.create_task(self._flush_in_background())
 
     async def _flush_in_background(self) -> None:
-        try:
+        with suppress(RecordError):  # whoever waits for durability gets it
             await self.flush()
-        except RecordError as error:  # whoever waits for durability gets it too
-            _log.error("the journal cannot be written", error=str(error))
 
     async def durable(self) -> None:
         """Wait until what has been appended so far is durable; verdicts that come close together share a flush.
@@ -108,7 +104,7 @@ class Journal:
         elif self._current is not None:
             await asyncio.shield(self._current)
         if self._failed is not None:
-            raise self._failed
+            raise RecordError(str(self._failed))  # a new one: each raise of an error lengthens its traceback
 
     async def flush(self) -> None:
         """Make everything appended so far durable.
@@ -122,7 +118,7 @@ class Journal:
                 self._due = None
             if self._failed is not None:
                 self._resolve(self._next)
-                raise self._failed
+                raise RecordError(str(self._failed))
             if not self._buffered:
                 return
             self._buffered = 0
@@ -169,6 +165,8 @@ class Journal:
     def _compact(self) -> None:
         name = roll_name(self._epoch, self._writer, self._roll)
         written = self._end_segments()
+        if self._folder.epochs()[-1].number != self._epoch:
+            raise RecordError(f"{self._folder.path}: another process has taken it over")
         if written:
             compact(self._folder, name, written)
 

@@ -27,10 +27,18 @@ Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
 def main() -> NoReturn:
     """The console's entry: errors that the user can mend are one line and exit code 2."""
     _look_here()
+    from typer.exceptions import Abort, TyperException
+
     from moot.protocols.errors import MootError, RecordError, UserError
 
     try:
-        app()
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        if said := error.format_message():
+            print(f"error: {said.rstrip('.')}; see `moot --help`", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except Abort:
+        sys.exit(130)
     except MootError as error:
         from moot.deploy.reading.text import visible_line
 
@@ -39,7 +47,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    sys.exit(0)
+    sys.exit(code or 0)
 
 
 def _look_here() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
+from moot.actors.record.tables import read_table
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -27,6 +29,8 @@ from moot.protocols.tasks import open_task
 
 _NAMED = 3
 """Waiting cases that are named."""
+
+_INVALID = "invalid_case"
 
 
 def execute(
@@ -131,11 +135,12 @@ def _hold(prepared: Prepared, *, quiet: bool) -> Run:
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
     if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
         _say("starting a local Ray ...", quiet=not sys.stderr.isatty())
-    return hold_in_thread(session, on_signals=_stopping)
+    return hold_in_thread(session, on_signals=lambda: _stopping(session))
 
 
-def _stopping() -> None:
-    print("stopping: finishing calls under way ... Ctrl-C again stops now", file=sys.stderr, flush=True)
+def _stopping(session: Session) -> None:
+    what = "finishing calls under way" if session.debating else "taking down what was being started"
+    print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
 
 
 def _interrupted(done: Run, prepared: Prepared) -> int:
@@ -151,15 +156,34 @@ def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
     """What a user has to know besides the figures."""
     if not done.worked:
         _say("nothing left to do: every case has a verdict", quiet=quiet)
-    if done.failed:
-        each = "it" if done.failed == 1 else "each"
-        print(f"{cases(done.failed)} failed; --retry-failed gives {each} a new attempt", file=sys.stderr)
+    _tell_failures(done)
     if done.parked:
         forms = [form for form in waiting(done.path) if form.case_id in done.parked]
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
         for form in forms[:_NAMED]:
             print(f"  moot decide {_shown(prepared)} {_typed(form.case_id)} {'|'.join(form.actions)}", file=sys.stderr)
+
+
+def _tell_failures(done: Run) -> None:
+    """Failed cases by kind with what helps, and roles that never gave a usable reply."""
+    latest = {row["case_id"]: row for row in sorted(_rows(done, "verdicts", "failure"), key=lambda row: row["attempt"])}
+    kinds = Counter(row["failure"] for row in latest.values() if row["failure"])
+    if kinds:
+        what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+        again = "; --retry-failed gives a new attempt" if set(kinds) - {_INVALID} else ""
+        print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
+    asked, usable = Counter[str](), Counter[str]()
+    for row in _rows(done, "turns", "role", "outcome"):
+        asked[row["role"]] += row["outcome"] != "invalid"
+        usable[row["role"]] += row["outcome"] not in ("invalid", "failed")
+    for role in sorted(role for role in asked if not usable[role]):
+        print(f"warning: none of the {asked[role]:,} asks of {role} got a usable reply", file=sys.stderr)
+
+
+def _rows(done: Run, table: str, *columns: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_table(done.path, table, columns).to_pylist()
+    return rows
 
 
 def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str, str]]:

@@ -92,7 +92,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
     A case is paired when its id stands for the same text in both runs and both verdicts can be scored.
 
     Raises:
-        ConfigError: without a folder.
+        ConfigError: without a folder, or for runs without a common case.
         RecordError: when a folder holds no run or cannot be read.
     """
     if not folders:
@@ -104,6 +104,8 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
     for summary, each in zip(summaries, cases, strict=True):
         same_id = [case_id for case_id in first.content if case_id in each.content]
         shared = [case_id for case_id in same_id if first.content[case_id] == each.content[case_id]]
+        if first.content and each.content and not same_id:
+            raise ConfigError(f"{summary.run} and {summaries[0].run} have no case in common: nothing can be compared")
         if len(shared) < len(same_id):
             warnings.append(f"{summary.run}: {_other_texts(len(same_id) - len(shared))}; not paired")
         if len(shared) < max(len(first.content), len(each.content)):

@@ -95,6 +95,7 @@ class RunFacts:
 
     Attributes:
         path: the run's folder.
+        cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
         last_started_at: unix time at which the last owner took the folder; None when unknown.
         owners: how many owners the folder has had.
@@ -108,6 +109,7 @@ class RunFacts:
     simulated: bool
     encoder: str | None
     seed: int | None
+    cases: int | None
     wall_s: float | None
     last_started_at: float | None
     owners: int
@@ -130,8 +132,8 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     models = _models(raw.get("models")) or _models_used(replies)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
-        simulated = any(name == "simulated" for names in models.values() for name in names)
-    version, seed = raw.get("schema_version"), raw.get("seed")
+        simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
+    version, seed, planned = raw.get("schema_version"), raw.get("seed"), raw.get("cases")
     epochs = run.epochs()
     return RunFacts(
         path=run.path,
@@ -142,6 +144,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         simulated=simulated,
         encoder=_text(raw.get("encoder")),
         seed=seed if isinstance(seed, int) else None,
+        cases=planned if isinstance(planned, int) else None,
         wall_s=_wall(raw.get("sessions")),
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),

@@ -63,7 +63,7 @@ class Summary(BaseModel):
         run: the folder.
         models: model names by role family.
         simulated: whether any answer comes from the simulated model.
-        cases: registered so far; `finished + failed + open`.
+        cases: that the run is over, or where that is not known the ones seen so far; `finished + failed + open`.
         open: cases without a verdict; `parked` of them wait for a person.
         reused: cases whose verdict was there before the last session began.
         scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
@@ -146,6 +146,7 @@ def summarise(folder: str | Path) -> Summary:
     cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
     finished = [verdict for verdict in verdicts if not verdict.failed]
     unfinished = cases - {verdict.case_id for verdict in verdicts}
+    total = max(len(cases), facts.cases or 0)
     return Summary(
         schema_version=facts.schema_version,
         run=str(facts.path),
@@ -153,10 +154,10 @@ def summarise(folder: str | Path) -> Summary:
         protocol=facts.protocol,
         models=facts.models,
         simulated=facts.simulated,
-        cases=len(cases),
+        cases=total,
         finished=len(finished),
         failed=len(verdicts) - len(finished),
-        open=len(unfinished),
+        open=total - len(verdicts),
         parked=len({event.case_id for event in events if event.kind == "parked"} & unfinished),
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),

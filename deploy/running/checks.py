@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moot.actors.household import model_binding
-from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model
+from moot.actors.models.probe import probe
 from moot.actors.models.resolve import ModelBinding, make_model
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
@@ -45,10 +45,17 @@ async def _check(
         if not network:
             return
         await model.check()
-        if needs_logprobs and asked and isinstance(model, CompatibleModel) and not await model.probe_logprobs():
-            raise _no_logprobs(model)
+        if not model.capabilities.simulated:
+            await _probe(model, roles, needs_logprobs and bool(asked))
     finally:
         await model.close()
+
+
+async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:
+    """Try a call of the role that asks for most."""
+    role = max(roles, key=lambda member: member.top_logprobs or 0)
+    if not await probe(model, role.decoding(), role.timeout_s) and needs_logprobs:
+        raise _no_logprobs(model)
 
 
 def _no_logprobs(model: Model) -> CapabilityMissing:

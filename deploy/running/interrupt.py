@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from types import FrameType
 
@@ -36,16 +36,15 @@ def hold_in_thread(session: Session, *, on_signals: Callable[[], None] | None = 
         thread.start()
         while True:
             try:
-                run = future.result(timeout=_TICK_S)
-                break
-            except TimeoutError:
+                wait([future], timeout=_TICK_S)
                 if future.done():
-                    raise
+                    break
             except KeyboardInterrupt:
                 session.stop()
                 if interrupted:
                     raise
                 interrupted = True
+    run = future.result()
     if interrupted:
         raise KeyboardInterrupt
     return run

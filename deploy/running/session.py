@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import structlog
 
@@ -21,6 +21,7 @@ from moot.deploy.running.checks import check_models
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import RunYaml, check_resumable
+from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
@@ -70,6 +71,10 @@ class Silent:
         """See `Listener.ended`."""
 
 
+class Stopped(Exception):
+    """The session was told to stop before the first debate began."""
+
+
 class Session:
     """Works on a run until it is done or told to stop. Use it once.
 
@@ -83,6 +88,7 @@ class Session:
         self._listener: Listener = listener or Silent()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arena: Arena | None = None
+        self._stopping = asyncio.Event()
         self._stop_asked = False
 
     def stop(self) -> None:
@@ -90,11 +96,30 @@ class Session:
         self._stop_asked = True
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: there is nothing left to stop
-                self._loop.call_soon_threadsafe(self._stop_arena)
+                self._loop.call_soon_threadsafe(self._stop_here)
 
-    def _stop_arena(self) -> None:
+    def _stop_here(self) -> None:
+        self._stopping.set()
         if self._arena is not None:
             self._arena.stop()
+
+    @property
+    def debating(self) -> bool:
+        """Whether debates are being held, so that a stop has calls to wait for."""
+        return self._arena is not None
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do a part of the start; a stop cancels it and raises `Stopped`."""
+        doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait([doing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            doing.cancel()
+            await asyncio.wait([doing])
+        if doing.cancelled():
+            raise Stopped
+        doing.result()
 
     async def hold(self) -> Run:
         """Hold every debate that is not done.
@@ -103,18 +128,23 @@ class Session:
             UserError: something is wrong with what was asked for; nothing has been written then.
         """
         self._loop = asyncio.get_running_loop()
+        if self._stop_asked:
+            self._stopping.set()
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
         await check_models(prepared, network=False)
         if check_resumable(prepared) and await asyncio.to_thread(_left, prepared, _past(prepared)) == 0:
             return _outcome(prepared, "finished", left=0, worked=False)
-        await check_models(prepared)
-        fresh = not folder.path.exists()
-        ownership = Ownership.take(folder)
         try:
-            return await self._owned(ownership, fresh)
-        finally:
-            ownership.release()
+            await self._unless_stopped(check_models(prepared))
+            fresh = not folder.path.exists()
+            ownership = Ownership.take(folder)
+            try:
+                return await self._owned(ownership, fresh)
+            finally:
+                ownership.release()
+        except Stopped:
+            return _outcome(prepared, "interrupted", left=None, worked=False)
 
     async def _owned(self, ownership: Ownership, fresh: bool) -> Run:
         prepared, folder = self._prepared, ownership.folder
@@ -133,18 +163,18 @@ class Session:
             left = await asyncio.to_thread(_left, prepared, _past(prepared, retry_failed=False))
             status = _status(arena, left)
             return _outcome(prepared, status, left=left, parked=arena.parked)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, Stopped):
             status = "interrupted"
             raise
         finally:
             self._listener.ended()
             if folder.exists():
-                record.finish(status)
+                _finish(record, status)
 
     async def _started(self, runtime: Runtime, new_folder: Path | None) -> None:
         """Start the engine; when that fails, a folder that was made for it is taken away again."""
         try:
-            await runtime.start()
+            await self._unless_stopped(runtime.start())
         except BaseException:
             with contextlib.suppress(Exception):
                 await runtime.stop()
@@ -192,6 +222,14 @@ def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
     return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
 
 
+def _finish(record: RunYaml, status: str) -> None:
+    """Write down how the session ended; on a full disk what ended it is the better news."""
+    try:
+        record.finish(status)
+    except RecordError as error:
+        _log.warning("run.yaml does not say how this session ended", error=str(error))
+
+
 def _past(prepared: Prepared, *, retry_failed: bool | None = None) -> Past:
     """What the record holds."""
     folder = RunFolder(prepared.folder)
@@ -220,7 +258,8 @@ def _outcome(
     prepared: Prepared, status: Status, *, left: int | None, parked: Sequence[str] = (), worked: bool = True
 ) -> Run:
     latest: dict[str, tuple[int, bool]] = {}
-    for row in read_table(prepared.folder, "verdicts", ["failed"]).to_pylist():
+    begun = RunFolder(prepared.folder).exists()
+    for row in read_table(prepared.folder, "verdicts", ["failed"]).to_pylist() if begun else ():
         latest[row["case_id"]] = max(latest.get(row["case_id"], (-1, False)), (row["attempt"], row["failed"]))
     return Run(
         path=prepared.folder,

@@ -34,7 +34,7 @@ class Debated:
         calls: replies that the verdict rests on.
         tokens: tokens of those replies; a lower bound when a server does not say.
         simulated: whether the simulated model spoke: then the answer means nothing.
-        turns: what was said: rows with `path`, `role`, `model`, `text` and `answer`, in order of path.
+        turns: what was said: rows with `path`, `role`, `model`, `text` and `answer`, in order of time.
         path: the record; None when it was not to be kept.
     """
 
@@ -107,7 +107,7 @@ def _read(folder: Path, *, keep: bool) -> Debated:
 
     verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
     spoken = ["path", "role", "model", "text", "answer"]
-    turns = read_table(folder, "turns", spoken).to_pylist()
+    turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
     current = [t for t in turns if t["attempt"] == verdict["attempt"] and not t["superseded"]]
     shares = verdict["distribution"]
     return Debated(
@@ -123,6 +123,6 @@ def _read(folder: Path, *, keep: bool) -> Debated:
         calls=verdict["calls"],
         tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
         simulated=read_facts(folder).simulated,
-        turns=tuple({name: t[name] for name in spoken} for t in sorted(current, key=lambda t: str(t["path"]))),
+        turns=tuple({name: t[name] for name in spoken} for t in sorted(current, key=lambda t: (t["at"], t["path"]))),
         path=folder if keep else None,
     )

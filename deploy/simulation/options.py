@@ -43,17 +43,17 @@ class SimulateOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
-            raise ConfigError(f"port {self.port} is not in [0, 65535]")
+            raise ConfigError(f"--port {self.port} is not in [0, 65535]")
         for name in ("fail_rate", "garble_rate"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ConfigError(f"{name} {getattr(self, name)} is not in [0, 1]")
+                raise ConfigError(f"{_flag(name)} {getattr(self, name)} is not in [0, 1]")
         for name in ("latency_ms", "jitter_ms"):
             if not 0.0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"{name} {getattr(self, name)} is not a time of 0 ms or more")
+                raise ConfigError(f"{_flag(name)} {getattr(self, name)} is not a time of 0 ms or more")
         if self.rate_limit is not None and not self.rate_limit > 0.0:
-            raise ConfigError(f"rate_limit {self.rate_limit} is not above 0 calls per minute")
+            raise ConfigError(f"--rate-limit {self.rate_limit} is not above 0 calls per minute")
         if not (self.token_env or _is_loopback(self.host)):
-            raise ConfigError(f"host {self.host!r} is open to others: name the token's variable (token_env)")
+            raise ConfigError(f"--host {self.host} is open to others: name the token's variable with --token-env")
 
     def read_token(self) -> str | None:
         """The token that clients must send; None when none is needed.
@@ -67,6 +67,10 @@ class SimulateOptions:
         if not token:
             raise MissingKey(f"the environment variable {self.token_env} (the server's token) is not set")
         return token
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from five_protocols import template
 
@@ -245,6 +247,20 @@ BEHAVIOURS: Mapping[str, Callable[[Case, Floor], Awaitable[Any]]] = {
 }
 
 
+NO_VERDICTS: Mapping[str, Callable[[], Any]] = {
+    "nothing": lambda: None,
+    "a-text": lambda: "Yes",
+    "an-answer-that-is-a-number": lambda: Verdict(answer=cast("str", 3), how="x"),
+    "no-label": lambda: Verdict(answer="yes", how="x"),
+    "a-word-as-confidence": lambda: Verdict(answer=None, how="x", confidence=cast("float", "high")),
+    "nan-as-confidence": lambda: Verdict(answer=None, how="x", confidence=math.nan),
+    "shares-above-one": lambda: Verdict(answer=None, how="x", distribution={"Yes": 1.5}),
+    "an-object-in-the-payload": lambda: Verdict(answer=None, how="x", payload={"it": object()}),
+    "exit": lambda: sys.exit(3),
+}
+"""What a protocol may return by mistake, by case id."""
+
+
 class Behaviours:
     """Does what the case's title names."""
 
@@ -254,6 +270,9 @@ class Behaviours:
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
+        if case.title == "no_verdict":
+            wrong: Verdict = NO_VERDICTS[case.id]()
+            return wrong
         saw = await BEHAVIOURS[case.title](case, floor)
         return Verdict(answer=None, how="saw", payload={"saw": saw})
 

@@ -14,7 +14,7 @@ import five_protocols
 import floor_behaviours
 import pytest
 from five_protocols import FIVE, PICTURE, AllFive
-from floor_behaviours import BEHAVIOURS, Behaviours, TwoSteps
+from floor_behaviours import BEHAVIOURS, NO_VERDICTS, Behaviours, TwoSteps
 from houses import RUNTIMES, Held, assert_equal_records, hold, hold_elsewhere, make_spec
 from scripted_server import ScriptedServer
 
@@ -76,6 +76,7 @@ def _behaviour_cases() -> list[LabelledCase]:
         Case(id=f"poison-{name}", question="?", title="poison", passage=text, labels=("Yes", "No"))
         for name, text in POISON.items()
     ]
+    cases += [Case(id=name, question="?", title="no_verdict", labels=("Yes", "No")) for name in NO_VERDICTS]
     return [LabelledCase(case, i, "Yes") for i, case in enumerate(cases)]
 
 
@@ -303,6 +304,13 @@ def test_a_protocol_that_raises_fails_its_case_alone(seen: Seen) -> None:
     assert "KeyError" in verdicts["crash"]["error"]
     assert verdicts["crash"]["calls"] == 1
     assert {verdict["correct"] for verdict in verdicts.values()} == {None}
+
+
+@pytest.mark.parametrize("name", NO_VERDICTS)
+def test_what_is_no_verdict_fails_its_case_alone(seen: Seen, name: str) -> None:
+    verdict = seen.verdict(name)
+    assert (verdict["failed"], verdict["failure"], verdict["how"], verdict["correct"]) == (True, "bug", "failed", None)
+    assert verdict["answer"] is None
 
 
 def test_a_missing_slot_is_the_failure_of_that_ask(seen: Seen) -> None:

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 from structlog.testing import capture_logs
@@ -18,6 +19,7 @@ from structlog.testing import capture_logs
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, ModelError
 from moot.actors.models.openai_sdk import OpenAIModel
+from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.case import Image
 from moot.protocols.errors import MissingKey, ModelUnavailable
@@ -40,6 +42,7 @@ def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    structlog.reset_defaults()  # a test before may have set a level at which retries are not logged
     monkeypatch.setenv("MOOT_TEST_KEY", KEY)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)
@@ -346,7 +349,7 @@ def test_one_model_in_two_loops(make: MakeModel) -> None:
     assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
 
 
-# check() and probe_logprobs() of the compatible client
+# check() of the compatible client, and the probe of both
 
 
 def compatible(url: str) -> CompatibleModel:
@@ -399,14 +402,30 @@ async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
         ),
     ],
 )
-async def test_probe_logprobs(handler: Handler, expected: bool) -> None:
-    async with served(compatible, handler) as model:
-        assert isinstance(model, CompatibleModel)
-        assert await model.probe_logprobs() is expected
+async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
+    async with served(make, handler) as model:
+        assert await probe(model, WITH_LOGPROBS, timeout_s=5.0) is expected
 
 
-async def test_probe_of_an_unknown_model() -> None:
-    async with served(compatible, answers(404, {"error": {"message": "no model 'm'"}})) as model:
-        assert isinstance(model, CompatibleModel)
+async def test_probe_of_an_unknown_model(make: MakeModel) -> None:
+    async with served(make, answers(404, {"error": {"message": "no model 'm'"}})) as model:
         with pytest.raises(ModelUnavailable, match="no model 'm'"):
-            await model.probe_logprobs()
+            await probe(model, DECODING, timeout_s=5.0)
+
+
+@pytest.mark.parametrize(("status", "said"), [(401, "HTTP 401"), (404, "HTTP 404"), (400, "HTTP 400")])
+async def test_probe_refuses_what_every_call_would_meet(make: MakeModel, status: int, said: str) -> None:
+    async with served(make, answers(status, {"error": {"message": f"no {KEY}"}})) as model:
+        with pytest.raises(ModelUnavailable, match=said) as caught:
+            await probe(model, DECODING, timeout_s=5.0)
+    assert KEY not in str(caught.value)
+
+
+async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:
+    async def hangs(request: web.Request) -> web.Response:
+        await asyncio.sleep(1)
+        return web.Response()
+
+    async with served(make, hangs) as model:
+        with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.2 s"):
+            await probe(model, DECODING, timeout_s=0.2)

@@ -16,7 +16,7 @@ from moot.protocols.errors import ConfigError
     ("name", "spec"),
     [
         ("simulated", ModelSpec("simulated", "simulated")),
-        ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8", query="competence=0.8")),
+        ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8")),
         ("openai/gpt-4o-mini", ModelSpec("openai", "openai/gpt-4o-mini", model="gpt-4o-mini")),
         ("openai/ft:x/y", ModelSpec("openai", "openai/ft:x/y", model="ft:x/y")),
         (

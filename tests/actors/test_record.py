@@ -24,7 +24,7 @@ from journal_writer import batch, closing, debate_rows, labelled, reply
 
 from moot.actors.failpoints import _plan
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import Ownership, RunFolder, write_whole
 from moot.actors.record.recorder import Recorder, writer_of
 from moot.actors.record.schema import JOURNAL, KEYS, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
@@ -188,6 +188,21 @@ async def test_a_segment_that_an_older_owner_begins_after_a_takeover_does_not_co
     second.release()
 
 
+async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolder) -> None:
+    first = Ownership.take(folder)
+    old = Recorder(folder.path, first.epoch)
+    await old.load()
+    await _verdicts(old, range(2))
+    first.release()
+    second = Ownership.take(folder)
+    await _verdicts(old, range(2, 4))
+    with pytest.raises(RecordError, match="has taken it over"):
+        await old.close()
+    assert folder.committed_parts() == []
+    assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001"]
+    second.release()
+
+
 def test_a_second_live_owner_is_refused(folder: RunFolder) -> None:
     code = (
         "import sys, time; from moot.actors.record.folder import *; "
@@ -211,6 +226,13 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_the_record(tmp_path: Pat
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(RecordError, match="cannot write"):
         Ownership.take(RunFolder(tmp_path / "file" / "run"))
+
+
+def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(RecordError, match="cannot write"):
+        write_whole(tmp_path / "taken", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 # --- which row wins ---

@@ -144,6 +144,25 @@ def test_another_configuration_is_refused_with_what_differs(tmp_path: Path) -> N
         run(**{**small(tmp_path / "run"), "prompts": tmp_path / "prompts"})
 
 
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ("{{ rationales }}", "unknown slot 'rationales': did you mean 'rationale'"),
+        ("{% if %}", "line 1"),
+        ("{{ oops", "line 1"),
+    ],
+)
+def test_a_template_that_cannot_work_is_refused_before_anything_is_paid(tmp_path: Path, user: str, said: str) -> None:
+    file = tmp_path / "prompts" / "selene" / "judge.j2"
+    file.parent.mkdir(parents=True)
+    file.write_text("{% block system %}{% endblock %}{% block user %}" + user + "{% endblock %}")
+    with pytest.raises(ConfigError) as refused:
+        run(**{**small(tmp_path / "run"), "prompts": tmp_path / "prompts"})
+    assert said in str(refused.value)
+    assert str(file) in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_has_one_owner(tmp_path: Path) -> None:
     run(**small(tmp_path / "run"))
     ownership = Ownership.take(RunFolder(tmp_path / "run"))
@@ -183,10 +202,10 @@ def test_what_is_wrong_is_found_before_anything_is_written(
 def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def no(self: object) -> bool:
+    async def no(*_: object) -> bool:
         return False
 
-    monkeypatch.setattr("moot.actors.models.compatible.CompatibleModel.probe_logprobs", no)
+    monkeypatch.setattr("moot.deploy.running.checks.probe", no)
     with simulated_server() as model:
         with pytest.raises(CapabilityMissing, match=r"gate\.intrinsic=none.*gate\.intrinsic=resampled"):
             run(**{**small(tmp_path / "run"), "model": model})
@@ -248,6 +267,30 @@ async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) 
     assert (done.status, done.table("verdicts").num_rows) == ("finished", 20)
     wanted = [labelled.case.id for labelled in open_task("sample").cases()][:20]
     assert sorted(row["case_id"] for row in rows(done, "verdicts")) == sorted(wanted)
+
+
+async def test_a_session_that_is_stopped_while_its_engine_starts_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starting, taken_down = asyncio.Event(), []
+
+    async def start(self: object) -> None:
+        starting.set()
+        await asyncio.sleep(60)
+
+    async def stop(self: object, *, compact: bool = True) -> None:
+        taken_down.append(compact)
+
+    monkeypatch.setattr("moot.actors.inline.InlineRuntime.start", start)
+    monkeypatch.setattr("moot.actors.inline.InlineRuntime.stop", stop)
+    session = Session(prepare(moot.RunConfig.build(None, {**small(tmp_path / "run"), "out": str(tmp_path / "run")})))
+    holding = asyncio.create_task(session.hold())
+    await starting.wait()
+    session.stop()
+    stopped = await asyncio.wait_for(holding, 5)
+    assert (stopped.status, stopped.exit_code, stopped.done) == ("interrupted", 130, 0)
+    assert taken_down
+    assert not (tmp_path / "run").exists()
 
 
 async def test_a_session_that_is_stopped_says_so_and_goes_on_later(tmp_path: Path) -> None:

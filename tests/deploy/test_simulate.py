@@ -235,7 +235,7 @@ class TestBadRequests:
             assert (await get(address, "/health"))["status"] == "ok"
 
     async def test_open_host_needs_a_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        with pytest.raises(ConfigError, match="token_env"):
+        with pytest.raises(ConfigError, match="--token-env"):
             SimulateOptions(host="0.0.0.0")
         monkeypatch.delenv("MOOT_TEST_TOKEN", raising=False)
         with pytest.raises(MissingKey, match="MOOT_TEST_TOKEN"):

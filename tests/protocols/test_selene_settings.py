@@ -154,7 +154,7 @@ async def test_a_protocol_of_ones_own(module: str) -> None:
         ("my_protocols:Gone", {}, "cannot be imported: AttributeError"),
         ("no_such_module_here:X", {}, "cannot be imported: ModuleNotFoundError"),
         ("my_protocols:NoClass", {}, "is not a class with"),
-        ("my_protocols:Plain", {"x": 1}, "unknown setting 'x': Known: none"),
+        ("my_protocols:Plain", {"x": 1}, "unknown setting 'x'. Known: none"),
         ("my_protocols:Configured", {"lout": 1}, "unknown setting 'lout': did you mean 'loud'?"),
     ],
 )
