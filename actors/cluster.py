@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from ray.exceptions import RayActorError
 
 from moot.actors.agent import Agent
 from moot.actors.envelopes import AskEnvelope, ReplyEnvelope, decode_asks, encode
 from moot.actors.failpoints import failpoint
 from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
+from moot.actors.line import Outbox
 from moot.actors.log import configure_json
-from moot.actors.mailbox import Mailbox
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.schema import JOURNAL
-from moot.actors.remote import ASK_SPACING_S, CALLS_AT_ONCE, EventRow, RemoteCrew, RemoteScribe, VectorRow, unpack
+from moot.actors.remote_crew import RemoteCrew
+from moot.actors.remote_scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
@@ -153,12 +153,21 @@ class AgentActor(_Actor):
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe)
-        self._outgoing: dict[str, Mailbox[ReplyEnvelope]] = {}
+        self._outboxes: dict[str, Outbox] = {}
         self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
 
-    async def deliver(self, sender: str, blob: bytes) -> None:
-        """Take a batch of asks and cancellations from a moderator; replies are pushed back as they come."""
+    async def exchange(self, sender: str, blob: bytes) -> bytes:
+        """Take a moderator's asks and cancellations; returns with replies, to these or to earlier asks.
+
+        Args:
+            sender: the life of a moderator that replies go to.
+        """
         await self._up()
+        outbox = self._outboxes.get(sender)
+        if outbox is None:
+            outbox = self._outboxes[sender] = Outbox()
+        elif outbox.batch_sizes:
+            failpoint(f"{self._family}.sent_to_moderator")
         for envelope in decode_asks(blob):
             key = (sender, envelope.number)
             if isinstance(envelope, AskEnvelope):
@@ -166,39 +175,28 @@ class AgentActor(_Actor):
                     self._under_way[key] = asyncio.create_task(self._answer(key, envelope.ask))
             elif key in self._under_way:
                 self._under_way[key].cancel()
+        return encode(await outbox.batch())
 
     async def _answer(self, key: tuple[str, int], ask: Ask) -> None:
         try:
             answered = await self._agent.answer(ask)
-            self._mailbox(key[0]).post(ReplyEnvelope(key[1], answered))
+            self._outboxes[key[0]].post(ReplyEnvelope(key[1], answered))
         finally:
             self._under_way.pop(key, None)
 
-    def _mailbox(self, moderator: str) -> Mailbox[ReplyEnvelope]:
-        known = self._outgoing.get(moderator)
-        if known is None:
-            peer = self._roster.peers([moderator])[0]
-
-            async def send(batch: list[ReplyEnvelope]) -> None:
-                try:
-                    await peer.call("take_replies", encode(batch))
-                except RayActorError:
-                    await peer.back()  # a restarted moderator replays from the journal: old replies are of no use
-                failpoint(f"{self._family}.sent_to_moderator")
-
-            known = self._outgoing[moderator] = Mailbox(send, spacing_s=ASK_SPACING_S, most=64, at_once=CALLS_AT_ONCE)
-        return known
-
-    async def batch_sizes(self) -> dict[int, int]:
-        """How many replies left together, as counts by batch size."""
+    async def batch_sizes(self) -> dict[str, dict[int, int]]:
+        """How many messages left together: calls by batch size, for replies and for the record's rows."""
         await self._up()
-        return dict(sum((box.batch_sizes for box in self._outgoing.values()), start=Counter()))
+        replies = sum((outbox.batch_sizes for outbox in self._outboxes.values()), Counter[int]())
+        return {"replies": dict(replies), "rows": dict(self._scribe.batch_sizes())}
 
     async def close(self) -> None:
         """Cancel what is under way; the rows of what was paid reach their writer first."""
         await self._up()
         for task in self._under_way.values():
             task.cancel()
+        for outbox in self._outboxes.values():
+            outbox.close()
         await self._agent.close()
         await self._scribe.drained()
 
@@ -207,7 +205,7 @@ class ModeratorActor(_Actor):
     """A moderator; in the packed placement its agents and judges are in the same process."""
 
     async def _set_up(self) -> None:
-        name, placement, protocol = self._args
+        placement, protocol = self._args
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), "agent")
         roles = Roles(self._spec.roles)
         self._remote: RemoteCrew | None = None
@@ -216,7 +214,7 @@ class ModeratorActor(_Actor):
             self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe)
         else:
             agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
-            self._remote = RemoteCrew(roles, agents, self._scribe, name)
+            self._remote = RemoteCrew(roles, agents, self._scribe)
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
@@ -228,11 +226,11 @@ class ModeratorActor(_Actor):
         assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
         return msgspec.msgpack.encode(await self._moderator.exchange(assignments))
 
-    async def take_replies(self, blob: bytes) -> None:
-        """Take a batch of replies from an agent."""
+    async def batch_sizes(self) -> dict[str, dict[int, int]]:
+        """How many messages left together: calls by batch size, for asks and for the record's rows."""
         await self._up()
-        if self._remote is not None:
-            self._remote.take_replies(blob)
+        asks = self._remote.batch_sizes() if self._remote is not None else Counter[int]()
+        return {"asks": dict(asks), "rows": dict(self._scribe.batch_sizes())}
 
     async def drain(self, seconds: float) -> None:
         """See `Moderator.drain`."""

@@ -21,13 +21,9 @@ class Mailbox(Generic[M]):
             it raises ends the mailbox, and everybody who posts to it or waits for it gets that error.
         spacing_s: least time between the starts of two calls.
         most: most messages per call.
-        at_once: calls under way at most. With one, messages arrive in order and `drained` means what it says; with
-            more, a peer whose loop is busy does not hold up the next batch.
     """
 
-    def __init__(
-        self, send: Callable[[list[M]], Awaitable[None]], *, spacing_s: float, most: int = 256, at_once: int = 1
-    ) -> None:
+    def __init__(self, send: Callable[[list[M]], Awaitable[None]], *, spacing_s: float, most: int = 256) -> None:
         self._send, self._spacing_s, self._most = send, spacing_s, most
         self._waiting: deque[M] = deque()
         self._wake = asyncio.Event()
@@ -35,8 +31,6 @@ class Mailbox(Generic[M]):
         self._delivered = 0
         self._drains: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._pump: asyncio.Task[None] | None = None
-        self._free = asyncio.Semaphore(at_once)
-        self._calls: set[asyncio.Task[None]] = set()
         self._failed: Exception | None = None
         self.batch_sizes: Counter[int] = Counter()
 
@@ -63,9 +57,7 @@ class Mailbox(Generic[M]):
         """Stop sending; what still waits is dropped."""
         if self._pump is not None:
             self._pump.cancel()
-            for call in self._calls:
-                call.cancel()
-            await asyncio.gather(self._pump, *self._calls, return_exceptions=True)
+            await asyncio.gather(self._pump, return_exceptions=True)
 
     def _fail(self, error: Exception) -> None:
         self._failed = error
@@ -77,16 +69,13 @@ class Mailbox(Generic[M]):
         clock = asyncio.get_running_loop().time
         while self._failed is None:
             await self._wake.wait()
-            await self._free.acquire()
             await asyncio.sleep(0)
             started = clock()
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._most))]
             if not self._waiting:
                 self._wake.clear()
             self.batch_sizes[len(batch)] += 1
-            call = asyncio.create_task(self._deliver(batch))
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+            await self._deliver(batch)
             rest = self._spacing_s - (clock() - started)
             if rest > 0 and len(self._waiting) < self._most:
                 await asyncio.sleep(rest)
@@ -97,8 +86,6 @@ class Mailbox(Generic[M]):
         except Exception as error:
             self._fail(error)
             return
-        finally:
-            self._free.release()
         self._delivered += len(batch)
         while self._drains and self._drains[0][0] <= self._delivered:
             _, delivered = self._drains.popleft()

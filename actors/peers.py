@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from moot.protocols.errors import ActorGone, MootError
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.1
+_ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
 """Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
 
@@ -58,7 +60,7 @@ class Peer:
         try:
             await self.call("ping")
         except RayActorError as error:
-            raise ActorGone(f"the actor {self.name} could not be started: {_first_line(error)}") from error
+            raise ActorGone(f"the actor {self.name} could not be started: {_reason(error)}") from error
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
         """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
@@ -103,8 +105,10 @@ class Peer:
                 await lost()
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def _reason(error: Exception) -> str:
+    """What is at the root of an actor's death: the last error in the traceback that Ray gives as text."""
+    lines = str(error).splitlines() or [type(error).__name__]
+    return next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0])
 
 
 def unwrapped(error: RayTaskError) -> BaseException:

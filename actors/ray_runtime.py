@@ -207,7 +207,7 @@ class RayRuntime:
             for name in names:
                 self._place(AgentActor, name, spec, service)
         for name in self.roster.moderators:
-            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol)
+            self._place(ModeratorActor, name, spec, self._placement, self._protocol)
 
     def _place(self, actor: type, name: str, spec: str, *args: Any) -> None:
         remote = ray.remote(actor).options(

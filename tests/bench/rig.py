@@ -227,18 +227,12 @@ class MootRun:
         await Arena(self.runtime, cases, Past({}, {})).run()
 
     async def batch_sizes(self) -> dict[str, Counter[int]]:
-        """Counts by batch size of every kind of mailbox; kinds that no actor reports are missing."""
+        """Calls by batch size: asks from moderators, replies from agents, and rows of the record from both."""
         found: dict[str, Counter[int]] = {}
         roster = self.runtime.roster
         names = [*roster.moderators, *(name for _, agents in roster.agents for name in agents)]
         for peer in roster.peers(names):
-            try:
-                sizes = await peer.call("batch_sizes")
-            except AttributeError:
-                continue
-            if sizes and not isinstance(next(iter(sizes.values())), dict):
-                sizes = {"replies": sizes}
-            for kind, counts in sizes.items():
+            for kind, counts in (await peer.call("batch_sizes")).items():
                 found.setdefault(kind, Counter()).update(counts)
         return found
 

@@ -1,0 +1,173 @@
+"""The crew of a debate when agents and judges are other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections import Counter
+from collections.abc import Sequence
+from uuid import uuid4
+
+from ray.exceptions import RayActorError
+
+from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Outgoing, ReplyEnvelope, decode_replies, encode
+from moot.actors.household import Service, service_of, services
+from moot.actors.line import Line
+from moot.actors.peers import Peer
+from moot.actors.record.recorder import writer_of
+from moot.actors.remote_scribe import RemoteScribe
+from moot.actors.roles import Roles
+from moot.protocols.messages import Answered, Ask, Event
+
+_GRACE_S = 10.0
+
+
+class RemoteCrew:
+    """Agents and judges in their own actors, reached through mailboxes.
+
+    Args:
+        roles: the run's bindings.
+        agents: the actors of each service; a case always goes to the same one of them.
+        scribe: asked for what a lost agent had already recorded.
+    """
+
+    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe) -> None:
+        self._roles, self._scribe = roles, scribe
+        self._numbers = itertools.count()
+        self.life = uuid4().hex
+        """Agents answer to this: a restarted moderator must not get what the one before has asked."""
+        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._lines = {service: [_Extension(peer, self) for peer in peers] for service, peers in agents.items()}
+        if set(self._lines) != set(services(roles)):
+            raise ValueError("every service of the run needs an agent")
+
+    async def answer(self, ask: Ask) -> Answered:
+        """See `ports.Crew.answer`."""
+        lines = self._lines[service_of(ask.role, self._roles.binding(ask.role))]
+        line = lines[writer_of(ask.case_id, len(lines))]
+        number = next(self._numbers)
+        reply: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = reply
+        line.post(number, ask)
+        try:
+            async with asyncio.timeout(ask.seconds_left + _GRACE_S):
+                return await reply
+        except TimeoutError:
+            line.cancel(number)
+            return self._unanswered(ask)
+        except asyncio.CancelledError:
+            line.cancel(number)
+            raise
+        finally:
+            line.done(number)
+            self._waiting.pop(number, None)
+
+    def resolve(self, number: int, answered: Answered) -> None:
+        """The reply to an ask is here."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answered)
+
+    def fail(self, number: int, error: BaseException) -> None:
+        """No reply to that ask can come any more."""
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_exception(error)
+
+    def batch_sizes(self) -> Counter[int]:
+        """How many asks left together: calls by batch size."""
+        return sum((extension.line.batch_sizes for lines in self._lines.values() for extension in lines), Counter())
+
+    def _unanswered(self, ask: Ask) -> Answered:
+        """The agent itself did not answer in time: a failure like any other, written down here."""
+        message = f"the agent did not answer within {ask.seconds_left + _GRACE_S:g} s"
+        answered = Answered(
+            path=ask.path,
+            reply_id=f"unanswered-{ask.step_key}",
+            model=self._roles.binding(ask.role).model,
+            outcome="failed",
+            failure="timeout",
+            error=message,
+        )
+        self._scribe.put_reply(
+            ask.case_id,
+            {
+                "case_id": ask.case_id,
+                "attempt": ask.attempt,
+                "path": ask.path,
+                "role": ask.role,
+                "model": answered.model,
+                "template": ask.template,
+                "fingerprint": ask.fingerprint,
+                "sample": ask.sample,
+                "outcome": "failed",
+                "failure": "timeout",
+                "error": message,
+                "reply_id": answered.reply_id,
+                "at": time.time(),
+            },
+        )
+        return answered
+
+    async def recover(self, open_asks: dict[int, Ask]) -> list[int]:
+        """After an agent was lost: take what is recorded of its open asks; returns the numbers to ask again."""
+        keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
+        histories = await self._scribe.histories(keys)
+        again = []
+        for number, ask in open_asks.items():
+            recorded = {reply.path: reply for reply in histories[ask.case_id, ask.attempt].replies}.get(ask.path)
+            if recorded is not None and recorded.fingerprint == ask.fingerprint:
+                self.resolve(number, recorded.answered)
+            else:
+                again.append(number)
+                self._scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
+        return again
+
+
+class _Extension:
+    """The line to one agent actor, with the asks that it has not answered yet."""
+
+    def __init__(self, peer: Peer, crew: RemoteCrew) -> None:
+        self._peer, self._crew = peer, crew
+        self.line = Line(self._exchange, self._arrived, lambda: bool(self._open), self._broken)
+        self._open: dict[int, Ask] = {}
+        self._watch: asyncio.Task[None] | None = None
+
+    def post(self, number: int, ask: Ask) -> None:
+        self._open[number] = ask
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._peer.watch(self._lost))
+            self._watch.add_done_callback(self._unwatched)
+        self.line.post(AskEnvelope(number, ask))
+
+    def cancel(self, number: int) -> None:
+        if number in self._open:
+            self.line.post(CancelEnvelope(number))
+
+    def done(self, number: int) -> None:
+        self._open.pop(number, None)
+
+    async def _exchange(self, batch: list[Outgoing]) -> Sequence[ReplyEnvelope]:
+        try:
+            return decode_replies(await self._peer.call("exchange", self._crew.life, encode(batch)))
+        except RayActorError:
+            await self._peer.back()  # what was in the batch is open still: `_lost` asks it again
+            return ()
+
+    def _arrived(self, reply: ReplyEnvelope) -> None:
+        self._crew.resolve(reply.number, reply.answered)
+
+    def _broken(self, error: Exception) -> None:
+        """The agent is gone for good: nobody may wait for it any longer."""
+        for number in self._open:
+            self._crew.fail(number, error)
+
+    def _unwatched(self, watch: asyncio.Task[None]) -> None:
+        if not watch.cancelled() and isinstance(error := watch.exception(), Exception):
+            self._broken(error)
+
+    async def _lost(self) -> None:
+        for number in await self._crew.recover(dict(self._open)):
+            if number in self._open and number not in self.line.queued():
+                self.line.post(AskEnvelope(number, self._open[number]))
