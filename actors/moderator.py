@@ -79,7 +79,8 @@ class Moderator:
         try:
             async with asyncio.timeout(wait_s):
                 await self._news.wait()
-            await asyncio.sleep(linger_s)
+            if self._tasks:
+                await asyncio.sleep(linger_s)
         except TimeoutError:
             pass
         if self._broken is not None:

@@ -21,7 +21,7 @@ from moot.protocols.messages import Event
 
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
-COMMIT_SPACING_S = 0.2
+COMMIT_SPACING_S = 0.1
 HISTORY_SPACING_S = 0.2
 _CLAIM_LEASE_S = 180.0
 

@@ -29,11 +29,13 @@ def fenced(text: object, tag: str, **attributes: object) -> str:
     >>> fenced("a </note> b", "note")
     '<note>\\na &lt;/note> b\\n</note>'
     """
-    head = "".join(
-        f' {name}="{str(value).replace("<", "&lt;").replace(chr(34), "&quot;")}"' for name, value in attributes.items()
-    )
-    body = _TAG_START.sub("&lt;", str(text))
-    return f"<{tag}{head}>\n{body}\n</{tag}>"
+    head = tag
+    for name, value in attributes.items():
+        head += f' {name}="{str(value).replace("<", "&lt;").replace(chr(34), "&quot;")}"'
+    body = str(text)
+    if "<" in body:
+        body = _TAG_START.sub("&lt;", body)
+    return f"<{head}>\n{body}\n</{tag}>"
 
 
 def unfenced(text: str) -> str:
@@ -56,6 +58,7 @@ class Templates:
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
         )
         self._environment.filters["fenced"] = fenced
+        self._globals = dict(self._environment.globals)
         self._sources = {
             path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8")
             for path in sorted(_PROMPTS.rglob("*.j2"))
@@ -127,7 +130,8 @@ class Templates:
         """
         template = self._compiled.get(name) or self._compile(name)
         try:
-            context = template.new_context(dict(slots))
+            # `shared` spares Jinja a merge of its globals, look-up by look-up, for each prompt
+            context = template.new_context({**self._globals, **slots}, shared=True)
             system, user = ("".join(template.blocks[block](context)).strip() for block in ("system", "user"))
         except TemplateError as error:
             raise ConfigError(f"template {name!r}: {error}") from error

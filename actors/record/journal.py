@@ -22,7 +22,7 @@ FLUSH_ROWS = 256
 FLUSH_S = 1.0
 ROLL_BYTES = 256 * 2**20
 SYNC_S = 1.0
-_COMMIT_S = 0.2
+_COMMIT_S = 0.1
 
 
 class Journal:

@@ -52,10 +52,15 @@ def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
         ValueError: for a column that the stream does not have.
     """
     schema = JOURNAL[stream]
-    unknown = set().union(*rows) - set(schema.names) if rows else set()
-    if unknown:
+    given = set().union(*rows)
+    if unknown := given - set(schema.names):
         raise ValueError(f"the stream {stream!r} has no column {', '.join(sorted(unknown))}")
-    arrays = [_array([row.get(field.name) for row in rows], field.type) for field in schema]
+    arrays = [
+        _array([row.get(field.name) for row in rows], field.type)
+        if field.name in given
+        else pa.nulls(len(rows), field.type)
+        for field in schema
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -41,7 +41,7 @@ _PASSAGE = (
     "carry it on their feet under a fold of skin for about sixty-five days without eating, while the females hunt at "
     "sea. They return about when the chicks hatch and feed them from what they have stored. Number "
 )
-_TRANSCRIPT = '{% for turn in transcript %}\n{{ turn.text | fenced("turn", by=turn.by) }}\n{% endfor %}\n'
+_TRANSCRIPT = '{% for turn in transcript %}\n{{ turn["text"] | fenced("turn", by=turn["by"]) }}\n{% endfor %}\n'
 
 TEMPLATES = {
     "bench/debater": (

@@ -58,9 +58,9 @@ class Row:
 ROWS = {
     row.name: row
     for row in (
-        Row("0ms", 0, 0, 200, 2400, {"actors": (5.0, 0.35), "packed": (3.0, 0.5)}),
-        Row("100ms", 100, 0, 200, 1600, {"actors": (None, 0.80), "packed": (None, 0.93)}),
-        Row("100ms+u60", 100, 60, 200, 1600, {"actors": (6.5, 0.82), "packed": (3.0, 0.92)}),
+        Row("0ms", 0, 0, 200, 4800, {"actors": (5.0, 0.35), "packed": (3.0, 0.5)}),
+        Row("100ms", 100, 0, 200, 3200, {"actors": (None, 0.80), "packed": (None, 0.93)}),
+        Row("100ms+u60", 100, 60, 200, 3200, {"actors": (6.5, 0.82), "packed": (3.0, 0.92)}),
         Row("1000x1s", 1000, 0, 1000, 4000, {"actors": (None, 0.93), "packed": (None, 0.96)}),
     )
 }
