@@ -31,7 +31,7 @@ class SeatLost(Exception):
 class Seat(Protocol):
     """A moderator as the arena sees it."""
 
-    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `SeatLost`."""
         ...
 
@@ -173,7 +173,7 @@ class Arena:
             if not waiting:
                 return
             try:
-                report = await seat.exchange(batch)
+                report = await seat.exchange(batch, wait=not places or not batch)
             except SeatLost:
                 again = [Assignment(a.case, a.attempt, True, a.invalid) for a in waiting.values()]
                 places = share

@@ -220,11 +220,11 @@ class ModeratorActor(_Actor):
         places = max(1, self._spec.max_open // len(self._roster.moderators))
         self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe), places)
 
-    async def exchange(self, raw: bytes) -> bytes:
+    async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `Moderator.exchange`."""
         await self._up()
         assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
-        return msgspec.msgpack.encode(await self._moderator.exchange(assignments))
+        return msgspec.msgpack.encode(await self._moderator.exchange(assignments, wait=wait))
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for asks and for the record's rows."""

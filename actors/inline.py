@@ -22,9 +22,9 @@ class InlineSeat:
     def __init__(self, moderator: Moderator) -> None:
         self._moderator = moderator
 
-    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """See `arena.Seat.exchange`."""
-        return await self._moderator.exchange(assignments)
+        return await self._moderator.exchange(assignments, wait=wait)
 
     async def drain(self, seconds: float) -> None:
         """See `arena.Seat.drain`."""

@@ -21,6 +21,7 @@ from moot.protocols.messages import Verdict
 
 _log = structlog.get_logger(__name__)
 _MAX_REPLAYS = 5
+_NEWS_WITHIN_S, _LINGER_S = 5.0, 0.1
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -65,8 +66,12 @@ class Moderator:
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
 
-    async def exchange(self, assignments: Sequence[Assignment], wait_s: float = 5.0, linger_s: float = 0.1) -> Report:
-        """Take assignments and return what is new; waits up to `wait_s` for news, then a little for more.
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool = True) -> Report:
+        """Take assignments and return what is new.
+
+        Args:
+            wait: whether to wait for news, at most `_NEWS_WITHIN_S`, and then a little for more. The arena does not
+                while it has more to hand over: places would stay empty until the first debate has ended.
 
         Raises:
             RecordError: when the record can no longer be written.
@@ -76,18 +81,22 @@ class Moderator:
             if key not in self._tasks:
                 task = self._tasks[key] = asyncio.create_task(self._hold(assignment), name=f"debate {key[0]}")
                 task.add_done_callback(self._held)
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._news.wait()
-            if self._tasks:
-                await asyncio.sleep(linger_s)
-        except TimeoutError:
-            pass
+        if wait:
+            await self._wait_for_news()
         if self._broken is not None:
             raise self._broken
         self._news.clear()
         report, self._report = self._report, Report()
         return report
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(_NEWS_WITHIN_S):
+                await self._news.wait()
+        except TimeoutError:
+            return
+        if self._tasks:
+            await asyncio.sleep(_LINGER_S)
 
     async def drain(self, seconds: float) -> None:
         """Start no new ask, let those under way finish for at most `seconds`, then put every debate aside."""

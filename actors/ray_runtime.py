@@ -38,10 +38,10 @@ class RaySeat:
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
 
-    async def exchange(self, assignments: Sequence[Assignment]) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """See `arena.Seat.exchange`."""
         try:
-            raw = await self._peer.call("exchange", msgspec.msgpack.encode(list(assignments)))
+            raw = await self._peer.call("exchange", msgspec.msgpack.encode(list(assignments)), wait)
         except RayActorError as error:
             await self._peer.back()
             raise SeatLost(self._peer.name) from error

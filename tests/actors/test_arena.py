@@ -1,0 +1,105 @@
+"""The arena's feeding of a moderator, with a seat that only keeps count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.actors import arena
+from moot.actors.arena import Arena, Past, SeatLost
+from moot.actors.moderator import Assignment, Outcome, Report
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.protocols.case import Case, LabelledCase
+
+
+class Seat:
+    """Ends every debate that it has when it is told to wait; is lost at the exchange number `lost_at`."""
+
+    def __init__(self, lost_at: int = -1) -> None:
+        self.open: list[Assignment] = []
+        self.most_open = 0
+        self.waits: list[bool] = []
+        self.held: list[str] = []
+        self._lost_at = lost_at
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        self.waits.append(wait)
+        if len(self.waits) - 1 == self._lost_at:
+            self.open.clear()
+            raise SeatLost("seat")
+        self.open += assignments
+        self.most_open = max(self.most_open, len(self.open))
+        if not wait:
+            return Report()
+        done = [Outcome(each.case.id, each.attempt, "finished") for each in self.open]
+        self.held += [outcome.case_id for outcome in done]
+        self.open.clear()
+        return Report(len(done), done)
+
+    async def drain(self, seconds: float) -> None:
+        raise AssertionError("nobody asked for it")
+
+
+class Archive:
+    """Knows which cases are registered."""
+
+    def __init__(self) -> None:
+        self.registered: set[str] = set()
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        self.registered |= {labelled.case.id for labelled in cases}
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        self.registered -= set(case_ids)
+
+    async def counts(self) -> Counts:
+        return Counts()
+
+    async def events(self) -> list[StreamedEvent]:
+        return []
+
+    async def close(self, *, compact: bool) -> None: ...
+
+
+class Runtime:
+    """One seat."""
+
+    def __init__(self, seat: Seat, max_open: int) -> None:
+        self.seats: Sequence[arena.Seat] = [seat]
+        self.kept = Archive()
+        self.archive: arena.Archive = self.kept
+        self.max_open = max_open
+
+    async def start(self) -> None: ...
+
+    async def stop(self, *, compact: bool = True) -> None: ...
+
+
+def _cases(count: int) -> list[LabelledCase]:
+    return [LabelledCase(Case(id=f"c{i}", question="?"), i, None) for i in range(count)]
+
+
+async def _run(seat: Seat, cases: int, max_open: int) -> None:
+    runtime = Runtime(seat, max_open)
+    await Arena(runtime, iter(_cases(cases)), Past({}, {})).run()
+    assert sorted(seat.held) == sorted(f"c{i}" for i in range(cases))
+    assert runtime.kept.registered == set()
+
+
+async def test_every_place_is_filled_before_the_arena_waits() -> None:
+    """Else a thousand places would fill as slowly as debates end."""
+    seat = Seat()
+    await _run(seat, cases=5000, max_open=1000)
+    first_wait = seat.waits.index(True)
+    assert seat.most_open >= 1000
+    assert first_wait <= 2000 // 128 + 1
+
+
+async def test_a_task_that_fits_into_the_places_is_handed_over_at_once() -> None:
+    seat = Seat()
+    await _run(seat, cases=10, max_open=1000)
+    assert seat.waits == [False, True]
+
+
+async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
+    seat = Seat(lost_at=3)
+    await _run(seat, cases=600, max_open=300)
