@@ -12,10 +12,9 @@ from typing import Any
 import msgspec
 
 from moot.actors.agent import Agent
-from moot.actors.envelopes import AskEnvelope, ReplyEnvelope, decode_asks, encode
+from moot.actors.envelopes import decode_parcel, encode
 from moot.actors.failpoints import failpoint
 from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
-from moot.actors.line import Outbox
 from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.peers import Peer
@@ -25,8 +24,8 @@ from moot.actors.remote_crew import RemoteCrew
 from moot.actors.remote_scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
+from moot.actors.station import Station
 from moot.protocols.case import LabelledCase
-from moot.protocols.messages import Ask
 
 _GC_THRESHOLDS = (50_000, 50, 50)
 
@@ -153,50 +152,25 @@ class AgentActor(_Actor):
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe)
-        self._outboxes: dict[str, Outbox] = {}
-        self._under_way: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._station = Station(self._agent.answer)
 
-    async def exchange(self, sender: str, blob: bytes) -> bytes:
-        """Take a moderator's asks and cancellations; returns with replies, to these or to earlier asks.
-
-        Args:
-            sender: the life of a moderator that replies go to.
-        """
+    async def exchange(self, blob: bytes) -> bytes:
+        """See `Station.exchange`."""
         await self._up()
-        outbox = self._outboxes.get(sender)
-        if outbox is None:
-            outbox = self._outboxes[sender] = Outbox()
-        elif outbox.batch_sizes:
+        parcel = decode_parcel(blob)
+        if parcel.received:
             failpoint(f"{self._family}.sent_to_moderator")
-        for envelope in decode_asks(blob):
-            key = (sender, envelope.number)
-            if isinstance(envelope, AskEnvelope):
-                if key not in self._under_way:
-                    self._under_way[key] = asyncio.create_task(self._answer(key, envelope.ask))
-            elif key in self._under_way:
-                self._under_way[key].cancel()
-        return encode(await outbox.batch())
-
-    async def _answer(self, key: tuple[str, int], ask: Ask) -> None:
-        try:
-            answered = await self._agent.answer(ask)
-            self._outboxes[key[0]].post(ReplyEnvelope(key[1], answered))
-        finally:
-            self._under_way.pop(key, None)
+        return encode(await self._station.exchange(parcel))
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for replies and for the record's rows."""
         await self._up()
-        replies = sum((outbox.batch_sizes for outbox in self._outboxes.values()), Counter[int]())
-        return {"replies": dict(replies), "rows": dict(self._scribe.batch_sizes())}
+        return {"replies": dict(self._station.batch_sizes), "rows": dict(self._scribe.batch_sizes())}
 
     async def close(self) -> None:
         """Cancel what is under way; the rows of what was paid reach their writer first."""
         await self._up()
-        for task in self._under_way.values():
-            task.cancel()
-        for outbox in self._outboxes.values():
-            outbox.close()
+        self._station.close()
         await self._agent.close()
         await self._scribe.drained()
 
@@ -205,7 +179,7 @@ class ModeratorActor(_Actor):
     """A moderator; in the packed placement its agents and judges are in the same process."""
 
     async def _set_up(self) -> None:
-        placement, protocol = self._args
+        name, placement, protocol = self._args
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), "agent")
         roles = Roles(self._spec.roles)
         self._remote: RemoteCrew | None = None
@@ -214,7 +188,7 @@ class ModeratorActor(_Actor):
             self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe)
         else:
             agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
-            self._remote = RemoteCrew(roles, agents, self._scribe)
+            self._remote = RemoteCrew(roles, agents, self._scribe, name)
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))

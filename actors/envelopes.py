@@ -29,19 +29,36 @@ class ReplyEnvelope(msgspec.Struct, frozen=True, array_like=True):
 
 Outgoing = AskEnvelope | CancelEnvelope
 
+
+class Parcel(msgspec.Struct, frozen=True, array_like=True):
+    """What a call from a moderator to an agent carries.
+
+    Attributes:
+        sender: the moderator's name and, after a colon, its life: replies go to that life only.
+        epoch: how many calls of this line have been lost before; of an older epoch nobody waits for a call any more.
+        received: numbers of the replies that have arrived since the last parcel.
+        messages: asks and cancellations.
+    """
+
+    sender: str
+    epoch: int
+    received: list[int]
+    messages: list[AskEnvelope | CancelEnvelope]
+
+
 _encoder = msgspec.msgpack.Encoder()
-_asks = msgspec.msgpack.Decoder(list[AskEnvelope | CancelEnvelope])
+_parcel = msgspec.msgpack.Decoder(Parcel)
 _replies = msgspec.msgpack.Decoder(list[ReplyEnvelope])
 
 
-def encode(envelopes: list[Outgoing] | list[ReplyEnvelope]) -> bytes:
-    """A batch as bytes."""
-    return _encoder.encode(envelopes)
+def encode(cargo: Parcel | list[ReplyEnvelope]) -> bytes:
+    """A parcel or a batch of replies as bytes."""
+    return _encoder.encode(cargo)
 
 
-def decode_asks(blob: bytes) -> list[Outgoing]:
-    """The batch that a moderator encoded."""
-    return _asks.decode(blob)
+def decode_parcel(blob: bytes) -> Parcel:
+    """The parcel that a moderator encoded."""
+    return _parcel.decode(blob)
 
 
 def decode_replies(blob: bytes) -> list[ReplyEnvelope]:

@@ -15,6 +15,9 @@ from moot.protocols.errors import unknown_name
 
 Level = Literal["debug", "info", "warning", "error"]
 _SECRET_NAME = re.compile(r"authorization|api[-_]?key$|token$|password|secret", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal acts upon; tabs and new lines stay."""
+
 _HIDDEN = "[secret]"
 
 
@@ -43,10 +46,11 @@ def configure_json(level: str = "info") -> None:
     _configure(level, structlog.processors.TimeStamper("iso"), structlog.processors.JSONRenderer())
 
 
-def redact_secrets(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor that hides keys: by the name that holds them, and by how they look.
+def safe_to_show(logger: object, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor that hides keys, by the name that holds them and by how they look; control characters from
+    replies and exceptions are shown, not sent to the terminal.
 
-    >>> redact_secrets(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
+    >>> safe_to_show(None, "info", {"event": "sent", "headers": {"Authorization": "Bearer abc", "n": 1}})
     {'event': 'sent', 'headers': {'Authorization': '[secret]', 'n': 1}}
     """
     return {key: _clean(key, value) for key, value in event.items()}
@@ -56,7 +60,7 @@ def _clean(name: object, value: Any) -> Any:
     if isinstance(name, str) and _SECRET_NAME.search(name) and isinstance(value, str | bytes):
         return _HIDDEN
     if isinstance(value, str):
-        return redact(value)
+        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", redact(value))
     if isinstance(value, Mapping):
         return {key: _clean(key, inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -74,7 +78,7 @@ def _configure(level: str, stamp: Any, renderer: Any) -> None:
             structlog.processors.add_log_level,
             stamp,
             *([structlog.processors.dict_tracebacks] if as_json else [structlog.processors.format_exc_info]),
-            redact_secrets,
+            safe_to_show,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

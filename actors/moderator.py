@@ -169,6 +169,11 @@ class Moderator:
             failure, error = "path_reused", str(reused)
         except MootError as known:
             failure, error = _snake(type(known).__name__), str(known)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # the debate is put aside
+            failure, error = "bug", "the protocol let a cancellation of its own escape"
         except (Exception, SystemExit) as bug:  # `sys.exit` in a protocol ends its case, not the process
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
@@ -181,10 +186,9 @@ def _checked(verdict: object, case: Case) -> Verdict:
         raise TypeError(f"the protocol returned {type(verdict).__name__}, not a Verdict")
     if case.labels is not None and verdict.answer is not None and verdict.answer not in case.labels:
         raise ValueError(f"the verdict's answer is {verdict.answer!r}; the case's labels are {', '.join(case.labels)}")
-    shares = {"confidence": verdict.confidence, **(verdict.distribution or {})}
-    for name, share in shares.items():
+    for share in (verdict.confidence, *(verdict.distribution or {}).values()):
         if share is not None and not 0.0 <= share <= 1.0:
-            raise ValueError(f"the verdict's {name} is {share!r}; expected a number from 0 to 1")
+            raise ValueError(f"a verdict's confidence or share is {share!r}; expected a number from 0 to 1")
     return verdict
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,4 +77,5 @@ def decision_columns(ask: Ask, decision: Decision) -> dict[str, Any]:
         "prompt_tokens": 0,
         "completion_tokens": 0,
         "reply_id": decision_id(ask),
+        "at": time.time(),
     }

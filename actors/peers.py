@@ -9,7 +9,7 @@ from typing import Any
 
 import ray
 import structlog
-from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, RayTaskError
+from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
 from moot.protocols.errors import ActorGone, MootError
 
@@ -20,6 +20,19 @@ _DEAD_FOR_S = 15.0
 """Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
 
 BACK_WITHIN_S = 90.0
+
+
+class PeerLost(Exception):
+    """A call did not come through: the actor died, is being restarted or cannot be reached.
+
+    Args:
+        why: what Ray says.
+        dead: whether Ray calls the actor dead, and not only away.
+    """
+
+    def __init__(self, why: str, dead: bool) -> None:
+        super().__init__(why, dead)
+        self.why, self.dead = why, dead
 
 
 class Peer:
@@ -44,12 +57,14 @@ class Peer:
         """One call; what the method raised comes back as itself.
 
         Raises:
-            RayActorError: when the actor died or is restarting.
+            PeerLost: when the call or its result was lost.
         """
         try:
             return await getattr(await self.handle(), method).remote(*args)
         except RayTaskError as error:
             raise unwrapped(error) from None
+        except RayError as error:
+            raise PeerLost(_reason(error), isinstance(error, ActorDiedError)) from error
 
     async def first_call(self) -> None:
         """Wait until the actor is set up.
@@ -59,15 +74,15 @@ class Peer:
         """
         try:
             await self.call("ping")
-        except RayActorError as error:
-            raise ActorGone(f"the actor {self.name} could not be started: {_reason(error)}") from error
+        except PeerLost as error:
+            raise ActorGone(f"the actor {self.name} could not be started: {error.why}") from error
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
         """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
         while True:
             try:
                 return await self.call(method, *args)
-            except RayActorError:
+            except PeerLost:
                 await self.back()
 
     async def back(self) -> None:
@@ -84,10 +99,8 @@ class Peer:
                     try:
                         await self.call("ping")
                         return
-                    except ActorUnavailableError:
-                        called_dead = 0.0
-                    except ActorDiedError:
-                        called_dead = called_dead or clock()
+                    except PeerLost as lost:
+                        called_dead = (called_dead or clock()) if lost.dead else 0.0
                     await asyncio.sleep(_POLL_S)
         except TimeoutError:
             pass
@@ -95,14 +108,19 @@ class Peer:
 
     async def watch(self, lost: Callable[[], Any]) -> None:
         """Call `lost` (and await it) each time the actor has died and is back; returns never."""
-        while True:
-            try:
-                await self.call("watch")
-                return
-            except RayActorError:
-                _log.warning("an actor was lost and is being restarted", actor=self.name)
+        watching = asyncio.ensure_future(self.call("watch"))
+        try:
+            while True:
+                try:
+                    await watching
+                    return
+                except PeerLost:
+                    _log.warning("an actor was lost and is being restarted", actor=self.name)
                 await self.back()
+                watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
                 await lost()
+        finally:
+            watching.cancel()
 
 
 def _reason(error: Exception) -> str:

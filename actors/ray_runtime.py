@@ -12,13 +12,12 @@ from uuid import uuid4
 import msgspec
 import ray
 import structlog
-from ray.exceptions import RayActorError
 
 from moot.actors.arena import Archive, Seat, SeatLost
 from moot.actors.cluster import AgentActor, ModeratorActor, Roster, WriterActor
 from moot.actors.household import Service, services
 from moot.actors.moderator import Assignment, Report
-from moot.actors.peers import Peer
+from moot.actors.peers import Peer, PeerLost
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import writer_of
 from moot.actors.roles import Roles
@@ -42,7 +41,7 @@ class RaySeat:
         """See `arena.Seat.exchange`."""
         try:
             raw = await self._peer.call("exchange", msgspec.msgpack.encode(list(assignments)), wait)
-        except RayActorError as error:
+        except PeerLost as error:
             await self._peer.back()
             raise SeatLost(self._peer.name) from error
         return msgspec.msgpack.decode(raw, type=Report)
@@ -90,7 +89,7 @@ class RayArchive:
         for i, writer in enumerate(self._writers):
             try:
                 self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
-            except RayActorError:
+            except PeerLost:
                 continue
         total = Counts()
         for counts in self._last:
@@ -103,7 +102,7 @@ class RayArchive:
         for i, writer in enumerate(self._writers):
             try:
                 raw = await writer.call("events_since", self._cursors[i])
-            except RayActorError:
+            except PeerLost:
                 continue
             self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
             found += events
@@ -207,7 +206,7 @@ class RayRuntime:
             for name in names:
                 self._place(AgentActor, name, spec, service)
         for name in self.roster.moderators:
-            self._place(ModeratorActor, name, spec, self._placement, self._protocol)
+            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol)
 
     def _place(self, actor: type, name: str, spec: str, *args: Any) -> None:
         remote = ray.remote(actor).options(
@@ -227,7 +226,7 @@ class RayRuntime:
             async with asyncio.timeout(_CLOSE_WITHIN_S):
                 if self._archive is not None:
                     await self._close_all(compact)
-        except (TimeoutError, RayActorError, MootError) as error:
+        except (TimeoutError, PeerLost, MootError) as error:
             _log.error("the run could not be closed in order; what its journal holds counts", error=str(error))
         finally:
             if self._archive is not None:

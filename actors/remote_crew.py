@@ -9,15 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import uuid4
 
-from ray.exceptions import RayActorError
-
-from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Outgoing, ReplyEnvelope, decode_replies, encode
+from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.household import Service, service_of, services
 from moot.actors.line import Line
-from moot.actors.peers import Peer
+from moot.actors.peers import Peer, PeerLost
 from moot.actors.record.recorder import writer_of
 from moot.actors.remote_scribe import RemoteScribe
 from moot.actors.roles import Roles
+from moot.protocols.errors import ActorGone, MootError
 from moot.protocols.messages import Answered, Ask, Event
 
 _GRACE_S = 10.0
@@ -30,13 +29,14 @@ class RemoteCrew:
         roles: the run's bindings.
         agents: the actors of each service; a case always goes to the same one of them.
         scribe: asked for what a lost agent had already recorded.
+        name: this process's name. Agents answer to it and to a life: a restarted moderator must not get what the one
+            before has asked.
     """
 
-    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe) -> None:
+    def __init__(self, roles: Roles, agents: dict[Service, list[Peer]], scribe: RemoteScribe, name: str) -> None:
         self._roles, self._scribe = roles, scribe
         self._numbers = itertools.count()
-        self.life = uuid4().hex
-        """Agents answer to this: a restarted moderator must not get what the one before has asked."""
+        self.sender = f"{name}:{uuid4().hex}"
         self._waiting: dict[int, asyncio.Future[Answered]] = {}
         self._lines = {service: [_Extension(peer, self) for peer in peers] for service, peers in agents.items()}
         if set(self._lines) != set(services(roles)):
@@ -130,8 +130,8 @@ class _Extension:
 
     def __init__(self, peer: Peer, crew: RemoteCrew) -> None:
         self._peer, self._crew = peer, crew
-        self.line = Line(self._exchange, self._arrived, lambda: bool(self._open), self._broken)
         self._open: dict[int, Ask] = {}
+        self.line = Line(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
         self._watch: asyncio.Task[None] | None = None
 
     def post(self, number: int, ask: Ask) -> None:
@@ -148,23 +148,25 @@ class _Extension:
     def done(self, number: int) -> None:
         self._open.pop(number, None)
 
-    async def _exchange(self, batch: list[Outgoing]) -> Sequence[ReplyEnvelope]:
+    async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
         try:
-            return decode_replies(await self._peer.call("exchange", self._crew.life, encode(batch)))
-        except RayActorError:
-            await self._peer.back()  # what was in the batch is open still: `_lost` asks it again
-            return ()
+            return decode_replies(await self._peer.call("exchange", encode(parcel)))
+        except PeerLost:
+            await self._peer.back()  # what was in the parcel is open still: `_lost` asks it again
+            return None
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
         self._crew.resolve(reply.number, reply.answered)
 
     def _broken(self, error: Exception) -> None:
-        """The agent is gone for good: nobody may wait for it any longer."""
+        """The agent is gone for good: nobody may wait for it any longer, and that is no fault of a debate."""
+        gone = error if isinstance(error, MootError) else ActorGone(f"no line to {self._peer.name}: {error!r}")
         for number in self._open:
-            self._crew.fail(number, error)
+            self._crew.fail(number, gone)
 
     def _unwatched(self, watch: asyncio.Task[None]) -> None:
         if not watch.cancelled() and isinstance(error := watch.exception(), Exception):
+            self._watch = None
             self._broken(error)
 
     async def _lost(self) -> None:

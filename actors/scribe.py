@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import Rows
+from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
 _CLAIM_LEASE_S = 180.0
@@ -32,7 +34,11 @@ class LocalScribe:
         self._replies.append(**columns)
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_later(0.05, self.hand_over)
+            asyncio.get_running_loop().call_later(0.05, self._hand_over_later)
+
+    def _hand_over_later(self) -> None:
+        with suppress(RecordError):  # the next event gets it
+            self.hand_over()
 
     def hand_over(self) -> None:
         """Give the recorder what has been gathered."""

@@ -225,7 +225,14 @@ def _own_protocol(path: str, settings: Mapping[str, Any]) -> DebateProtocol:
     model = getattr(found, "Settings", None)
     if model is None:
         read_settings(NoSettings, settings, name=path)
-        return OwnProtocol(path, found())
+        return OwnProtocol(path, _made(path, found))
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         raise ConfigError(f"protocol {path!r}: `Settings` is not a pydantic model")
-    return OwnProtocol(path, found(read_settings(model, settings, name=path)))
+    return OwnProtocol(path, _made(path, found, read_settings(model, settings, name=path)))
+
+
+def _made(path: str, found: type, *settings: BaseModel) -> Any:
+    try:
+        return found(*settings)
+    except Exception as error:
+        raise ConfigError(f"protocol {path!r} cannot be made: {type(error).__name__}: {error}") from error

@@ -20,6 +20,8 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
 
 _PROMPTS = Path(__file__).parent / "prompts"
+_HEADER = re.compile(r"Slots:(?P<slots>[^#]*)\.\s*#}")
+_DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
 _TAG_START = re.compile(r"<(?=/?[A-Za-z])")
 
 
@@ -71,11 +73,14 @@ class Templates:
     def _override(self, folder: Path) -> None:
         if not folder.is_dir():
             raise ConfigError(f"--prompts {folder}: no such folder")
-        for path in sorted(folder.rglob("*.j2")):
+        found = sorted(folder.rglob("*.j2"))
+        if not found:
+            raise ConfigError(f"--prompts {folder}: no template there (NAME.j2, such as selene/opening.j2)")
+        for path in found:
             name = path.relative_to(folder).with_suffix("").as_posix()
             if name not in self._sources:
                 raise unknown_name("template", name, self._sources)
-            known = self._slots(name)
+            known = self._declared(name)
             try:
                 self.add(name, path.read_text("utf-8"))
             except (OSError, UnicodeError, ConfigError) as error:
@@ -83,6 +88,12 @@ class Templates:
             unknown = sorted(self._slots(name) - known)
             if unknown:
                 raise ConfigError(f"{path}: {unknown_name('slot', unknown[0], known)}")
+
+    def _declared(self, name: str) -> set[str]:
+        """The slots that the package's template of that name says in its header that it is given."""
+        header = _HEADER.search(self._sources[name])
+        assert header is not None, name
+        return {slot.strip() for slot in _DETAIL.sub("", header["slots"]).split(",")}
 
     def _slots(self, name: str) -> set[str]:
         """The names that a template looks up in its slots."""

@@ -59,14 +59,24 @@ class Journal:
         return self._flushing
 
     def append(self, stream: str, **columns: Any) -> None:
-        """Buffer a row of any stream but `replies`."""
+        """Buffer a row of any stream but `replies`.
+
+        Raises:
+            RecordError: when rows before it could not be written: nothing more may be paid for.
+        """
+        self._check()
         self._rows[stream].append(**columns)
         self._count(1)
 
     def append_replies(self, batch: pa.RecordBatch) -> None:
-        """Buffer a batch of the stream `replies`."""
+        """Buffer a batch of the stream `replies`. Raises as `append`."""
+        self._check()
         self._replies.append(batch)
         self._count(batch.num_rows)
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise RecordError(str(self._failed))  # a new one: each raise of an error lengthens its traceback
 
     def _count(self, rows: int) -> None:
         self._buffered += rows
@@ -89,7 +99,7 @@ class Journal:
         self._flush_task = asyncio.create_task(self._flush_in_background())
 
     async def _flush_in_background(self) -> None:
-        with suppress(RecordError):  # whoever waits for durability gets it
+        with suppress(RecordError):  # the next row, and whoever waits for durability, gets it
             await self.flush()
 
     async def durable(self) -> None:
@@ -103,8 +113,7 @@ class Journal:
             await asyncio.shield(self._next)
         elif self._current is not None:
             await asyncio.shield(self._current)
-        if self._failed is not None:
-            raise RecordError(str(self._failed))  # a new one: each raise of an error lengthens its traceback
+        self._check()
 
     async def flush(self) -> None:
         """Make everything appended so far durable.
@@ -118,7 +127,7 @@ class Journal:
                 self._due = None
             if self._failed is not None:
                 self._resolve(self._next)
-                raise RecordError(str(self._failed))
+                self._check()
             if not self._buffered:
                 return
             self._buffered = 0

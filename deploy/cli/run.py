@@ -31,6 +31,7 @@ _NAMED = 3
 """Waiting cases that are named."""
 
 _INVALID = "invalid_case"
+_LONGEST = 300
 
 
 def execute(
@@ -167,12 +168,17 @@ def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
 
 def _tell_failures(done: Run) -> None:
     """Failed cases by kind with what helps, and roles that never gave a usable reply."""
-    latest = {row["case_id"]: row for row in sorted(_rows(done, "verdicts", "failure"), key=lambda row: row["attempt"])}
+    latest = {
+        row["case_id"]: row
+        for row in sorted(_rows(done, "verdicts", "failure", "error"), key=lambda row: row["attempt"])
+    }
     kinds = Counter(row["failure"] for row in latest.values() if row["failure"])
     if kinds:
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+        first = next(row for row in latest.values() if row["failure"])
         again = "; --retry-failed gives a new attempt" if set(kinds) - {_INVALID} else ""
         print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
+        print(visible_line(f"  {first['case_id']}: {first['error']}"[:_LONGEST]), file=sys.stderr)
     asked, usable = Counter[str](), Counter[str]()
     for row in _rows(done, "turns", "role", "outcome"):
         asked[row["role"]] += row["outcome"] != "invalid"
@@ -199,7 +205,7 @@ def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str,
 
 def _typed(case_id: str) -> str:
     """A case id as one types it: ids come from files and may hold anything."""
-    return visible_line(shlex.quote(case_id))
+    return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
 
 
 def _shown(prepared: Prepared) -> str:

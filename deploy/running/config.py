@@ -154,6 +154,19 @@ def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple
     return dict(base or {}), ""
 
 
+class _EachKeyOnce(yaml.SafeLoader):
+    """Refuses a mapping with the same key twice, of which YAML silently takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """The mapping."""
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen and isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem=f"`{key.value}` is given twice", problem_mark=key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(file: Path) -> dict[str, Any]:
     """The keys of a YAML configuration, or of a run's run.yaml without what only a record holds.
 
@@ -161,7 +174,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
         ConfigError: the file cannot be read or is no YAML mapping; names the line.
     """
     try:
-        content = yaml.safe_load(file.read_text("utf-8"))
+        content = yaml.load(file.read_text("utf-8"), _EachKeyOnce)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None

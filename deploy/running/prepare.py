@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -228,7 +228,11 @@ def _with_alternatives(binding: RoleBinding) -> RoleBinding:
 
 
 def _as_task(cases: Cases) -> Task:
-    return cases if isinstance(cases, Task) else Task.from_cases(cases)
+    if isinstance(cases, Task):
+        return cases
+    if not isinstance(cases, Iterable):
+        raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
+    return Task.from_cases(cases)
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:

@@ -119,7 +119,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         if old[name] != new[name]:
             yield _changed(f"template {name}", old[name], new[name])
     before, after = was.get("limit"), now.get("limit")
-    if after is not None and (before is None or after < before):
+    had = was.get("cases") if before is None else before
+    if after is not None and (had is None or after < had):
         yield _changed("limit", "all cases" if before is None else before, f"{after} (only a larger one can go on)")
 
 

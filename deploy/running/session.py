@@ -117,7 +117,7 @@ class Session:
             stopping.cancel()
             doing.cancel()
             await asyncio.wait([doing])
-        if doing.cancelled():
+        if doing.cancelled() and self._stopping.is_set():
             raise Stopped
         doing.result()
 

@@ -108,6 +108,7 @@ def _read(folder: Path, *, keep: bool) -> Debated:
     verdict = max(read_table(folder, "verdicts").to_pylist(), key=lambda row: int(row["attempt"]))
     spoken = ["path", "role", "model", "text", "answer"]
     turns = read_table(folder, "turns", [*spoken, "at"]).to_pylist()
+    turns.sort(key=lambda turn: (turn["at"] or 0.0, turn["path"]))
     current = [t for t in turns if t["attempt"] == verdict["attempt"] and not t["superseded"]]
     shares = verdict["distribution"]
     return Debated(
@@ -123,6 +124,6 @@ def _read(folder: Path, *, keep: bool) -> Debated:
         calls=verdict["calls"],
         tokens=verdict["prompt_tokens"] + verdict["completion_tokens"],
         simulated=read_facts(folder).simulated,
-        turns=tuple({name: t[name] for name in spoken} for t in sorted(current, key=lambda t: (t["at"], t["path"]))),
+        turns=tuple({name: t[name] for name in spoken} for t in current),
         path=folder if keep else None,
     )

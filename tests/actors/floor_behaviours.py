@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 import threading
@@ -257,6 +258,10 @@ NO_VERDICTS: Mapping[str, Callable[[], Any]] = {
     "shares-above-one": lambda: Verdict(answer=None, how="x", distribution={"Yes": 1.5}),
     "an-object-in-the-payload": lambda: Verdict(answer=None, how="x", payload={"it": object()}),
     "exit": lambda: sys.exit(3),
+    "cancelled": lambda: (_ for _ in ()).throw(asyncio.CancelledError()),
+    "nan-share-of-a-label-called-confidence": lambda: Verdict(
+        answer=None, how="x", confidence=math.nan, distribution={"confidence": 0.5}
+    ),
 }
 """What a protocol may return by mistake, by case id."""
 

@@ -12,8 +12,6 @@ from houses import make_spec, same_for_all
 
 from moot.actors.agent import Agent
 from moot.actors.models.interface import Capabilities, ModelReply
-from moot.actors.remote_crew import RemoteCrew
-from moot.actors.remote_scribe import RemoteScribe
 from moot.actors.roles import Roles
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.templates import Templates
@@ -130,9 +128,3 @@ async def test_an_error_in_a_reply_model_ends_the_ask_visibly(agent: Agent, mode
     answered = await agent.answer(ask)
     assert (answered.outcome, answered.failure) == ("failed", "request")
     assert sink[0]["failure"] == "request"
-
-
-def test_a_restarted_moderator_does_not_take_replies_to_the_one_before() -> None:
-    """Agents answer to a life and a number, not to a name."""
-    first, second = (RemoteCrew(Roles({}), {}, RemoteScribe([], "agent")) for _ in range(2))
-    assert first.life != second.life

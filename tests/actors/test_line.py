@@ -1,111 +1,158 @@
-"""The two ends of a line, joined without Ray: everything arrives once, in few calls, also when calls are lost."""
+"""A moderator's line and an agent's station, joined without Ray: every ask is answered once, in few calls, also when
+calls are lost on their way there or back."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.envelopes import AskEnvelope, Outgoing, ReplyEnvelope
-from moot.actors.line import MOST_CALLS, MOST_KEPT, MOST_PER_CALL, Line, Outbox
+from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope
+from moot.actors.line import MOST_CALLS, MOST_PER_CALL, Line
+from moot.actors.station import MOST_KEPT, Station
 from moot.protocols.messages import Answered, Ask
 
-_ASK = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r")
+
+def _ask(number: int) -> Ask:
+    return Ask(case_id="c", attempt=0, path=str(number), role="agent/0", template="t", slots={}, reply="r")
 
 
-def _answered(number: int) -> Answered:
-    return Answered(path="p", reply_id=str(number), model="m")
+class Thinker:
+    """Takes `think_s` times 0 to 4 for an ask."""
+
+    def __init__(self, think_s: float = 0.0) -> None:
+        self.think_s = think_s
+        self.paid: Counter[int] = Counter()
+        self.cancelled: list[int] = []
+
+    async def answer(self, ask: Ask) -> Answered:
+        number = int(ask.path)
+        self.paid[number] += 1
+        try:
+            await asyncio.sleep(self.think_s * (number % 5))
+        except asyncio.CancelledError:
+            self.cancelled.append(number)
+            raise
+        return Answered(path=ask.path, reply_id=ask.path, model="m")
 
 
 class Wire:
-    """A moderator's line and an agent's outbox; the agent takes `think_s` for each ask."""
+    """A line to a station; calls whose numbers are in `lost_there` or `lost_back` are lost."""
 
-    def __init__(self, think_s: float = 0.0, spacing_s: float = 0.002) -> None:
-        self.think_s = think_s
-        self.open: set[int] = set()
+    def __init__(
+        self,
+        thinker: Thinker,
+        spacing_s: float = 0.002,
+        sender: str = "m:1",
+        station: Station | None = None,
+        lost_there: Sequence[int] = (),
+        lost_back: Sequence[int] = (),
+    ) -> None:
+        self.open: dict[int, AskEnvelope] = {}
         self.got: list[int] = []
         self.broken_by: list[Exception] = []
-        self.outbox = Outbox(spacing_s=spacing_s)
+        self.station = station or Station(thinker.answer, spacing_s=spacing_s)
         self.line = Line(
-            self._exchange, self._arrived, lambda: bool(self.open), self.broken_by.append, spacing_s=spacing_s
+            sender,
+            self._exchange,
+            self._arrived,
+            self.open.keys(),
+            self.broken_by.append,
+            spacing_s=spacing_s,
         )
         self.calls = 0
         self.under_way = 0
         self.most_under_way = 0
-        self._thinking: set[asyncio.Task[None]] = set()
+        self._lost_there, self._lost_back = set(lost_there), set(lost_back)
+        self._ghosts: set[asyncio.Task[list[ReplyEnvelope]]] = set()
 
     def ask(self, number: int) -> None:
-        self.open.add(number)
-        self.line.post(AskEnvelope(number, _ASK))
+        self.open[number] = AskEnvelope(number, _ask(number))
+        self.line.post(self.open[number])
 
     async def all_answered(self) -> None:
         async with asyncio.timeout(10):
-            while self.open:  # noqa: ASYNC110 - a set that empties
+            while self.open:  # noqa: ASYNC110 - a dict that empties
                 await asyncio.sleep(0.001)
 
-    async def _exchange(self, batch: list[Outgoing]) -> list[ReplyEnvelope]:
-        self.calls += 1
+    async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
+        number, self.calls = self.calls, self.calls + 1
+        if number in self._lost_there:
+            self._ask_again()
+            return None
+        if number in self._lost_back:  # the station keeps a call that nobody waits for
+            self._ghosts.add(asyncio.create_task(self.station.exchange(parcel)))
+            await asyncio.sleep(0.005)
+            self._ask_again()
+            return None
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
-        for message in batch:
-            task = asyncio.create_task(self._think(message.number))
-            self._thinking.add(task)
-            task.add_done_callback(self._thinking.discard)
         try:
-            return await self.outbox.batch()
+            return await self.station.exchange(parcel)
         finally:
             self.under_way -= 1
 
-    async def _think(self, number: int) -> None:
-        await asyncio.sleep(self.think_s * (number % 5))
-        self.outbox.post(ReplyEnvelope(number, _answered(number)))
+    def _ask_again(self) -> None:
+        """What the watch on a lost agent does."""
+        for number in self.open.keys() - self.line.queued():
+            self.line.post(self.open[number])
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
-        self.open.remove(reply.number)  # a KeyError for one that arrives twice
-        self.got.append(reply.number)
+        if self.open.pop(reply.number, None) is not None:
+            self.got.append(reply.number)
 
 
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=60), st.sampled_from([0.0, 0.003]))
-@settings(deadline=None, max_examples=30)
-def test_every_ask_is_answered_once(pauses_ms: list[int], think_s: float) -> None:
+_PAUSES = st.lists(st.integers(0, 8), min_size=1, max_size=60)
+_LOST = st.lists(st.integers(0, 12), max_size=5, unique=True)
+
+
+@given(_PAUSES, st.sampled_from([0.0, 0.003]), _LOST, _LOST)
+@settings(deadline=None, max_examples=40)
+def test_every_ask_is_answered_and_paid_once(
+    pauses_ms: list[int], think_s: float, lost_there: list[int], lost_back: list[int]
+) -> None:
     async def hold() -> None:
-        wire = Wire(think_s)
+        thinker = Thinker(think_s)
+        wire = Wire(thinker, lost_there=lost_there, lost_back=lost_back)
         for number, pause_ms in enumerate(pauses_ms):
             wire.ask(number)
             if pause_ms:
                 await asyncio.sleep(pause_ms / 1000)
         await wire.all_answered()
         assert sorted(wire.got) == list(range(len(pauses_ms)))
+        assert set(thinker.paid.values()) == {1}
         assert wire.most_under_way <= MOST_CALLS
-        wire.outbox.close()
+        wire.station.close()
 
     asyncio.run(hold())
 
 
 async def test_asks_and_replies_that_come_together_share_a_call() -> None:
-    wire = Wire()
+    wire = Wire(Thinker())
     for number in range(40):
         wire.ask(number)
     await wire.all_answered()
     assert wire.line.batch_sizes[40] == 1
-    assert wire.outbox.batch_sizes[40] == 1
+    assert wire.station.batch_sizes[40] == 1
     assert wire.calls == 1
 
 
 async def test_a_steady_stream_needs_one_call_for_both_directions() -> None:
-    wire = Wire(think_s=0.002, spacing_s=0.02)
+    wire = Wire(Thinker(0.002), spacing_s=0.02)
     for number in range(200):
         wire.ask(number)
         await asyncio.sleep(0.001)
     await wire.all_answered()
-    assert wire.calls <= sum(wire.outbox.batch_sizes.values()) + MOST_KEPT
+    assert wire.calls <= sum(wire.station.batch_sizes.values()) + MOST_KEPT
     assert wire.calls < 40
 
 
 async def test_a_full_batch_leaves_without_waiting() -> None:
-    wire, started = Wire(spacing_s=30.0), time.monotonic()
+    wire, started = Wire(Thinker(), spacing_s=30.0), time.monotonic()
     wire.ask(0)
     await wire.all_answered()
     for number in range(1, 1 + MOST_PER_CALL):
@@ -115,7 +162,7 @@ async def test_a_full_batch_leaves_without_waiting() -> None:
 
 
 async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
-    wire = Wire(think_s=0.05)
+    wire = Wire(Thinker(0.05))
     wire.ask(1)
     wire.ask(4)
     await asyncio.sleep(0.02)
@@ -125,31 +172,55 @@ async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
     assert wire.under_way == 0
 
 
-async def test_a_call_that_comes_back_with_nothing_is_made_again() -> None:
-    wire = Wire(think_s=0.1)
-    wire.ask(1)
+async def test_a_cancelled_ask_is_not_answered() -> None:
+    thinker = Thinker(0.05)
+    wire = Wire(thinker)
+    wire.ask(3)
     await asyncio.sleep(0.02)
-    wire.outbox.close()
+    wire.line.post(CancelEnvelope(3))
+    del wire.open[3]
+    await asyncio.sleep(0.02)
+    assert thinker.cancelled == [3]
+    wire.ask(8)
+    wire.line.post(CancelEnvelope(8))
+    await asyncio.sleep(0.02)
+    wire.ask(8)  # the number is free again, although the task of the first one never began
     await wire.all_answered()
-    assert wire.calls == 2
+    wire.station.close()
 
 
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
-    outbox = Outbox(spacing_s=0.0)
-    calls = [asyncio.create_task(outbox.batch()) for _ in range(MOST_KEPT + 1)]
+    station = Station(Thinker().answer, spacing_s=0.0)
+    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, [], []))) for _ in range(MOST_KEPT + 1)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
-    outbox.close()
+    station.close()
     assert [await call for call in calls] == [[]] * len(calls)
+
+
+async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
+    """It has the name of the one before, and its numbers begin at 0 again."""
+    thinker = Thinker(0.01)
+    before = Wire(thinker, sender="moderator-0:first")
+    before.ask(3)
+    await asyncio.sleep(0.005)
+    after = Wire(thinker, sender="moderator-0:second", station=before.station)
+    after.ask(2)
+    await after.all_answered()
+    await asyncio.sleep(0.05)
+    before.open.clear()
+    assert after.got == [2]
+    assert before.got == []
+    after.station.close()
 
 
 async def test_a_broken_line_says_so() -> None:
     broken: list[Exception] = []
 
-    async def fail(batch: list[Outgoing]) -> list[ReplyEnvelope]:
+    async def fail(parcel: Parcel) -> list[ReplyEnvelope]:
         raise OSError("gone")
 
-    line = Line(fail, lambda _: None, lambda: True, broken.append, spacing_s=0.0)
-    line.post(AskEnvelope(1, _ASK))
+    line = Line("m:1", fail, lambda _: None, {1}, broken.append, spacing_s=0.0)
+    line.post(AskEnvelope(1, _ask(1)))
     await asyncio.sleep(0.01)
     assert [str(error) for error in broken] == ["gone"]

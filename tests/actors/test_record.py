@@ -228,6 +228,28 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_the_record(tmp_path: Pat
         Ownership.take(RunFolder(tmp_path / "file" / "run"))
 
 
+async def test_nothing_more_is_taken_once_a_row_could_not_be_written(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a run would go on paying for what cannot be kept."""
+
+    def full(self: object, batch: pa.RecordBatch) -> None:
+        raise OSError(28, "No space left on device")
+
+    recorder = Recorder(folder.path, 1)
+    await recorder.load()
+    recorder.add_events([("c000", 0, Event("asked", "a"), 1.0)])
+    monkeypatch.setattr(SegmentWriter, "append", full)
+    with pytest.raises(RecordError, match="No space left"):
+        await recorder.flush()
+    with pytest.raises(RecordError, match="No space left"):
+        recorder.add_events([("c000", 0, Event("asked", "b"), 1.0)])
+    with pytest.raises(RecordError, match="No space left"):
+        recorder.add_replies(batch(debate_rows("c000", "e1")))
+    for segment in recorder._journal._segments.values():
+        segment.close()
+
+
 def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(RecordError, match="cannot write"):

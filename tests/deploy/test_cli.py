@@ -16,7 +16,7 @@ import pytest
 import structlog
 from typer.testing import CliRunner
 
-from moot.actors.log import configure_json, configure_terminal, redact_secrets
+from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
@@ -357,7 +357,7 @@ def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert "u:p" not in shown
     with pytest.raises(ConfigError, match="unknown log level"):
         configure_terminal("shout")
-    assert redact_secrets(None, "info", {"tokens": 5, "prompt_tokens": "7"}) == {"tokens": 5, "prompt_tokens": "7"}
+    assert safe_to_show(None, "info", {"tokens": 5, "prompt_tokens": "7"}) == {"tokens": 5, "prompt_tokens": "7"}
 
 
 def test_progress_is_drawn(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,10 @@ from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Form, Verdict
+from moot.protocols.replies import Position
+from moot.protocols.selene.opening import case_slots
 from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
 
 QUESTIONS: list[dict[str, object]] = [
     {"question": f"Is {n} even?", "labels": ["Yes", "No"], "gold": "No" if n % 2 else "Yes", "passage": f"{n} is it."}
@@ -147,6 +150,7 @@ def test_another_configuration_is_refused_with_what_differs(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("user", "said"),
     [
+        ("{{ title }}", "unknown slot 'title'"),
         ("{{ rationales }}", "unknown slot 'rationales': did you mean 'rationale'"),
         ("{% if %}", "line 1"),
         ("{{ oops", "line 1"),
@@ -320,6 +324,33 @@ async def test_one_question(tmp_path: Path) -> None:
     kept = await moot.debate("Which one?", labels=("A", "B"), protocol="single-agent", out=tmp_path / "kept")
     assert kept.answer in ("A", "B")
     assert (tmp_path / "kept" / "run.yaml").exists()
+
+
+async def test_one_question_that_nobody_answers_for_a_person() -> None:
+    class AskingTwice:
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            turn = await floor.ask("agent/0", "selene/opening", case_slots(case), reply=Position, path="z")
+            decision = await floor.consult(Form("Is it so?", case.question, ("Yes", "No")), path="a")
+            return Verdict(answer=turn.answer, how=decision.action)
+
+    found = await debate("Can penguins fly?", protocol=AskingTwice())
+    assert (found.how, found.failure) == ("go on", "")
+    assert [turn["path"] for turn in found.turns] == ["z", "a"]
+
+
+def test_a_template_may_use_every_slot_that_its_header_declares(tmp_path: Path) -> None:
+    file = tmp_path / "prompts" / "selene" / "opening.j2"
+    file.parent.mkdir(parents=True)
+    own = Templates().sources["selene/opening"]
+    file.write_text(own.replace("{% block user %}", "{% block user %}\n{{ title | fenced('title') }}"))
+    done = run(**{**small(tmp_path / "run"), "limit": 2, "prompts": tmp_path / "prompts"})
+    assert (done.done, done.failed) == (2, 0)
+
+
+@pytest.mark.parametrize("name", sorted(Templates().sources))
+def test_the_header_of_a_template_declares_what_it_uses(name: str) -> None:
+    templates = Templates()
+    assert templates._slots(name) <= templates._declared(name)
 
 
 class Asking:

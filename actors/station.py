@@ -1,0 +1,168 @@
+"""An agent's end of the lines that moderators hold to it: asks come in, replies wait for a call to go back with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+
+import structlog
+
+from moot.actors.envelopes import AskEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.line import MOST_PER_CALL, SPACING_S
+from moot.protocols.messages import Answered, Ask
+
+_log = structlog.get_logger(__name__)
+
+MOST_KEPT = 2
+"""Calls that an agent keeps for one moderator: one to give replies to, and one for the next replies."""
+
+
+class Station:
+    """Has asks answered and gives the replies to the calls of those who asked.
+
+    An ask that comes again, because a call was lost on its way there or back, is neither answered nor paid twice: it is
+    under way, or its reply is kept until the moderator has confirmed it.
+
+    Args:
+        answer: answers an ask; cancelling it ends the work.
+        spacing_s: least time between two batches of replies to one moderator; a full one leaves without waiting.
+    """
+
+    def __init__(self, answer: Callable[[Ask], Awaitable[Answered]], *, spacing_s: float = SPACING_S) -> None:
+        self._answer, self._spacing_s = answer, spacing_s
+        self._outboxes: dict[str, _Outbox] = {}
+        self._retired: set[str] = set()
+        self.batch_sizes: Counter[int] = Counter()
+
+    async def exchange(self, parcel: Parcel) -> list[ReplyEnvelope]:
+        """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
+
+        A call of an older epoch or life is let go with none: nobody waits for what it brings back.
+        """
+        if parcel.sender in self._retired:
+            return []
+        outbox = self._outbox(parcel.sender)
+        for number in parcel.received:
+            outbox.unconfirmed.pop(number, None)
+        for message in parcel.messages:
+            self._take(outbox, message)
+        return await outbox.keep(parcel.epoch)
+
+    def close(self) -> None:
+        """End what is under way and let every call go."""
+        for outbox in self._outboxes.values():
+            outbox.close()
+
+    def _outbox(self, sender: str) -> _Outbox:
+        known = self._outboxes.get(sender)
+        if known is None:
+            name = sender.partition(":")[0]
+            for older in [each for each in self._outboxes if each.partition(":")[0] == name]:
+                self._outboxes.pop(older).retire()
+                self._retired.add(older)
+            known = self._outboxes[sender] = _Outbox(self._spacing_s, self.batch_sizes)
+        return known
+
+    def _take(self, outbox: _Outbox, message: Outgoing) -> None:
+        under_way = outbox.under_way.get(message.number)
+        if not isinstance(message, AskEnvelope):
+            if under_way is not None:
+                under_way.cancel()
+        elif (reply := outbox.unconfirmed.get(message.number)) is not None:
+            outbox.post(reply)
+        elif under_way is None:
+            task = asyncio.create_task(self._reply(outbox, message))
+            outbox.under_way[message.number] = task
+            task.add_done_callback(partial(_answered, outbox, message.number))
+
+    async def _reply(self, outbox: _Outbox, message: AskEnvelope) -> None:
+        reply = ReplyEnvelope(message.number, await self._answer(message.ask))
+        outbox.unconfirmed[message.number] = reply
+        outbox.post(reply)
+
+
+def _answered(outbox: _Outbox, number: int, task: asyncio.Task[None]) -> None:
+    outbox.under_way.pop(number, None)
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("an ask could not be answered", error=repr(error))  # the record is lost, and with it the run
+
+
+class _Outbox:
+    """What one life of a moderator has asked for, and its calls that are kept.
+
+    Attributes:
+        under_way: asks that are being answered, by number.
+        unconfirmed: replies that may not have arrived, by number.
+    """
+
+    def __init__(self, spacing_s: float, batch_sizes: Counter[int]) -> None:
+        self.under_way: dict[int, asyncio.Task[None]] = {}
+        self.unconfirmed: dict[int, ReplyEnvelope] = {}
+        self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
+        self._replies: deque[ReplyEnvelope] = deque()
+        self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
+        self._epoch = 0
+        self._retired = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._free_at = 0.0
+
+    def post(self, reply: ReplyEnvelope) -> None:
+        """Queue a reply; never waits."""
+        self._replies.append(reply)
+        if len(self._replies) >= MOST_PER_CALL and self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._free_at = None, 0.0
+        self._schedule()
+
+    async def keep(self, epoch: int) -> list[ReplyEnvelope]:
+        """Keep a call until there are replies for it."""
+        if epoch > self._epoch:
+            self._epoch = epoch
+            self._let_go()
+        if epoch < self._epoch or self._retired:
+            return []
+        mine: asyncio.Future[list[ReplyEnvelope]] = asyncio.get_running_loop().create_future()
+        self._kept.append(mine)
+        if len(self._kept) > MOST_KEPT:
+            self._release()
+        else:
+            self._schedule()
+        try:
+            return await mine
+        finally:
+            with suppress(ValueError):
+                self._kept.remove(mine)  # it was cancelled
+
+    def retire(self) -> None:
+        """The moderator has died: what it asked for is asked again by its next life, and joined there."""
+        self._retired = True
+        self._let_go()
+
+    def close(self) -> None:
+        """End everything."""
+        for task in self.under_way.values():
+            task.cancel()
+        self.retire()
+
+    def _let_go(self) -> None:
+        while self._kept:
+            self._kept.popleft().set_result([])
+
+    def _schedule(self) -> None:
+        if self._replies and self._kept and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_at(self._free_at, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self._replies and self._kept:
+            self._release()
+
+    def _release(self) -> None:
+        batch = [self._replies.popleft() for _ in range(min(len(self._replies), MOST_PER_CALL))]
+        self._kept.popleft().set_result(batch)
+        self._free_at = asyncio.get_running_loop().time() + self._spacing_s
+        self._batch_sizes[len(batch)] += 1
+        self._schedule()

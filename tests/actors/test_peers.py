@@ -1,0 +1,85 @@
+"""Watching and waiting for an actor, with calls that fail as Ray's do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from moot.actors import peers
+from moot.actors.peers import Peer, PeerLost
+from moot.protocols.errors import ActorGone
+
+
+class Mortal(Peer):
+    """An actor that can be killed, and is back at once."""
+
+    def __init__(self) -> None:
+        super().__init__("mortal", "here")
+        self._alive = asyncio.Event()
+        self.dead: bool | None = None
+
+    def kill(self) -> None:
+        self._alive.set()
+        self._alive = asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        if self.dead is not None:
+            raise PeerLost("gone", self.dead)
+        if method == "watch":
+            await self._alive.wait()
+            raise PeerLost("it died", dead=True)
+        return None
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not true():  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.001)
+
+
+async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_again() -> None:
+    peer, losses, slow = Mortal(), [0], asyncio.Event()
+
+    async def lost() -> None:
+        losses[0] += 1
+        await slow.wait()
+
+    watching = asyncio.create_task(peer.watch(lost))
+    await asyncio.sleep(0.01)
+    peer.kill()
+    await _until(lambda: losses == [1])
+    peer.kill()
+    slow.set()
+    await _until(lambda: losses == [2])
+    watching.cancel()
+
+
+async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.2)
+    peer = Mortal()
+    peer.dead = True
+    with pytest.raises(ActorGone, match="the same command goes on"):
+        async with asyncio.timeout(5):
+            await peer.back()
+
+
+async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.1)
+    peer = Mortal()
+    peer.dead = False
+    waiting = asyncio.create_task(peer.back())
+    await asyncio.sleep(0.4)
+    assert not waiting.done()
+    peer.dead = None
+    async with asyncio.timeout(5):
+        await waiting
+
+
+async def test_an_actor_that_cannot_be_set_up_says_why() -> None:
+    peer = Mortal()
+    peer.dead = True
+    with pytest.raises(ActorGone, match="mortal could not be started: gone"):
+        await peer.first_call()
