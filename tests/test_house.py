@@ -99,6 +99,15 @@ def test_public_things_have_docstrings() -> None:
     assert not bare
 
 
+def test_ray_is_known_in_one_room_only() -> None:
+    rays = {
+        str(path.parent.relative_to(ROOT))
+        for path in _sources()
+        if re.search(r"^\s*(import|from) ray\b", path.read_text(), re.MULTILINE) and "tests" not in path.parts
+    }
+    assert rays == {"actors/remote"}
+
+
 def test_import_moot_is_cheap() -> None:
     code = (
         "import sys, time; t = time.perf_counter(); import moot; s = time.perf_counter() - t;"

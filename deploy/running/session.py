@@ -217,7 +217,7 @@ def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
         from moot.actors.inline import InlineRuntime
 
         return InlineRuntime(spec, prepared.protocol)
-    from moot.actors.ray_runtime import RayRuntime
+    from moot.actors.remote.runtime import RayRuntime
 
     return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
 

@@ -110,7 +110,7 @@ def make_runtime(kind: str, spec: RunSpec, protocol: DebateProtocol, moderators:
     """The runtime of that kind; on Ray with two moderators unless told otherwise."""
     if kind == "inline":
         return InlineRuntime(spec, protocol)
-    from moot.actors.ray_runtime import RayRuntime
+    from moot.actors.remote.runtime import RayRuntime
 
     assert kind in ("packed", "actors")
     placement: Any = kind

@@ -16,9 +16,9 @@ from houses import Held, hold, same_for_all, stable_rows
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from scripted_server import ScriptedServer
 
-from moot.actors.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
 from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Answered, Ask

@@ -25,7 +25,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
-from moot.actors.remote_scribe import ROWS_PER_BATCH
+from moot.actors.remote.scribe import ROWS_PER_BATCH
 
 pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(420)]
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope
-from moot.actors.line import MOST_CALLS, MOST_PER_CALL, Line
-from moot.actors.station import MOST_KEPT, Station
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope
+from moot.actors.remote.line import MOST_CALLS, MOST_PER_CALL, Line
+from moot.actors.remote.station import MOST_KEPT, Station
 from moot.protocols.messages import Answered, Ask
 
 

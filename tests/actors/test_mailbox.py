@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.mailbox import Mailbox
+from moot.actors.remote.mailbox import Mailbox
 
 
 class Peer:

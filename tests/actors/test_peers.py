@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moot.actors import peers
-from moot.actors.peers import Peer, PeerLost
+from moot.actors.remote import peers
+from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.errors import ActorGone
 
 

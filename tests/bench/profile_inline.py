@@ -3,7 +3,7 @@
     python tests/bench/profile_inline.py [--debates 1600] [--open 200] [--logprobs]
 
 The inline engine holds what a packed moderator holds, and the record's writer besides (in `packed` that is a process
-of its own, fed over `remote_scribe.py`). Three runs: as it is, with the garbage collector off, and under the profiler.
+of its own, fed over `remote/scribe.py`). Three runs: as it is, with the garbage collector off, and under the profiler.
 The profiler counts this thread's CPU, not wall time, so that neighbours do not show; the collector is off under it,
 because its pauses would be charged to whichever function happened to allocate. A profiler slows small functions most:
 read shares, not seconds.

@@ -25,9 +25,9 @@ import ray
 from debate7 import ALTERNATIVES, CALLS, TEMPLATES, SevenCalls, task
 
 from moot.actors.arena import Arena, Past
-from moot.actors.ray_runtime import RayRuntime
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
+from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.case import LabelledCase

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from uuid import uuid4
 
-from moot.actors.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.household import Service, service_of, services
-from moot.actors.line import Line
-from moot.actors.peers import Peer, PeerLost
 from moot.actors.record.recorder import writer_of
-from moot.actors.remote_scribe import RemoteScribe
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
+from moot.actors.remote.line import Line
+from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.roles import Roles
 from moot.protocols.errors import ActorGone, MootError
 from moot.protocols.messages import Answered, Ask, Event

@@ -10,8 +10,8 @@ from functools import partial
 
 import structlog
 
-from moot.actors.envelopes import AskEnvelope, Outgoing, Parcel, ReplyEnvelope
-from moot.actors.line import MOST_PER_CALL, SPACING_S
+from moot.actors.remote.envelopes import AskEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.remote.line import MOST_PER_CALL, SPACING_S
 from moot.protocols.messages import Answered, Ask
 
 _log = structlog.get_logger(__name__)

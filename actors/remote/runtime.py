@@ -14,12 +14,12 @@ import ray
 import structlog
 
 from moot.actors.arena import Archive, Seat, SeatLost
-from moot.actors.cluster import AgentActor, ModeratorActor, Roster, WriterActor
 from moot.actors.household import Service, services
 from moot.actors.moderator import Assignment, Report
-from moot.actors.peers import Peer, PeerLost
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import writer_of
+from moot.actors.remote.cluster import AgentActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.case import LabelledCase

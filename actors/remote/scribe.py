@@ -12,11 +12,11 @@ import msgspec
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
-from moot.actors.mailbox import Mailbox
-from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, writer_of
 from moot.actors.record.recovery import CaseKey, History
 from moot.actors.record.rows import batch_of
+from moot.actors.remote.mailbox import Mailbox
+from moot.actors.remote.peers import Peer
 from moot.protocols.messages import Event
 
 ROW_SPACING_S = 0.1

@@ -12,19 +12,19 @@ from typing import Any
 import msgspec
 
 from moot.actors.agent import Agent
-from moot.actors.envelopes import decode_parcel, encode
 from moot.actors.failpoints import failpoint
 from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
 from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
-from moot.actors.peers import Peer
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.schema import JOURNAL
-from moot.actors.remote_crew import RemoteCrew
-from moot.actors.remote_scribe import EventRow, RemoteScribe, VectorRow, unpack
+from moot.actors.remote.crew import RemoteCrew
+from moot.actors.remote.envelopes import decode_parcel, encode
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
+from moot.actors.remote.station import Station
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
-from moot.actors.station import Station
 from moot.protocols.case import LabelledCase
 
 _GC_THRESHOLDS = (50_000, 50, 50)

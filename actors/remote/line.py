@@ -11,7 +11,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from moot.actors.envelopes import CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.remote.envelopes import CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
 
 SPACING_S = 0.004
 MOST_PER_CALL = 64

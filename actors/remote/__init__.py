@@ -1,0 +1,1 @@
+"""A run whose parts are other processes: Ray actors, and what travels between them."""
