@@ -20,6 +20,8 @@ from moot.protocols.errors import ActorGone, MootError
 from moot.protocols.messages import Answered, Ask, Event
 
 _GRACE_S = 10.0
+_TOGETHER_S = 0.05
+"""Within it the calls that one death ends are all told of, so that one recovery serves them."""
 
 
 class RemoteCrew:
@@ -133,6 +135,8 @@ class _Extension:
         self._open: dict[int, Ask] = {}
         self.line = Line(crew.sender, self._exchange, self._arrived, self._open.keys(), self._broken)
         self._watch: asyncio.Task[None] | None = None
+        self._losses = self._recovered = 0
+        self._recovering = asyncio.Lock()
 
     def post(self, number: int, ask: Ask) -> None:
         self._open[number] = ask
@@ -152,7 +156,9 @@ class _Extension:
         try:
             return decode_replies(await self._peer.call("exchange", encode(parcel)))
         except PeerLost:
-            await self._peer.back()  # what was in the parcel is open still: `_lost` asks it again
+            await self._peer.back()
+            self.line.lost_a_call()
+            await self._lost()
             return None
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
@@ -170,6 +176,17 @@ class _Extension:
             self._broken(error)
 
     async def _lost(self) -> None:
+        """See to it that every open ask is with the agent; told of by the watch and by each call that was lost."""
+        self._losses += 1
+        mine = self._losses
+        async with self._recovering:
+            await asyncio.sleep(_TOGETHER_S)
+            if self._recovered < mine:
+                seen = self._losses
+                await self._recover()
+                self._recovered = seen
+
+    async def _recover(self) -> None:
         for number in await self._crew.recover(dict(self._open)):
             if number in self._open and number not in self.line.queued():
                 self.line.post(AskEnvelope(number, self._open[number]))

@@ -18,7 +18,7 @@ MOST_PER_CALL = 64
 MOST_CALLS = 4
 
 Exchange = Callable[[Parcel], Awaitable[Sequence[ReplyEnvelope] | None]]
-"""Delivers a parcel and gives replies back; None when the call was lost. It sees to a lost agent itself."""
+"""Delivers a parcel and gives replies back; None when the call was lost, which it sees to itself."""
 
 
 class Line:
@@ -66,6 +66,11 @@ class Line:
             self._timer, self._free_at = None, 0.0
         self._schedule()
 
+    def lost_a_call(self) -> None:
+        """A call may never come back: the agent shall give no reply to those that it keeps. Before anything is posted
+        again."""
+        self._epoch += 1
+
     def queued(self) -> set[int]:
         """Numbers of the messages that have not left yet."""
         return {message.number for message in self._waiting}
@@ -100,7 +105,6 @@ class Line:
     async def _call(self, parcel: Parcel) -> None:
         replies = await self._exchange(parcel)
         if replies is None:
-            self._epoch = max(self._epoch, parcel.epoch + 1)
             self._received += parcel.received
             return
         for reply in replies:

@@ -97,7 +97,8 @@ class Wire:
             self.under_way -= 1
 
     def _ask_again(self) -> None:
-        """What the watch on a lost agent does."""
+        """What is done about a lost call."""
+        self.line.lost_a_call()
         for number in self.open.keys() - self.line.queued():
             self.line.post(self.open[number])
 
