@@ -16,8 +16,9 @@ from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
 _HANDFUL = 128
-_AHEAD = 2
-"""Cases at hand per place: the next ones wait at the moderator, so that a place that falls free is taken at once."""
+_AHEAD = 3
+"""Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
+moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
 
 DRAIN_S = 6.0
 
@@ -180,7 +181,7 @@ class Arena:
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
                 continue
             failpoint("driver.fed")
-            places += report.closed
+            places += len(report.done)
             self._settle(report.done, waiting)
 
     def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment]) -> None:

@@ -42,9 +42,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct):
-    """What happened since the last exchange: how many debates gave their place free, and which are done."""
+    """Which debates are done since the last exchange."""
 
-    closed: int = 0
     done: list[Outcome] = []
 
 
@@ -123,12 +122,9 @@ class Moderator:
         with structlog.contextvars.bound_contextvars(debate=key[0]):
             async with self._places:
                 history = await self._house.scribe.history(*key) if assignment.replay else None
-            for replays in range(_MAX_REPLAYS):
+            for _ in range(_MAX_REPLAYS):
                 async with self._places:
                     closing = await self._debate(assignment, history)
-                if not replays:
-                    self._report.closed += 1
-                    self._news.set()
                 failpoint("moderator.debate_closed")
                 if closing is None:
                     self._done(Outcome(*key, "parked"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
@@ -14,6 +16,8 @@ from moot.actors.failpoints import failpoint
 from moot.actors.record.folder import Part, RunFolder, write_whole
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS
 from moot.actors.record.segments import read_segment
+
+_CHUNK_BYTES = 16 * 2**20
 
 
 def tables_of(stream: str, batches: list[pa.RecordBatch]) -> dict[str, pa.Table]:
@@ -70,10 +74,16 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
     """
     files: dict[str, str] = {}
     for stream, paths in segments.items():
-        batches = [batch for path, valid in paths for batch in read_segment(path, valid)]
-        for table, content in tables_of(stream, batches).items():
-            if content.num_rows:
-                files[table] = _write_part(folder, table, name, content)
+        with ExitStack() as open_parts:
+            parts: dict[str, _PartWriter] = {}
+            for batches in _chunks(batch for path, valid in paths for batch in read_segment(path, valid)):
+                for table, content in tables_of(stream, batches).items():
+                    if content.num_rows and table not in parts:
+                        parts[table] = open_parts.enter_context(_PartWriter(folder, table, name, content.schema))
+                    if content.num_rows:
+                        parts[table].write(content)
+        files |= {table: part.commit() for table, part in parts.items()}
+    pa.default_memory_pool().release_unused()
     covers = [path.name for paths in segments.values() for path, _ in paths]
     write_whole(folder.parts / f"{name}.json", msgspec.json.encode(Part(files, covers)))
     failpoint("compaction.manifest_written")
@@ -82,18 +92,52 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
             path.unlink(missing_ok=True)
 
 
-def _write_part(folder: RunFolder, table: str, name: str, content: pa.Table) -> str:
-    target = folder.path / table / f"{name}.parquet"
-    target.parent.mkdir(exist_ok=True)
-    temporary = target.with_name(f".{name}.{os.getpid()}.tmp")
-    with open(temporary, "wb") as file:
-        pq.write_table(content, file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    failpoint("compaction.part_written")
-    os.replace(temporary, target)
-    failpoint("compaction.part_renamed")
-    return f"{table}/{name}.parquet"
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches by about `_CHUNK_BYTES`: a roll is far larger than what a writer should hold at once."""
+    chunk: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        chunk.append(batch)
+        size += batch.nbytes
+        if size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+class _PartWriter:
+    """A Parquet file under a temporary name until `commit`."""
+
+    def __init__(self, folder: RunFolder, table: str, name: str, schema: pa.Schema) -> None:
+        self._name = f"{table}/{name}.parquet"
+        self._target = folder.path / self._name
+        self._target.parent.mkdir(exist_ok=True)
+        self._temporary = self._target.with_name(f".{name}.{os.getpid()}.tmp")
+        self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed on exit
+        self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
+
+    def write(self, content: pa.Table) -> None:
+        """Append rows."""
+        self._writer.write_table(content)
+
+    def __enter__(self) -> _PartWriter:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        try:
+            self._writer.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+    def commit(self) -> str:
+        """Give the closed file its name; returns that, below the run's folder."""
+        failpoint("compaction.part_written")
+        os.replace(self._temporary, self._target)
+        failpoint("compaction.part_renamed")
+        return self._name
 
 
 def compact_leftovers(folder: RunFolder, epoch: int) -> None:

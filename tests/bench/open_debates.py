@@ -56,8 +56,8 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
     idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
     server.set(hold=_HELD)
     started = time.perf_counter()
-    # twice as many debates: a moderator may take more than its share, and what is beyond its places only waits
-    holding = asyncio.create_task(run.hold(2 * open_))
+    # some more: a moderator may be handed a little above its share, and what is beyond its places only waits
+    holding = asyncio.create_task(run.hold(open_ + open_ // 8))
     while (waiting := server.stats()["inflight"]) < open_:
         if holding.done() or time.perf_counter() - started > _OPEN_WITHIN_S:
             raise RuntimeError(f"only {waiting:.0f} of {open_} debates waited at once")
