@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -170,7 +171,9 @@ class Moderator:
             if task is None or task.cancelling():
                 raise  # the debate is put aside
             failure, error = "bug", "the protocol let a cancellation of its own escape"
-        except (Exception, SystemExit) as bug:  # `sys.exit` in a protocol ends its case, not the process
+        except (Exception, SystemExit, KeyboardInterrupt) as bug:  # `sys.exit` ends its case, not the process
+            if isinstance(bug, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise  # somebody's Ctrl-C; in any other thread only the protocol itself can have raised it
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
         return _closing(floor, None, failure, error, time.perf_counter() - started)

@@ -34,7 +34,7 @@ GROWTH_BAR_PERCENT = 5.0
 _WARM_UP = 50
 _HELD = "Round 2 of 3, debater A"
 _AT_ONCE = 200
-_OPEN_WITHIN_S = 300.0
+_NO_MORE_AFTER_S = 10.0
 
 
 async def least(read: Callable[[], dict[str, int]], samples: int = 12, apart_s: float = 0.5) -> dict[str, int]:
@@ -56,30 +56,28 @@ async def per_open_debate(server: MockServer, placement: Placement, logprobs: bo
     idle, idle_by_title = await least(processes.pss), processes.pss_by_title()
     server.set(hold=_HELD)
     started = time.perf_counter()
-    # some more: a moderator may be handed a little above its share, and what is beyond its places only waits
+    # Some more: a moderator may be handed a little above its share, and what is beyond its places only waits.
     holding = asyncio.create_task(run.hold(open_ + open_ // 8))
-    while (waiting := server.stats()["inflight"]) < open_:
-        if holding.done() or time.perf_counter() - started > _OPEN_WITHIN_S:
-            raise RuntimeError(f"only {waiting:.0f} of {open_} debates waited at once")
+    opened, opening_s = 0, 0.0
+    while opened < open_ and time.perf_counter() - started < opening_s + _NO_MORE_AFTER_S:
         await asyncio.sleep(0.1)
-    opening_s = time.perf_counter() - started
+        if (waiting := int(server.stats()["inflight"])) > opened:
+            opened, opening_s = waiting, time.perf_counter() - started
     full, full_by_title = await least(processes.pss, samples=8), processes.pss_by_title()
-    waited = server.stats()["inflight"]
     server.set()
     await holding
     await run.stop()
     run.check()
     run.remove()
-    by_title = {title: (pss - idle_by_title.get(title, 0)) / open_ / 1024 for title, pss in full_by_title.items()}
+    by_title = {title: (pss - idle_by_title.get(title, 0)) / opened / 1024 for title, pss in full_by_title.items()}
     return {
         "placement": placement,
         "logprobs": logprobs,
-        "open": open_,
-        "all_waited": waited == open_,
+        "open": opened,
         "opening_s": opening_s,
         "idle_mb": idle["ours"] / 2**20,
         "full_mb": full["ours"] / 2**20,
-        "kb_per_open": (full["ours"] - idle["ours"]) / open_ / 1024,
+        "kb_per_open": (full["ours"] - idle["ours"]) / opened / 1024,
         "kb_per_open_by_process": {title: round(kb, 1) for title, kb in by_title.items()},
         "ray_mb": full["ray"] / 2**20,
     }

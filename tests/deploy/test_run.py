@@ -326,6 +326,15 @@ async def test_one_question(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "run.yaml").exists()
 
 
+def test_a_protocol_that_raises_an_interrupt_fails_its_case_alone(tmp_path: Path) -> None:
+    class Interrupting:
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            raise KeyboardInterrupt
+
+    done = run(task=QUESTIONS[:2], protocol=Interrupting(), engine="inline", out=tmp_path / "run")
+    assert (done.status, done.failed) == ("finished", 2)
+
+
 async def test_one_question_that_nobody_answers_for_a_person() -> None:
     class AskingTwice:
         async def run(self, case: Case, floor: Floor) -> Verdict:
