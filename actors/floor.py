@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -14,11 +13,10 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
-from moot.actors.encoder import Encoder
+from moot.actors.house import House
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
-from moot.actors.ports import Crew, Scribe
 from moot.actors.record.recovery import History, vector_key
-from moot.actors.roles import Roles, fingerprint
+from moot.actors.roles import fingerprint
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.floor import Brief, Request
@@ -37,7 +35,6 @@ from moot.protocols.messages import (
     Turn,
 )
 from moot.protocols.replies import Score, reply_path
-from moot.protocols.templates import Templates
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
@@ -53,40 +50,6 @@ class Parked(BaseException):
 
     Not an `Exception`, so that no protocol catches it by accident.
     """
-
-
-class Asking:
-    """How many asks of a process are under way."""
-
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-@dataclass(frozen=True, slots=True)
-class House:
-    """What all debates of a process share.
-
-    Attributes:
-        crew: who answers.
-        scribe: who writes.
-        attended: whether a person answers `consult`; otherwise it answers `go on`.
-        drain: set when no new ask may start: debates stand still until they are put aside.
-        asking: the asks under way.
-        shared: shared replies that this process has seen, by pseudo case id.
-    """
-
-    crew: Crew
-    scribe: Scribe
-    roles: Roles
-    templates: Templates
-    encoder: Encoder
-    seed: int
-    attended: bool
-    drain: asyncio.Event
-    asking: Asking = field(default_factory=Asking)
-    shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
 
 
 class CaseFloor:

@@ -6,7 +6,7 @@ import asyncio
 
 from moot.actors.agent import Agent
 from moot.actors.encoder import Encoder, HashedNgramEncoder
-from moot.actors.floor import House
+from moot.actors.house import House
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model

@@ -12,7 +12,8 @@ import msgspec
 import structlog
 
 from moot.actors.failpoints import failpoint
-from moot.actors.floor import CaseFloor, House, Parked
+from moot.actors.floor import CaseFloor, Parked
+from moot.actors.house import House
 from moot.actors.record.recorder import Closing
 from moot.actors.record.recovery import History
 from moot.protocols.case import Case
@@ -66,7 +67,7 @@ class Moderator:
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
 
-    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool = True) -> Report:
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """Take assignments and return what is new.
 
         Args:

@@ -16,6 +16,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.record.folder import Part, RunFolder, write_whole
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS
 from moot.actors.record.segments import read_segment
+from moot.protocols.errors import RecordError
 
 _CHUNK_BYTES = 16 * 2**20
 
@@ -141,14 +142,21 @@ class _PartWriter:
 
 
 def compact_leftovers(folder: RunFolder, epoch: int) -> None:
-    """Turn every segment that is left, of whatever owner, into one part; remove stray temporary files."""
+    """Turn every segment that is left, of whatever owner, into one part; remove stray temporary files.
+
+    Raises:
+        RecordError: when the part cannot be written; the segments are left as they are then.
+    """
     segments: dict[str, list[tuple[Path, int | None]]] = {}
     for stream in JOURNAL:
         found = list(folder.segments(stream))
         if found:
             segments[stream] = found
     if segments:
-        compact(folder, f"e{epoch:04d}-rest", segments)
+        try:
+            compact(folder, f"e{epoch:04d}-rest", segments)
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
     for table in TABLES:
         for stray in (folder.path / table).glob(".*.tmp"):
             stray.unlink(missing_ok=True)

@@ -162,10 +162,13 @@ class Ownership:
             raise RunFolderBusy(
                 f"{folder.path} is being written by another process ({owner or 'unknown'}); wait for it or stop it"
             ) from None
-        lock.seek(0)
-        lock.truncate()
-        lock.write(f"pid {os.getpid()}".encode())
-        lock.flush()
+        try:
+            lock.seek(0)
+            lock.truncate()
+            lock.write(f"pid {os.getpid()}".encode())
+            lock.flush()
+        except OSError as error:
+            raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
         epochs = folder.epochs()
         known = {name for epoch in epochs for name in epoch.valid_bytes}
         sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}

@@ -136,6 +136,9 @@ class Journal:
             try:
                 taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
                 await asyncio.to_thread(self._write, {**taken, "replies": replies})
+            except RecordError as error:
+                self._failed = error
+                raise
             except Exception as error:
                 self._failed = RecordError(f"cannot write to {self._folder.path}: {error}")
                 raise self._failed from error

@@ -93,7 +93,7 @@ class WriterActor(_Actor):
         self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> None:
-        """Take replies (as `remote.pack` packs them), events and embeddings."""
+        """Take replies (as `scribe.pack` packs them), events and embeddings."""
         await self._up()
         if packed is not None:
             self._recorder.add_replies(unpack(*packed, JOURNAL["replies"]))

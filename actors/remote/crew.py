@@ -25,7 +25,7 @@ _TOGETHER_S = 0.05
 
 
 class RemoteCrew:
-    """Agents and judges in their own actors, reached through mailboxes.
+    """Agents and judges in their own actors, each reached over a line of its own.
 
     Args:
         roles: the run's bindings.

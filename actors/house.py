@@ -1,0 +1,46 @@
+"""What all debates of a process share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from moot.actors.encoder import Encoder
+from moot.actors.ports import Crew, Scribe
+from moot.actors.roles import Roles
+from moot.protocols.messages import Answered
+from moot.protocols.templates import Templates
+
+
+class Asking:
+    """How many asks of a process are under way."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all debates of a process share.
+
+    Attributes:
+        crew: who answers.
+        scribe: who writes.
+        attended: whether a person answers `consult`; otherwise it answers `go on`.
+        drain: set when no new ask may start: debates stand still until they are put aside.
+        asking: the asks under way.
+        shared: shared replies that this process has seen, by pseudo case id.
+    """
+
+    crew: Crew
+    scribe: Scribe
+    roles: Roles
+    templates: Templates
+    encoder: Encoder
+    seed: int
+    attended: bool
+    drain: asyncio.Event
+    asking: Asking = field(default_factory=Asking)
+    shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
