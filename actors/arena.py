@@ -130,6 +130,7 @@ class Arena:
 
     def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past) -> None:
         self._runtime, self._cases, self._past = runtime, cases, past
+        self._held = [0] * len(runtime.seats)
         self._exhausted = False
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -147,8 +148,8 @@ class Arena:
     async def run(self) -> None:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
         seats = self._runtime.seats
-        share = max(1, self._runtime.max_open // len(seats)) * _AHEAD
-        serving = asyncio.gather(*(self._serve(seat, share) for seat in seats))
+        self._held = [0] * len(seats)
+        serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]
         try:
@@ -162,27 +163,32 @@ class Arena:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
 
-    async def _serve(self, seat: Seat, share: int) -> None:
+    async def _serve(self, number: int, seat: Seat) -> None:
         waiting: dict[CaseKey, Assignment] = {}
         again: list[Assignment] = []
-        places = share
         while True:
-            batch = again or await self._next(min(places, _HANDFUL))
+            batch = again or await self._next(min(self._room(number), _HANDFUL))
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
-            places -= len(batch)
+            self._held[number] = len(waiting)
             if not waiting:
                 return
             try:
-                report = await seat.exchange(batch, wait=not places or not batch)
+                report = await seat.exchange(batch, wait=not batch or not self._room(number))
             except SeatLost:
                 again = [Assignment(a.case, a.attempt, True, a.invalid) for a in waiting.values()]
-                places = share
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
                 continue
             failpoint("driver.fed")
-            places += len(report.done)
             self._settle(report.done, waiting)
+            self._held[number] = len(waiting)
+
+    def _room(self, number: int) -> int:
+        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty."""
+        places = max(1, self._runtime.max_open // len(self._held))
+        others = self._held[:number] + self._held[number + 1 :]
+        most = places * _AHEAD if all(held >= places for held in others) else places
+        return max(0, most - self._held[number])
 
     def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment]) -> None:
         for outcome in done:

@@ -61,10 +61,10 @@ class Archive:
 
 
 class Runtime:
-    """One seat."""
+    """Seats without an engine."""
 
-    def __init__(self, seat: Seat, max_open: int) -> None:
-        self.seats: Sequence[arena.Seat] = [seat]
+    def __init__(self, seats: Sequence[Seat], max_open: int) -> None:
+        self.seats: Sequence[arena.Seat] = seats
         self.kept = Archive()
         self.archive: arena.Archive = self.kept
         self.max_open = max_open
@@ -79,7 +79,7 @@ def _cases(count: int) -> list[LabelledCase]:
 
 
 async def _run(seat: Seat, cases: int, max_open: int) -> None:
-    runtime = Runtime(seat, max_open)
+    runtime = Runtime([seat], max_open)
     await Arena(runtime, iter(_cases(cases)), Past({}, {})).run()
     assert sorted(seat.held) == sorted(f"c{i}" for i in range(cases))
     assert runtime.kept.registered == set()
@@ -98,6 +98,13 @@ async def test_a_task_that_fits_into_the_places_is_handed_over_at_once() -> None
     seat = Seat()
     await _run(seat, cases=10, max_open=1000)
     assert seat.waits == [False, True]
+
+
+async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> None:
+    """Else a run of hardly more debates than places leaves some of them waiting beside an idle moderator."""
+    seats = [Seat(), Seat()]
+    await Arena(Runtime(seats, max_open=1000), iter(_cases(1000)), Past({}, {})).run()
+    assert [seat.most_open for seat in seats] == [500, 500]
 
 
 async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
