@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -41,9 +42,9 @@ class WireLogprobs(msgspec.Struct):
 def token_logprobs(content: list[WireToken], alternatives: int) -> TokenLogprobs:
     """Arrays of T tokens by `alternatives`; a server's surplus alternatives are cut, missing ones padded."""
     rows = [token.top_logprobs or [] for token in content]
-    if any(len(row) != alternatives for row in rows):
+    if set(map(len, rows)) - {alternatives}:
         rows = [_padded(row, alternatives) for row in rows]
-    flat = [alternative for row in rows for alternative in row]
+    flat = list(chain.from_iterable(rows))
     return TokenLogprobs(
         tokens=[token.token for token in content],
         logprob=_array([token.logprob for token in content]),

@@ -65,33 +65,34 @@ def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
 
 
 def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_list(kind) and pa.types.is_float32(kind.value_type):
-        return _float_lists(column, kind)
+    if any(isinstance(row, pa.Array) for row in column):
+        return _lists(column, kind)
     return pa.array(column, kind)
 
 
-def _float_lists(column: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """numpy rows as one list<float32> column, without a Python object per number."""
+def _lists(column: Sequence[pa.Array | None], kind: pa.DataType) -> pa.Array:
+    """Rows that are Arrow arrays as one list column."""
     present = [row for row in column if row is not None]
-    if not present:
-        return pa.nulls(len(column), kind)
-    values = np.concatenate([np.asarray(row, dtype=np.float32).ravel() for row in present])
-    sizes = np.fromiter((0 if row is None else np.size(row) for row in column), np.int32, len(column))
+    sizes = np.fromiter((0 if row is None else len(row) for row in column), np.int32, len(column))
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int32)))
     missing = pa.array([row is None for row in column]) if len(present) < len(column) else None
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.float32()), mask=missing)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.concat_arrays(present), kind, mask=missing)
 
 
 def token_columns(tokens: TokenLogprobs | None, save: SaveTokens) -> dict[str, Any]:
-    """The token columns of a reply's row, as much as `save` keeps."""
+    """The token columns of a reply's row, as much as `save` keeps.
+
+    They are Arrow arrays at once: hundreds of strings per reply are read several times faster now than when the batch
+    is built, by which time they have left the processor's cache.
+    """
     if tokens is None or save == "none":
         return {}
-    kept: dict[str, Any] = {"token": tokens.tokens, "logprob": tokens.logprob}
+    kept: dict[str, Any] = {"token": pa.array(tokens.tokens, pa.string()), "logprob": pa.array(tokens.logprob)}
     if save == "all" and tokens.alternatives:
         kept |= {
             "alternatives": tokens.alternatives,
-            "alt_token": tokens.alt_tokens,
-            "alt_logprob": tokens.alt_logprob,
+            "alt_token": pa.array(tokens.alt_tokens, pa.string()),
+            "alt_logprob": pa.array(tokens.alt_logprob.ravel()),
         }
     return kept
 
