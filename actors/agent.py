@@ -18,18 +18,19 @@ from uuid import uuid4
 
 import msgspec
 import structlog
+from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.failpoints import failpoint
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
-from moot.actors.roles import Roles
+from moot.actors.roles import RoleBinding, Roles
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.errors import ConfigError
 from moot.protocols.labels import surface_forms
-from moot.protocols.messages import Answered, Ask, Decoding, Intrinsic, Message, Usage
-from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.messages import Answered, Ask, Intrinsic, Message, Usage
+from moot.protocols.replies import FreeText, InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
@@ -99,7 +100,7 @@ class Agent:
 
     async def _answer(self, ask: Ask) -> Answered:
         binding = self._roles.binding(ask.role)
-        attempt = _Attempt(ask, ask.decoding or binding.decoding(), f"{self._life}-{next(self._count):x}")
+        attempt = _Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
             async with asyncio.timeout(ask.seconds_left):
@@ -118,6 +119,7 @@ class Agent:
     async def _converse(self, attempt: _Attempt) -> Answered:
         ask = attempt.ask
         reply_model = load_reply(ask.reply)
+        attempt.schema = self._schema(attempt.binding.structured, reply_model)
         attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
         try:
             parsed = parse_reply(attempt.reply.text, reply_model, ask.labels, ask.choices)
@@ -142,8 +144,16 @@ class Agent:
 
     async def _call(self, attempt: _Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
         return await call_with_retries(
-            self._retry, lambda: self._model.complete(messages, attempt.decoding, step_key=step_key)
+            self._retry,
+            lambda: self._model.complete(messages, attempt.decoding, step_key=step_key, schema=attempt.schema),
         )
+
+    def _schema(self, wanted: bool | None, reply_model: type[BaseModel]) -> type[BaseModel] | None:
+        """What the backend shall hold the reply to; None for free text and where that is not offered."""
+        offered = self._model.capabilities.structured_output
+        if offered == "no" or reply_model is FreeText:
+            return None
+        return reply_model if wanted or (wanted is None and offered == "yes") else None
 
     def _done(self, attempt: _Attempt, parsed: Parsed, outcome: Any) -> Answered:
         intrinsic = self._intrinsic(attempt, parsed)
@@ -252,15 +262,29 @@ class Agent:
 class _Attempt:
     """What is known of one ask while it is answered."""
 
-    __slots__ = ("ask", "at", "decoding", "messages", "reasked", "reply", "reply_id", "started", "usage_before")
+    __slots__ = (
+        "ask",
+        "at",
+        "binding",
+        "decoding",
+        "messages",
+        "reasked",
+        "reply",
+        "reply_id",
+        "schema",
+        "started",
+        "usage_before",
+    )
 
-    def __init__(self, ask: Ask, decoding: Decoding, reply_id: str) -> None:
-        self.ask, self.decoding, self.reply_id = ask, decoding, reply_id
+    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str) -> None:
+        self.ask, self.binding, self.reply_id = ask, binding, reply_id
+        self.decoding = ask.decoding or binding.decoding()
         self.at, self.started = time.time(), time.perf_counter()
         self.messages: tuple[Message, ...] = ()
         self.reply: ModelReply | None = None
         self.usage_before: Usage | None = None
         self.reasked: tuple[str, str] | None = None
+        self.schema: type[BaseModel] | None = None
 
 
 def messages_json(messages: Sequence[Message]) -> str:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 
 import aiohttp
+from pydantic import BaseModel
 from yarl import URL
 
 from moot.actors.models.api_key import ApiKey
@@ -55,7 +56,14 @@ class CompatibleModel:
     def __repr__(self) -> str:
         return f"CompatibleModel({self.name!r}, api_key_env={self._key.env!r})"
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
         Raises:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import aiohttp
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
+from pydantic import BaseModel
 
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
@@ -51,7 +52,14 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
         Raises:
