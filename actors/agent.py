@@ -21,8 +21,12 @@ import structlog
 from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
+from moot.actors.deadline import Deadline
 from moot.actors.failpoints import failpoint
+from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
+from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
 from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
 from moot.actors.roles import RoleBinding, Roles
@@ -56,6 +60,9 @@ class Agent:
         sink: takes the rows of paid replies.
         save_tokens: how much of the token log-probabilities is recorded.
         retry: the retry policy.
+        gate: gives leave to every attempt; None for a model that needs none.
+        endpoint: the model's name at the gate.
+        price: the model's price; None when it is not known.
     """
 
     def __init__(
@@ -66,7 +73,12 @@ class Agent:
         sink: ReplySink,
         save_tokens: SaveTokens = "all",
         retry: RetryPolicy | None = None,
+        *,
+        gate: Gate | None = None,
+        endpoint: str = "",
+        price: Price | None = None,
     ) -> None:
+        self._admitted = AdmittedModel(model, gate, endpoint or model.name, price)
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
         self._retry = retry or RetryPolicy()
@@ -103,7 +115,7 @@ class Agent:
         attempt = _Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
-            async with asyncio.timeout(ask.seconds_left):
+            async with Deadline(ask.seconds_left) as attempt.deadline:
                 return await self._converse(attempt)
         except TimeoutError:
             return self._failed(attempt, "timeout", f"no usable reply within {ask.seconds_left:g} s")
@@ -111,6 +123,8 @@ class Agent:
             return self._failed(attempt, error.kind, error.message)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
+        except (BudgetSpent, EndpointDown) as stop:
+            return self._unpaid(attempt, stop)
         except Exception as bug:
             # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
@@ -143,10 +157,20 @@ class Agent:
         return self._done(attempt, parsed, "reasked")
 
     async def _call(self, attempt: _Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
-        return await call_with_retries(
-            self._retry,
-            lambda: self._model.complete(messages, attempt.decoding, step_key=step_key, schema=attempt.schema),
-        )
+        deadline = attempt.deadline
+        assert deadline is not None
+
+        async def once() -> ModelReply:
+            return await self._admitted.complete(
+                messages,
+                attempt.decoding,
+                step_key=step_key,
+                schema=attempt.schema,
+                deadline=deadline,
+                unconfirmed=attempt.unconfirmed,
+            )
+
+        return await call_with_retries(self._retry, once, clock=deadline.clock)
 
     def _schema(self, wanted: bool | None, reply_model: type[BaseModel]) -> type[BaseModel] | None:
         """What the backend shall hold the reply to; None for free text and where that is not offered."""
@@ -172,6 +196,10 @@ class Agent:
         self._write(attempt, outcome="failed", failure=kind, error=message)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
+
+    def _unpaid(self, attempt: _Attempt, stop: BudgetSpent | EndpointDown) -> Answered:
+        """The run is about to stop: nothing is written, so that the ask is made when the run goes on."""
+        return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
 
     def _answered(self, attempt: _Attempt, outcome: Any, **fields: Any) -> Answered:
         reply = attempt.reply
@@ -231,6 +259,12 @@ class Agent:
                 "completion_tokens": reply.usage.completion_tokens,
                 "http_attempts": reply.http_attempts,
             }
+        if attempt.unconfirmed.attempts:
+            columns |= {
+                "unconfirmed_attempts": attempt.unconfirmed.attempts,
+                "unconfirmed_tokens_max": attempt.unconfirmed.tokens_at_most,
+            }
+            attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(
             ask.case_id,
             {
@@ -266,6 +300,7 @@ class _Attempt:
         "ask",
         "at",
         "binding",
+        "deadline",
         "decoding",
         "messages",
         "reasked",
@@ -273,6 +308,7 @@ class _Attempt:
         "reply_id",
         "schema",
         "started",
+        "unconfirmed",
         "usage_before",
     )
 
@@ -285,6 +321,8 @@ class _Attempt:
         self.usage_before: Usage | None = None
         self.reasked: tuple[str, str] | None = None
         self.schema: type[BaseModel] | None = None
+        self.deadline: Deadline | None = None
+        self.unconfirmed = Unconfirmed()
 
 
 def messages_json(messages: Sequence[Message]) -> str:

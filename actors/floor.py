@@ -52,6 +52,13 @@ class Parked(BaseException):
     """
 
 
+class Unpaid(BaseException):
+    """An ask that was not made because the run is about to stop: the debate is put aside, for when the run goes on.
+
+    Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
+    """
+
+
 class CaseFloor:
     """The floor under one debate.
 
@@ -292,9 +299,13 @@ class CaseFloor:
         asking = self._house.asking
         asking.count += 1
         try:
-            return await self._house.crew.answer(ask)
+            answered = await self._house.crew.answer(ask)
         finally:
             asking.count -= 1
+        if answered.outcome == "unpaid":
+            self._house.scribe.put_event(ask.case_id, ask.attempt, Event("unpaid", ask.path))
+            raise Unpaid(f"{answered.failure}: {answered.error}")
+        return answered
 
     def _count(self, answered: Answered) -> None:
         self.replies[answered.path] = answered.reply_id

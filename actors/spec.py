@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from moot.actors.limits.settings import Budget, EndpointLimits
+from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.roles import RoleBinding
 
@@ -31,6 +33,12 @@ class RunSpec(BaseModel):
         epoch: number of the folder's owner.
         writers: how many record writers there are.
         max_open: bound on debates that are open at once, over all moderators.
+        retry: the retry policy.
+        limits: bounds of every endpoint that has some, by the endpoint's name (see `household.endpoint_of`).
+        budget: what the run may use, over all its sessions.
+        spent: by budget, what its earlier sessions have used.
+        prices: by model name, of the models whose price is known.
+        debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,3 +58,8 @@ class RunSpec(BaseModel):
     writers: int = 1
     max_open: int = 200
     retry: RetryPolicy = Field(default_factory=RetryPolicy)
+    limits: dict[str, EndpointLimits] = Field(default_factory=dict)
+    budget: Budget = Field(default_factory=Budget)
+    spent: dict[str, float] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+    debate_timeout_s: float | None = None

@@ -91,6 +91,11 @@ def check_base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def is_embedded(name: str) -> bool:
+    """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
+    return ModelSpec.parse(name).kind == "simulated"
+
+
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
 

@@ -14,11 +14,11 @@ import ray
 import structlog
 
 from moot.actors.arena import Archive, Seat, SeatLost
-from moot.actors.household import Service, services
+from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import writer_of
-from moot.actors.remote.cluster import AgentActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
@@ -196,10 +196,13 @@ class RayRuntime:
             writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],
             moderators=[f"moot-{run}-moderator-{i}" for i in range(self._moderators)],
             agents=agents,
+            limiter=f"moot-{run}-limiter" if needs_limiter(self._spec) else "",
         )
 
     def _create(self) -> None:
         spec = self._spec.model_dump_json()
+        if self.roster.limiter:
+            self._place(LimiterActor, self.roster.limiter, spec)
         for number, name in enumerate(self.roster.writers):
             self._place(WriterActor, name, spec, number)
         for service, names in self.roster.agents:

@@ -38,7 +38,7 @@ Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 _LONGEST = 60
 """Characters of a model's name that the default folder is called by."""
 
-_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
+_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json", "limits.json"})
 
 
 @dataclass(frozen=True)

@@ -580,7 +580,7 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     recorder = Recorder(folder, owner.epoch)
     await recorder.load()
     spec = make_spec(folder, _roles(server.model), templates=five_protocols.TEMPLATES)
-    crew = LocalCrew(spec, _LateScribe(recorder))
+    crew = LocalCrew(spec, _LateScribe(recorder), None)
     floors = []
     for i in range(4):
         house = build_house(spec, crew, LocalScribe(recorder))
