@@ -58,7 +58,7 @@ class Ledger:
 
     def open(self, purses: Mapping[str, Purse]) -> bool:
         """Fill the purses with what a limiter of the same owner wrote; False when there was none before."""
-        page = self._read()
+        page = self.read()
         if page is None or page.epoch != self._epoch:
             self.write(_totals(purses))
             return False
@@ -72,11 +72,20 @@ class Ledger:
         """Write down (reserved, spent) by budget and holder."""
         write_whole(self._file, msgspec.json.encode(_Page(self._epoch, budgets)))
 
-    def _read(self) -> _Page | None:
+    def read(self) -> _Page | None:
+        """What lies in the file; None when there is none, or nothing legible."""
         try:
             return msgspec.json.decode(self._file.read_bytes(), type=_Page)
         except (OSError, msgspec.DecodeError):
             return None
+
+
+def read_reserved(folder: Path, epoch: int) -> dict[str, float]:
+    """By budget, what was reserved when the limiter of the owner `epoch` last wrote; empty when it wrote nothing."""
+    page = Ledger(folder, epoch).read()
+    if page is None or page.epoch != epoch:
+        return {}
+    return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in page.budgets.items()}
 
 
 def _totals(purses: Mapping[str, Purse]) -> dict[str, dict[str, tuple[float, float]]]:

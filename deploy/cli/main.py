@@ -101,6 +101,18 @@ def run(
         str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
     ] = None,
     max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")
+    ] = None,
+    requests_per_min: Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")] = None,
+    tokens_per_min: Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option("--max-cost", help="Stop before it costs more (USD).")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
+    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
+    debate_timeout_s: Annotated[
+        float | None, typer.Option("--debate-timeout", help="Fail a debate after so many seconds.")
+    ] = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
     retry_failed: Annotated[
         bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
@@ -129,6 +141,14 @@ def run(
         "address": address,
         "save_tokens": save_tokens,
         "max_open": max_open,
+        "concurrency": concurrency,
+        "requests_per_min": requests_per_min,
+        "tokens_per_min": tokens_per_min,
+        "max_cost_usd": max_cost_usd,
+        "max_tokens": max_tokens,
+        "max_minutes": max_minutes,
+        "prices": prices,
+        "debate_timeout_s": debate_timeout_s,
         "attended": attended,
         "retry_failed": retry_failed,
     }

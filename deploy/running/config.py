@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.roles import RoleBinding
@@ -81,6 +82,13 @@ class RunConfig(BaseModel):
         max_open: most debates open at once.
         attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
         retry_failed: open a new attempt for every failed case.
+        requests_per_min, tokens_per_min, concurrency: bounds on every endpoint, over all processes of the run; without
+            them the concurrency adapts to what the server takes.
+        limits: the same by model name, where models differ.
+        max_cost_usd, max_tokens, max_minutes: the run stops by itself before it uses more, over all its sessions (the
+            minutes: in this one); the same command with a larger bound goes on.
+        prices: a YAML file of prices, over the package's own.
+        debate_timeout_s: seconds after which a debate is failed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,6 +110,15 @@ class RunConfig(BaseModel):
     max_open: int = Field(default=200, ge=1)
     attended: bool = False
     retry_failed: bool = False
+    requests_per_min: int | None = Field(default=None, ge=1)
+    tokens_per_min: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1)
+    limits: dict[str, EndpointLimits] = {}
+    max_cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    prices: str | None = None
+    debate_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     @classmethod
     def build(

@@ -17,10 +17,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.actors.encoder import HashedNgramEncoder
+from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
+from moot.actors.models.prices import Price
 from moot.actors.models.resolve import ModelSpec
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
@@ -56,6 +59,8 @@ class Prepared:
         templates: every prompt.
         encoder: the encoder's name.
         folder: the run's folder, absolute.
+        limits: by endpoint.
+        prices: by model, where they are known.
     """
 
     config: RunConfig
@@ -68,6 +73,8 @@ class Prepared:
     templates: Templates
     encoder: str
     folder: Path
+    limits: Mapping[str, EndpointLimits]
+    prices: Mapping[str, Price]
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -96,8 +103,13 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
-    def spec(self, epoch: int) -> RunSpec:
-        """What the actors need to know, for the owner `epoch` of the folder."""
+    def spec(self, epoch: int, spent: Mapping[str, float]) -> RunSpec:
+        """What the actors need to know.
+
+        Args:
+            epoch: number of the folder's owner.
+            spent: what earlier sessions have used, by budget.
+        """
         return RunSpec(
             protocol=self.config.protocol,
             settings=dict(self.settings),
@@ -112,6 +124,11 @@ class Prepared:
             folder=str(self.folder),
             epoch=epoch,
             max_open=self.config.max_open,
+            limits=dict(self.limits),
+            budget=budget(self.config),
+            spent=dict(spent),
+            prices=dict(self.prices),
+            debate_timeout_s=self.config.debate_timeout_s,
         )
 
     def _key(self) -> dict[str, str]:
@@ -145,6 +162,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     found = open_task(config.task) if task is None else _as_task(task)
     checked = found.validate()
     bindings = bind_roles(config, made)
+    members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
     encoder = HashedNgramEncoder().name
     check_encoder = getattr(_inner(made), "check_encoder", None)
@@ -163,6 +181,8 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         templates=templates,
         encoder=encoder,
         folder=run_folder(out),
+        limits=endpoint_limits(config, members),
+        prices=known_prices(config, members),
     )
 
 

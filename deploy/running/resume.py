@@ -13,6 +13,7 @@ import yaml
 
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.deploy.running.bounds import unsettled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RecordError, RunMismatch
@@ -168,6 +169,9 @@ class RunYaml:
         folder: owned by this process.
         prepared: the run.
         epoch: the owner's number.
+
+    Attributes:
+        earlier: the sessions before this one.
     """
 
     def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
@@ -188,13 +192,19 @@ class RunYaml:
             "placement": prepared.config.placement,
             "moot": self._content["versions"].get("moot"),
         }
-        earlier = [_closed(session) for session in old.get("sessions") or [] if isinstance(session, dict)]
-        self._content["sessions"] = [*earlier, self._session]
+        sessions = [session for session in old.get("sessions") or [] if isinstance(session, dict)]
+        self.earlier = [_closed(session, folder.path) for session in sessions]
+        self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
             for name, source in prepared.templates.sources.items():
                 write_whole(folder.path / "prompts" / f"{name}.j2", source.encode())
         self._write()
+
+    def stopped_by(self, why: str) -> None:
+        """Note what stopped the session; nothing when it is empty."""
+        if why:
+            self._session["stopped_by"] = why
 
     def finish(self, status: str) -> None:
         """Write down how the session ended, and how long it took."""
@@ -207,9 +217,12 @@ class RunYaml:
         write_whole(self._folder.path / "run.yaml", text.encode())
 
 
-def _closed(session: Mapping[str, Any]) -> dict[str, Any]:
-    """An earlier session; one that never said how it ended was killed."""
-    return {**session, "status": "killed" if session.get("status") == "running" else session.get("status")}
+def _closed(session: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """An earlier session; one that never said how it ended was killed, and what its calls had reserved may be spent."""
+    if session.get("status") != "running":
+        return dict(session)
+    lost = unsettled(folder, int(session.get("epoch") or 0))
+    return {**session, "status": "killed", **({"unsettled": lost} if lost else {})}
 
 
 def _now() -> str:

@@ -51,6 +51,15 @@ class RunOptions(TypedDict, total=False):
     max_open: int
     attended: bool
     retry_failed: bool
+    requests_per_min: int | None
+    tokens_per_min: int | None
+    concurrency: int | None
+    limits: Mapping[str, Mapping[str, int]]
+    max_cost_usd: float | None
+    max_tokens: int | None
+    max_minutes: float | None
+    prices: str | Path | None
+    debate_timeout_s: float | None
 
 
 async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
@@ -120,7 +129,7 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
         flags.pop("protocol")
     if isinstance(task, Mapping) or isinstance(protocol, type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    for key in ("out", "prompts"):
+    for key in ("out", "prompts", "prices"):
         if isinstance(flags.get(key), Path):
             flags[key] = str(flags[key])
     built = RunConfig.build(config, flags)
