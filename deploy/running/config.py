@@ -32,6 +32,7 @@ RECORD_KEYS = frozenset(
         "models",
         "simulated",
         "encoder",
+        "price_table",
         "templates",
         "task_digest",
         "cases",
