@@ -9,15 +9,14 @@ class Totals(msgspec.Struct, frozen=True):
     """A holder's part of one budget.
 
     Attributes:
-        reserved: what is set aside for it.
-        idle: the part of it that no call under way needs.
+        reserved: what its calls under way may still use. Whatever else was set aside for it is given back with each
+            report: two holders that each keep too little for a call would wait for each other.
         spent: what its calls have used since it began.
         wanted: what the calls that wait need.
         least: what the first of them needs.
     """
 
     reserved: float = 0.0
-    idle: float = 0.0
     spent: float = 0.0
     wanted: float = 0.0
     least: float = 0.0

@@ -182,7 +182,7 @@ class Gate:
             self._refuse(grant.exhausted)
 
     def _totals(self) -> dict[str, Totals]:
-        """This process's part of every budget; what is idle is given back when no call waits or has just started."""
+        """This process's part of every budget; what no call under way needs is given back."""
         wanted: defaultdict[str, float] = defaultdict(float)
         least: dict[str, float] = {}
         for queue in self._queues.values():
@@ -193,12 +193,9 @@ class Gate:
                 least[name] = min(amount, least.get(name, amount))
         totals = {}
         for name in self._idle:
-            if not wanted[name]:
-                self._idle[name] = 0.0
-            idle = self._idle[name]
+            self._idle[name] = 0.0
             totals[name] = Totals(
-                reserved=self._in_flight[name] + idle,
-                idle=idle,
+                reserved=self._in_flight[name],
                 spent=self._spent[name],
                 wanted=wanted[name],
                 least=least.get(name, 0.0),

@@ -86,7 +86,7 @@ class Limiter:
             amount = _reserved(purse, report.holder, totals)
             if amount:
                 granted[name] = amount
-            elif totals.least > totals.idle and purse.never_fits(totals.least, dead):
+            elif totals.least and purse.never_fits(totals.least, dead):
                 exhausted = name
         return granted, exhausted
 
@@ -187,13 +187,7 @@ class Limiter:
 
 def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
     """What could be set aside on top: for all calls that wait, or else for the first."""
-    for needed in (totals.wanted, totals.least):
-        amount = needed - totals.idle
-        if amount <= 0.0:
-            return 0.0
-        if purse.reserve(holder, amount):
-            return amount
-    return 0.0
+    return next((each for each in (totals.wanted, totals.least) if each and purse.reserve(holder, each)), 0.0)
 
 
 def _fair(left: int, endpoint: _Endpoint) -> int:

@@ -122,7 +122,7 @@ class _Cluster:
         waiting = self.rng.randrange(1, 12)
         budgets = {}
         if self.purse.cap is not None:
-            budgets["usd"] = Totals(self.reserved[who], 0.0, self.spent[who], float(waiting), 1.0)
+            budgets["usd"] = Totals(self.reserved[who], self.spent[who], float(waiting), 1.0)
         asked_at = self.now
         report = EndpointReport("m", self.in_use[who], waiting, waiting, 1, waiting, fine=1, round_trips_s=1.0)
         grant = self.limiter.exchange(Report(str(who), [report], budgets))
