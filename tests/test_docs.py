@@ -46,6 +46,7 @@ LONGEST_PAGE = 160
 PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
+    "needs an Anthropic key": 1,
     "needs an OpenAI key": 2,
     "needs a key and a server of yours": 1,
     "takes an hour of a quiet machine": 1,
@@ -166,7 +167,14 @@ def run_page(page: Path, folder: Path) -> str:
         script = re.sub(rf"\b{port}\b", free, script)
         for kept in (folder / ".blocks").glob("*"):
             kept.write_text(re.sub(rf"\b{port}\b", free, kept.read_text("utf-8")), "utf-8")
-    hidden = ("OPENAI_API_KEY", "RAY_ADDRESS", "PYTHONPATH", "PYTEST_CURRENT_TEST")
+    hidden = (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "RAY_ADDRESS",
+        "PYTHONPATH",
+        "PYTEST_CURRENT_TEST",
+    )
     env = {key: value for key, value in os.environ.items() if key not in hidden}
     env |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",

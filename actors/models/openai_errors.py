@@ -27,7 +27,7 @@ class VendorError(msgspec.Struct, frozen=True):
 
     Attributes:
         message: for people; empty when the body holds none.
-        codes: its `code` and `type`, lower case.
+        codes: its `code`, `type` and `details.error_code`, lower case.
         status: an HTTP status that the body itself names (routers put one in a 200); None otherwise.
     """
 
@@ -52,7 +52,10 @@ class VendorError(msgspec.Struct, frozen=True):
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
         code, message = error.get("code"), error.get("message") or error.get("detail")
-        codes = frozenset(str(word).lower() for word in (code, error.get("type")) if isinstance(word, str | int))
+        details = error.get("details")
+        detail = details.get("error_code") if isinstance(details, dict) else None
+        words = (code, error.get("type"), detail)
+        codes = frozenset(str(word).lower() for word in words if isinstance(word, str | int))
         status = int(code) if isinstance(code, int | str) and str(code) in _STATUS_WORDS else None
         return cls(message if isinstance(message, str) else "", codes, status)
 

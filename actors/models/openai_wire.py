@@ -163,7 +163,7 @@ def _decode(body: bytes, logprobs: bool) -> _Reply | _ReplyWithLogprobs:
     except (ValueError, RecursionError):
         pass
     try:
-        return decode(_strict_json(body))
+        return decode(strict_json(body))
     except msgspec.ValidationError as error:
         raise ModelError("server", plain(f"the reply is not a chat completion: {error}")) from None
     except (ValueError, RecursionError) as error:
@@ -172,7 +172,7 @@ def _decode(body: bytes, logprobs: bool) -> _Reply | _ReplyWithLogprobs:
         ) from None
 
 
-def _strict_json(body: bytes) -> bytes:
+def strict_json(body: bytes) -> bytes:
     """The body without what some servers write and JSON has no word for: NaN, Infinity, lone surrogates."""
     data = json.loads(
         body.decode("utf-8", "replace"),
@@ -200,14 +200,15 @@ def _no_reply(body: bytes, reply: _Reply | _ReplyWithLogprobs, key: str | None) 
 def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage()
-    return Usage(_count(usage.prompt_tokens), _count(usage.completion_tokens))
+    return Usage(token_count(usage.prompt_tokens), token_count(usage.completion_tokens))
 
 
 _MOST_TOKENS = 2**31 - 1
 """What the record's columns hold; a server that says more is not believed."""
 
 
-def _count(value: object) -> int | None:
+def token_count(value: object) -> int | None:
+    """A number of tokens as a server states it; None for what cannot be one."""
     return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 

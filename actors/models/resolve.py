@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
+    "anthropic/NAME": "Anthropic's service; the key is read from ANTHROPIC_API_KEY",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
 """The forms of a model's name, with what each gives."""
@@ -34,7 +36,7 @@ class ModelSpec:
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "url"]
+    kind: Literal["simulated", "openai", "anthropic", "url"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -51,11 +53,14 @@ class ModelSpec:
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
         vendor, _, model = name.partition("/")
-        if vendor != "openai":
+        if vendor not in ("openai", "anthropic"):
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
-            raise ConfigError("model 'openai/' has no name: write openai/NAME, such as openai/gpt-4o-mini")
-        return cls("openai", name, model=model)
+            raise ConfigError(f"model '{vendor}/' has no name: write {vendor}/NAME, such as {_EXAMPLES[vendor]}")
+        return cls("openai" if vendor == "openai" else "anthropic", name, model=model)
+
+
+_EXAMPLES = {"openai": "openai/gpt-4o-mini", "anthropic": "anthropic/claude-haiku-4-5"}
 
 
 def _url_spec(name: str) -> ModelSpec:
@@ -96,6 +101,13 @@ def is_embedded(name: str) -> bool:
     return ModelSpec.parse(name).kind == "simulated"
 
 
+def _anthropic_base_url(url: str) -> str:
+    checked = check_base_url(url)
+    if re.search(r"/v1(/messages)?$", checked):
+        raise ConfigError(f"{url!r} should end before /v1, which Anthropic's client adds itself")
+    return checked
+
+
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
 
@@ -106,7 +118,7 @@ class ModelBinding(BaseModel):
     Attributes:
         model: one of the forms in `MODELS`.
         api_key_env: name of the environment variable with the key; None for the backend's default.
-        base_url: another endpoint for `openai/NAME`.
+        base_url: another endpoint for `openai/NAME` (ends in `/v1`) or `anthropic/NAME` (ends before it).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -128,18 +140,31 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
         ConfigError: the name or a setting is malformed.
     """
     spec = ModelSpec.parse(binding.model)
-    if binding.base_url is not None and spec.kind != "openai":
-        raise ConfigError(f"`base_url` goes with openai/NAME only, not with {redact(binding.model)!r}")
+    if binding.base_url is not None and spec.kind not in ("openai", "anthropic"):
+        raise ConfigError(
+            f"`base_url` goes with openai/NAME and anthropic/NAME only, not with {redact(binding.model)!r}"
+        )
     if spec.kind == "simulated":
         return _simulated(spec, seed, answer_key)
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 
         return CompatibleModel(spec.base_url, spec.model, api_key_env=binding.api_key_env)
+    return _openai(spec, binding) if spec.kind == "openai" else _anthropic(spec, binding)
+
+
+def _openai(spec: ModelSpec, binding: ModelBinding) -> Model:
     base_url = check_base_url(binding.base_url) if binding.base_url is not None else None
     from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
 
     return OpenAIModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+
+
+def _anthropic(spec: ModelSpec, binding: ModelBinding) -> Model:
+    base_url = _anthropic_base_url(binding.base_url) if binding.base_url is not None else None
+    from moot.actors.models.anthropic_sdk import DEFAULT_KEY_ENV, AnthropicModel
+
+    return AnthropicModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
 
 
 def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Model:

@@ -25,7 +25,7 @@ def simulate(
     reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning.")] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
-    """Serve the simulated model over HTTP with the OpenAI chat-completions wire."""
+    """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated_settings import SimulatedSettings
     from moot.deploy.running.config import validated

@@ -18,7 +18,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         network: False makes the models, so that a wrong setting is found, and asks nobody.
 
     Raises:
-        ConfigError: a model's setting is malformed, or too many alternatives are asked of it.
+        ConfigError: a model's setting is malformed, or it does not take what a role asks of it.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
         CapabilityMissing: no log-probabilities, though the protocol needs them.
@@ -42,6 +42,7 @@ async def _check(
             raise _no_logprobs(model)
         if asked > most:
             raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
+        _check_sampling(model, roles)
         if not network:
             return
         await model.check()
@@ -49,6 +50,18 @@ async def _check(
             await _probe(model, roles, needs_logprobs and bool(asked))
     finally:
         await model.close()
+
+
+def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
+    """A setting that somebody wrote down is never left out in silence; the defaults are, where a model takes none."""
+    most = model.capabilities.max_temperature
+    for role in roles:
+        written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
+        if most is None:
+            for name in sorted(role.model_fields_set.intersection(written)):
+                raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
+        elif role.temperature is not None and role.temperature > most:
+            raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
 
 
 async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:

@@ -145,7 +145,7 @@ class Prepared:
 def is_simulated(model: str) -> bool:
     """Whether a model's name is the embedded simulated one's, or says that its server is one."""
     spec = ModelSpec.parse(model)
-    return spec.kind == "simulated" or (spec.kind == "url" and spec.model == "simulated")
+    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
 
 
 def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:

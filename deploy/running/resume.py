@@ -18,7 +18,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RecordError, RunMismatch
 
-_PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "aiohttp", "jinja2")
+_PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env"})
 _SHOWN = 8

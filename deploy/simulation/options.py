@@ -17,7 +17,7 @@ class SimulateOptions:
     Attributes:
         port: 0 takes a free one.
         host: only this machine, unless told otherwise; then `token_env` is needed.
-        token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
+        token_env: environment variable with the token that clients must send as `Authorization: Bearer` or `x-api-key`.
         seed: the run's seed; replies, failures and waiting times hang on it.
         settings: of the simulated model.
         latency_ms, jitter_ms: every reply waits the first plus a uniform share of the second.

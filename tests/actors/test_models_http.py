@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,7 +10,8 @@ import numpy as np
 import pytest
 import structlog
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import unused_port
+from loopback import Handler, MakeModel, answers, served, served_raw
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
@@ -29,9 +27,6 @@ KEY = "sk-very-secret-0123456789"
 MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")]
 DECODING = Decoding(temperature=0.3, top_p=None, max_tokens=9)
 WITH_LOGPROBS = Decoding(top_logprobs=2)
-
-MakeModel = Callable[[str], Model]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
@@ -53,48 +48,6 @@ def make(request: pytest.FixtureRequest) -> MakeModel:
     if request.param == "compatible":
         return lambda url: CompatibleModel(url, "m", api_key_env="MOOT_TEST_KEY")
     return lambda url: OpenAIModel("m", api_key_env="MOOT_TEST_KEY", base_url=url)
-
-
-@asynccontextmanager
-async def served(make: MakeModel, handler: Handler) -> AsyncIterator[Model]:
-    app = web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler)
-    server = TestServer(app)
-    await server.start_server()
-    model = make(str(server.make_url("/v1")))
-    try:
-        yield model
-    finally:
-        await model.close()
-        await server.close()
-
-
-@asynccontextmanager
-async def served_raw(make: MakeModel, answer: bytes) -> AsyncIterator[Model]:
-    """A server that reads a request's head and writes `answer`, whatever that is."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-    try:
-        yield model
-    finally:
-        await model.close()
-        server.close()
-
-
-def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
-    async def handler(request: web.Request) -> web.Response:
-        await request.read()
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return web.Response(status=status, body=raw, headers=headers, content_type="application/json")
-
-    return handler
 
 
 async def failure(make: MakeModel, handler: Handler, decoding: Decoding = DECODING) -> ModelError:
