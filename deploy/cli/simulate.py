@@ -18,6 +18,9 @@ def simulate(
     fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
     rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429.")] = None,
     garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
+    busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429.")] = 0.0,
+    cut_rate: Annotated[float, typer.Option(help="Share of replies cut off in their middle.")] = 0.0,
+    hang_rate: Annotated[float, typer.Option(help="Share of calls that are never answered.")] = 0.0,
     competence: Annotated[float | None, typer.Option(help="Of the agents, 0 to 1.")] = None,
     calibration: Annotated[float | None, typer.Option(help="Of their confidence, 0 to 1.")] = None,
     stubbornness: Annotated[float | None, typer.Option(help="1 never gives way.")] = None,
@@ -50,6 +53,9 @@ def simulate(
         fail_rate=fail_rate,
         rate_limit=rate_limit,
         garble_rate=garble_rate,
+        busy_rate=busy_rate,
+        cut_rate=cut_rate,
+        hang_rate=hang_rate,
     )
     key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
 

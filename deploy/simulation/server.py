@@ -40,6 +40,7 @@ __all__ = ["SimulateOptions", "run_server", "serve"]
 
 _LARGEST_BODY = 64 * 2**20
 _SHUTDOWN_S = 1.0
+_BUSY_S = 0.5
 
 
 class _Server:
@@ -85,17 +86,31 @@ class _Server:
         asked = wire.read(body, request.headers)
         step_key = _step_key(request, body)
         self._take_from_limit()
+        attempt = self._attempts.get(step_key, 0)
+        self._attempts[step_key] = attempt + 1
+        if self._drawn("busy", step_key, attempt):
+            self._stats.limited += 1
+            raise WireError(429, "the server is busy on purpose (busy rate)", retry_headers(_BUSY_S))
         with self._stats.flying():
-            attempt = self._attempts.get(step_key, 0)
-            self._attempts[step_key] = attempt + 1
+            if self._drawn("hang", step_key, attempt):
+                self._stats.hung += 1
+                await asyncio.Event().wait()
             await self._wait(step_key, attempt)
-            if stable_uniform(self._options.seed, "fail", step_key, attempt) < self._options.fail_rate:
+            if self._drawn("fail", step_key, attempt):
                 self._stats.failed += 1
                 raise WireError(500, "the server failed on purpose (fail rate)")
             reply = self._reply(asked, step_key)
             self._stats.serve(step_key, reply)
+            if self._drawn("cut", step_key, attempt):
+                self._stats.cut.add(reply)
+                return await _cut_off(request, wire.whole(asked, reply, "cut", 0))
             identity = blake2b(f"{step_key}#{attempt}".encode("utf-8", "replace"), digest_size=12).hexdigest()
             return await _written(wire, request, asked, reply, identity)
+
+    def _drawn(self, fault: str, step_key: str, attempt: int) -> bool:
+        """Whether a fault befalls this attempt at a step."""
+        rate: float = getattr(self._options, f"{fault}_rate")
+        return rate > 0.0 and stable_uniform(self._options.seed, fault, step_key, attempt) < rate
 
     def _take_from_limit(self) -> None:
         wait_s = self._limit.wait_s() if self._limit else 0.0
@@ -151,6 +166,16 @@ async def _written(
     for event in wire.events(asked, reply, identity, created):
         await response.write(event)
     await response.write_eof()
+    return response
+
+
+async def _cut_off(request: web.Request, body: bytes) -> web.StreamResponse:
+    """The first half of a response that promises the whole."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
     return response
 
 

@@ -31,6 +31,9 @@ class Stats(Served):
         by_step: what was served by step key.
         in_flight: calls that wait for their reply.
         failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
+        hung: calls that were never answered.
+        cut: calls whose reply was cut off on its way: they are among those that were served, and their client does
+            not know what they used.
     """
 
     by_step: dict[str, Served] = {}
@@ -38,6 +41,8 @@ class Stats(Served):
     failed: int = 0
     limited: int = 0
     garbled: int = 0
+    hung: int = 0
+    cut: Served = msgspec.field(default_factory=Served)
 
     def serve(self, step_key: str, reply: ModelReply) -> None:
         """Count one reply for its step and in all."""

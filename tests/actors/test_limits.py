@@ -228,12 +228,14 @@ def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
 def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_429s() -> None:
     bound = Concurrency()
     start = bound.bound
-    for second in range(1, 4):
+    for second in range(4):
         bound.report(float(second), fine=50, limited=0, round_trip_s=0.5, demand=10_000, drained=False)
     assert bound.bound == start * 8
     bound.report(4.0, fine=85, limited=15, round_trip_s=0.5, demand=10_000, drained=False)
     assert bound.bound == start * 16, "a fifth of 429s or less is no reason to slow down"
     before = bound.bound
+    bound.report(4.6, fine=50, limited=50, round_trip_s=0.5, demand=10_000, drained=False)
+    assert bound.bound == before, "refusals come sooner than replies: a single round trip is no measure"
     bound.report(5.0, fine=50, limited=50, round_trip_s=0.5, demand=10_000, drained=False)
     bound.report(5.1, fine=0, limited=50, round_trip_s=None, demand=10_000, drained=False)
     assert before * 0.8 < bound.bound < before
