@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from moot.actors.agent import Agent
-from moot.actors.encoder import Encoder, HashedNgramEncoder
+from moot.actors.encoders.resolve import make_encoder
 from moot.actors.house import House
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
@@ -14,7 +14,6 @@ from moot.actors.ports import Crew, Scribe
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -58,18 +57,6 @@ def build_agent(spec: RunSpec, binding: RoleBinding, scribe: Scribe) -> Agent:
     return Agent(build_model(spec, binding), roles, templates, scribe, spec.save_tokens, spec.retry)
 
 
-def build_encoder(name: str) -> Encoder:
-    """The encoder of that name.
-
-    Raises:
-        ConfigError: for an unknown name.
-    """
-    encoder = HashedNgramEncoder()
-    if name != encoder.name:
-        raise unknown_name("encoder", name, [encoder.name])
-    return encoder
-
-
 def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
     """What the debates of this process share."""
     return House(
@@ -77,7 +64,7 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         scribe=scribe,
         roles=Roles(spec.roles),
         templates=Templates.from_sources(spec.templates),
-        encoder=build_encoder(spec.encoder),
+        encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
         seed=spec.seed,
         attended=spec.attended,
         drain=asyncio.Event(),

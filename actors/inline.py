@@ -79,13 +79,14 @@ class InlineRuntime:
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
         self._crew = LocalCrew(self._spec, self._scribe)
-        house = build_house(self._spec, self._crew, self._scribe)
-        self.seats = [InlineSeat(Moderator(self._protocol, house, self.max_open))]
+        self._house = build_house(self._spec, self._crew, self._scribe)
+        self.seats = [InlineSeat(Moderator(self._protocol, self._house, self.max_open))]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
         for seat in self.seats:
             await seat.drain(0.0)
         await self._crew.close()
+        await self._house.encoder.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)

@@ -192,7 +192,8 @@ class ModeratorActor(_Actor):
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
-        self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe), places)
+        self._house = build_house(self._spec, crew, self._scribe)
+        self._moderator = Moderator(protocol, self._house, places)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `Moderator.exchange`."""
@@ -218,4 +219,5 @@ class ModeratorActor(_Actor):
         await self._moderator.close()
         if self._local is not None:
             await self._local.close()
+        await self._house.encoder.close()
         await self._scribe.drained()

@@ -40,7 +40,6 @@ def describe(prepared: Prepared) -> dict[str, Any]:
             for family, members in prepared.bindings.items()
         },
         "simulated": prepared.simulated,
-        "encoder": prepared.encoder,
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,
         "cases": prepared.total,

@@ -1,8 +1,8 @@
-"""`moot simulate`: the simulated model as a local HTTP server that speaks the OpenAI chat-completions wire.
+"""`moot simulate`: the simulated model as a local HTTP server that speaks OpenAI's wire for chats and embeddings.
 
-Its replies are those of the embedded model of the same seed. What may not be concluded from them is said in
-`moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an oracle that does not
-depend on any client's record.
+Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
+concluded from them is said in `moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an
+oracle that does not depend on any client's record.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.simulated import SimulatedModel
 from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import count_reasks
+from moot.deploy.simulation.embeddings_wire import embeddings, read_embeddings_request
 from moot.deploy.simulation.faults import RateLimit, garble, is_garbled, retry_headers
 from moot.deploy.simulation.options import SimulateOptions
 from moot.deploy.simulation.wire import ChatRequest, WireError, completion, events, read_request
@@ -56,6 +58,8 @@ class _Stats(_Served):
     failed: int = 0
     limited: int = 0
     garbled: int = 0
+    embedding_calls: int = 0
+    embedded_texts: int = 0
 
     @contextmanager
     def flying(self) -> Iterator[None]:
@@ -82,6 +86,7 @@ class _Server:
         app.add_routes(
             [
                 web.post("/v1/chat/completions", self._chat),
+                web.post("/v1/embeddings", self._embeddings),
                 web.get("/v1/models", self._models),
                 web.get("/stats", self._show_stats),
                 web.get("/health", self._health),
@@ -103,17 +108,34 @@ class _Server:
         step_key = _step_key(request, body)
         self._take_from_limit()
         with self._stats.flying():
-            attempt = self._attempts.get(step_key, 0)
-            self._attempts[step_key] = attempt + 1
-            await self._wait(step_key, attempt)
-            if stable_uniform(self._options.seed, "fail", step_key, attempt) < self._options.fail_rate:
-                self._stats.failed += 1
-                raise WireError(500, "the server failed on purpose (fail rate)", "server_error")
+            attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
             self._stats.add(reply)
             self._stats.by_step.setdefault(step_key, _Served()).add(reply)
             identity = blake2b(f"{step_key}#{attempt}".encode("utf-8", "replace"), digest_size=12).hexdigest()
             return await _answer(request, asked, reply, identity)
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        asked = read_embeddings_request(body)
+        step_key = _step_key(request, body)
+        self._take_from_limit()
+        with self._stats.flying():
+            await self._attempt(step_key)
+            rows = await asyncio.to_thread(HashedNgramEncoder(asked.dimension).rows, asked.texts)
+            self._stats.embedding_calls += 1
+            self._stats.embedded_texts += len(asked.texts)
+            return web.Response(body=embeddings(asked, rows), content_type="application/json")
+
+    async def _attempt(self, step_key: str) -> int:
+        """Wait as a model would, and fail on purpose if that is drawn; the number of the attempt at this step."""
+        attempt = self._attempts.get(step_key, 0)
+        self._attempts[step_key] = attempt + 1
+        await self._wait(step_key, attempt)
+        if stable_uniform(self._options.seed, "fail", step_key, attempt) < self._options.fail_rate:
+            self._stats.failed += 1
+            raise WireError(500, "the server failed on purpose (fail rate)", "server_error")
+        return attempt
 
     def _take_from_limit(self) -> None:
         wait_s = self._limit.wait_s() if self._limit else 0.0

@@ -221,7 +221,7 @@ class TestBadRequests:
                 assert status == 400
                 assert error["error"]["type"] == "invalid_request_error"
             with pytest.raises(openai.NotFoundError):
-                await made.embeddings.create(model="any", input="x")
+                await made.moderations.create(model="any", input="x")
 
     async def test_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MOOT_TEST_TOKEN", "s3cret")
