@@ -51,7 +51,8 @@ def unit_rows(rows: npt.NDArray[np.floating]) -> Rows:
     Raises:
         ValueError: a row holds what is no finite number, or nothing but zeros: it has no direction.
     """
-    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # a length beyond what a float holds is not finite, and refused as such
+        lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and (lengths > 0.0).all()):
         raise ValueError("a vector is zero or not finite")
     unit: Rows = (rows / lengths).astype(np.float32)
