@@ -134,7 +134,8 @@ class BatchedEncoder:
             raise ModelUnavailable(f"encoder {self.name}: {error.message}") from None
 
     async def close(self) -> None:
-        """Cancel what is under way and release the backend."""
+        """End what is under way or queued with a failure, and release the backend."""
+        self._end(list(self._queued.values()))
         under_way = list(self._under_way)
         for batch in under_way:
             batch.cancel()
@@ -200,12 +201,16 @@ class BatchedEncoder:
     def _left(self, batch: Sequence[_Wanted], task: asyncio.Task[None]) -> None:
         """A batch is done, or was cancelled, perhaps before it began."""
         self._under_way.discard(task)
-        for wanted in batch:
+        self._end(batch)
+        if self._queued:
+            self._leave_soon()
+
+    def _end(self, several: Sequence[_Wanted]) -> None:
+        """Nobody joins these any more; those without a vector will get none."""
+        for wanted in several:
             self._forget(wanted)
             if not wanted.row.done():
                 wanted.row.set_result(ModelError("connection", "the encoder was closed"))
-        if self._queued:
-            self._leave_soon()
 
     async def _within_deadline(self, texts: Sequence[str]) -> Sequence[npt.NDArray[np.float32] | ModelError]:
         try:

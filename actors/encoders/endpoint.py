@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -15,6 +16,10 @@ MOST_UNDER_WAY = 4
 
 DEADLINE_S = 120.0
 """Seconds that a batch, and whoever waits for a text, gives the server, retries included."""
+
+
+_LARGE_BODY = 2**20
+"""Bytes of numbers that take some milliseconds to read; as base64 they hardly take one."""
 
 
 class EmbeddingsEndpoint:
@@ -51,7 +56,10 @@ class EmbeddingsEndpoint:
         body = encode_request(self._model, texts)
         step_key = f"embeddings/{blake2b(body, digest_size=12).hexdigest()}"
         received = await self._http.post("/embeddings", body, step_key)
-        rows = decode_reply(received.body, len(texts), key=received.key)
+        if len(received.body) < _LARGE_BODY:
+            rows = decode_reply(received.body, len(texts), key=received.key)
+        else:
+            rows = await asyncio.to_thread(decode_reply, received.body, len(texts), key=received.key)
         if self.dimension not in (None, rows.shape[1]):
             raise ModelError(
                 "unparsable",

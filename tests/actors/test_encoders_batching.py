@@ -283,12 +283,18 @@ async def test_closing_ends_what_is_under_way_with_a_failure() -> None:
     async def hang(texts: Sequence[str]) -> None:
         await asyncio.Event().wait()
 
-    made = encoder(Backend(hang))
-    call = asyncio.create_task(made.encode(["a"]))
+    backend = Backend(hang)
+    made = encoder(backend)
+    calls = [asyncio.create_task(made.encode(["a"]))]
+    await turns()
+    calls.append(asyncio.create_task(made.encode(["queued"])))
     await turns()
     await made.close()
-    with pytest.raises(EncoderFailed, match="the encoder was closed"):
-        await call
+    for call in calls:
+        with pytest.raises(EncoderFailed, match="the encoder was closed"):
+            await call
+    await turns()
+    assert backend.batches == backend.cancelled == [["a"]]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -164,6 +164,20 @@ async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
             await made.check()
 
 
+async def test_a_large_reply_in_digits_is_read_like_a_small_one() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 1536))
+
+    async def handler(request: web.Request) -> web.Response:
+        sent = (await request.json())["input"]
+        return web.json_response(body_of(rows[[int(text) for text in sent]], base64=False))
+
+    async with served(handler) as made:
+        found = await made.encode([str(i) for i in range(60)])
+        alone = await made.encode(["7"])
+    np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_array_equal(found[7:8], alone)
+
+
 async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> None:
     sizes = iter([4, 4, 5])
 

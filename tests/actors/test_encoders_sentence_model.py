@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -61,6 +62,21 @@ async def test_a_second_instance_gives_the_same(encoder: Encoder) -> None:
     await other.check()
     np.testing.assert_array_equal(await other.encode(TEXTS), await encoder.encode(TEXTS))
     await other.close()
+
+
+@needs_model
+async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[object] = []
+
+    def nowhere(*place: object, **how: object) -> list[object]:
+        looked_up.append(place)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    made = make_encoder(identity(NAME), RetryPolicy())
+    await made.check()
+    await made.close()
+    assert looked_up == []
 
 
 @needs_model
