@@ -18,7 +18,7 @@ from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, j
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.roles import fingerprint
 from moot.protocols.case import Case, Image
-from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
 from moot.protocols.floor import Brief, Request
 from moot.protocols.messages import (
     Answered,
@@ -41,8 +41,6 @@ T = TypeVar("T")
 
 _SHARED = "shared"
 _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
-_LONG_TEXTS = 3_000
-"""Characters that take the encoder some milliseconds."""
 
 
 class Parked(BaseException):
@@ -152,27 +150,17 @@ class CaseFloor:
         """See `Floor.embed`."""
         encoder = self._house.encoder
         hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
-        vectors = np.empty((len(texts), encoder.dimension), np.float32)
-        missing = []
-        for i, text_hash in enumerate(hashes):
-            stored = self._vectors.get(vector_key(encoder.name, text_hash))
-            if stored is None:
-                missing.append(i)
-            else:
-                vectors[i] = np.frombuffer(stored, np.float32)
+        keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
+        missing = [i for i, key in enumerate(keys) if key not in self._vectors]
         if missing:
-            vectors[missing] = await self._encode([texts[i] for i in missing])
-            new = [(hashes[i], vectors[i].tobytes()) for i in missing]
-            self._vectors |= {vector_key(encoder.name, text_hash): raw for text_hash, raw in new}
+            rows = await encoder.encode([texts[i] for i in missing])
+            new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
+            self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
             self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
-        return vectors
-
-    async def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """Vectors from the encoder; long texts leave the event loop."""
-        encode = self._house.encoder.encode
-        if sum(map(len, texts)) > _LONG_TEXTS:
-            return await asyncio.to_thread(encode, texts)
-        return encode(texts)
+        vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
+        if len({len(vector) for vector in vectors}) > 1:
+            raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")
+        return np.stack(vectors) if vectors else np.empty((0, encoder.dimension or 0), np.float32)
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """See `Floor.retrieve`."""

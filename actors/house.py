@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from moot.actors.encoder import Encoder
+from moot.actors.encoders.interface import Encoder
 from moot.actors.ports import Crew, Scribe
 from moot.actors.roles import Roles
 from moot.protocols.messages import Answered

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from moot.actors.agent import Agent
-from moot.actors.encoder import Encoder, HashedNgramEncoder
+from moot.actors.encoders.resolve import make_encoder
 from moot.actors.house import House
 from moot.actors.limits.gate import Exchange, Gate
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
@@ -18,7 +18,6 @@ from moot.actors.ports import Crew, Scribe
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -99,18 +98,6 @@ def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:
     return Gate(spec.limits, _caps(spec), exchange)
 
 
-def build_encoder(name: str) -> Encoder:
-    """The encoder of that name.
-
-    Raises:
-        ConfigError: for an unknown name.
-    """
-    encoder = HashedNgramEncoder()
-    if name != encoder.name:
-        raise unknown_name("encoder", name, [encoder.name])
-    return encoder
-
-
 def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
     """What the debates of this process share."""
     return House(
@@ -118,7 +105,7 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         scribe=scribe,
         roles=Roles(spec.roles),
         templates=Templates.from_sources(spec.templates),
-        encoder=build_encoder(spec.encoder),
+        encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
         seed=spec.seed,
         attended=spec.attended,
         drain=asyncio.Event(),

@@ -81,8 +81,9 @@ class InlineRuntime:
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
         self._crew = LocalCrew(self._spec, self._scribe, self._gate)
-        house = build_house(self._spec, self._crew, self._scribe)
-        self.seats = [InlineSeat(Moderator(self._protocol, house, self.max_open, self._spec.debate_timeout_s))]
+        self._house = build_house(self._spec, self._crew, self._scribe)
+        moderator = Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)
+        self.seats = [InlineSeat(moderator)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
@@ -91,5 +92,6 @@ class InlineRuntime:
         await self._crew.close()
         if self._gate is not None:
             await self._gate.close()
+        await self._house.encoder.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)

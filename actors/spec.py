@@ -26,7 +26,8 @@ class RunSpec(BaseModel):
         task: the task's spec; the simulated model reads the answer key from it.
         key: questions and gold labels of a task that is not a file, for the simulated model only.
         seed: the run's seed.
-        encoder: the encoder's name.
+        encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
+        encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
@@ -51,6 +52,7 @@ class RunSpec(BaseModel):
     key: dict[str, str] | None = None
     seed: int
     encoder: str
+    encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
     attended: bool = False
     folder: str

@@ -10,6 +10,7 @@ MootError
 │   ├── RunFolderBusy         another live process owns the run folder
 │   └── RunMismatch           the folder holds a run with other settings
 ├── AskFailed                 one ask ended without a usable reply
+├── EncoderFailed             texts of a debate could not be embedded
 ├── QuorumFailed              a debate has too few valid replies to go on
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
 ├── RecordError               the record cannot be read or written
@@ -92,6 +93,23 @@ class AskFailed(MootError):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.kind}: {self.message}"
+
+
+class EncoderFailed(MootError):
+    """Texts of a debate could not be embedded: the case fails, not the run.
+
+    Args:
+        encoder: its name.
+        kind: one of `AskFailed`'s kinds; `unparsable` for vectors that do not fit together.
+        message: what happened, without any secret.
+    """
+
+    def __init__(self, encoder: str, kind: str, message: str) -> None:
+        super().__init__(encoder, kind, message)
+        self.encoder, self.kind, self.message = encoder, kind, message
+
+    def __str__(self) -> str:
+        return f"encoder {self.encoder}: {self.kind}: {self.message}"
 
 
 class QuorumFailed(MootError):

@@ -33,7 +33,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 
-from moot import MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
+from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.protocols.registry import setting_keys
@@ -47,8 +47,9 @@ PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
     "needs an Anthropic key": 1,
-    "needs an OpenAI key": 2,
+    "needs an OpenAI key": 3,
     "needs a key and a server of yours": 1,
+    "needs the extra sentence-transformers": 2,
     "takes an hour of a quiet machine": 1,
 }
 """Why a block may not be run, and how many blocks may say so."""
@@ -272,6 +273,10 @@ def test_readme_lists_what_there_is() -> None:
     assert models == MODELS
     tasks = {_code(form): (about, layout) for form, about, layout in table(readme, "Tasks")}
     assert tasks == {kind.form: (kind.about, kind.layout) for kind in TASKS.values()}
+
+
+def test_the_encoders_page_lists_what_there_is() -> None:
+    assert [_code(row[0]) for row in table(DOCS / "encoders.md", "Encoders")] == list(ENCODERS)
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

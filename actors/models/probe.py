@@ -11,7 +11,9 @@ from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
-_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
+PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
+"""How a call before a run is repeated: the user waits for it."""
+
 _MESSAGES = (Message("user", "Say Yes"),)
 STEP_KEY = "moot/probe"
 
@@ -31,7 +33,9 @@ async def probe(model: Model, decoding: Decoding, timeout_s: float) -> bool:
     """
     try:
         async with asyncio.timeout(timeout_s):
-            reply = await call_with_retries(_RETRIES, lambda: model.complete(_MESSAGES, decoding, step_key=STEP_KEY))
+            reply = await call_with_retries(
+                PROBE_RETRIES, lambda: model.complete(_MESSAGES, decoding, step_key=STEP_KEY)
+            )
     except ModelError as error:
         if error.kind == "request" and decoding.top_logprobs and "logprob" in error.message.lower():
             return False

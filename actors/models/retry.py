@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.actors.models.interface import ModelError, ModelReply
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 RETRIED_KINDS = frozenset({"rate_limited", "server", "connection", "timeout"})
 """Kinds of failure that another attempt may mend; all others are raised at once."""
@@ -72,12 +74,31 @@ async def call_with_retries(
         ModelError: the last one, when its kind is not in `RETRIED_KINDS`, the attempts are used up, or the
             next wait would pass `total_s`.
     """
+    reply, attempts = await retried(policy, attempt, sleep=sleep, uniform=uniform, clock=clock)
+    return reply if reply.http_attempts == attempts else replace(reply, http_attempts=attempts)
+
+
+async def retried(
+    policy: RetryPolicy,
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    uniform: Callable[[float, float], float] = random.uniform,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[T, int]:
+    """As `call_with_retries`, for calls that give something else than a model's reply.
+
+    Returns:
+        What the first successful attempt gave, and how many attempts were made.
+
+    Raises:
+        ModelError: as `call_with_retries`.
+    """
     start = clock()
     number = 1
     while True:
         try:
-            reply = await attempt()
-            return reply if reply.http_attempts == number else replace(reply, http_attempts=number)
+            return await attempt(), number
         except ModelError as error:
             if error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
                 raise

@@ -236,8 +236,8 @@ class ModeratorActor(_Actor):
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
-        house = build_house(self._spec, crew, self._scribe)
-        self._moderator = Moderator(protocol, house, places, self._spec.debate_timeout_s)
+        self._house = build_house(self._spec, crew, self._scribe)
+        self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `Moderator.exchange`."""
@@ -265,4 +265,5 @@ class ModeratorActor(_Actor):
             await self._local.close()
         if self._gate is not None:
             await self._gate.close()
+        await self._house.encoder.close()
         await self._scribe.drained()

@@ -89,6 +89,9 @@ def run(
     agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
     seed: Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")
+    ] = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,
@@ -133,6 +136,7 @@ def run(
         "agents": agents,
         "limit": limit,
         "seed": seed,
+        "encoder": encoder,
         "out": out,
         "set": parse_settings(set_) if set_ else None,
         "prompts": prompts,
@@ -229,6 +233,14 @@ def models() -> None:
     from moot.actors.models.resolve import MODELS
 
     _columns(MODELS.items())
+
+
+@app.command()
+def encoders() -> None:
+    """List the forms of an encoder's name."""
+    from moot.actors.encoders.resolve import ENCODERS
+
+    _columns(ENCODERS.items())
 
 
 @app.command()

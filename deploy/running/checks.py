@@ -1,10 +1,11 @@
-"""What is asked of the models before a run starts: a key, a server that answers, log-probabilities where needed."""
+"""What is asked before a run starts: a key, servers that answer, log-probabilities where needed, and a vector."""
 
 from __future__ import annotations
 
+from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
-from moot.actors.models.probe import probe
+from moot.actors.models.probe import PROBE_RETRIES, probe
 from moot.actors.models.resolve import ModelBinding, make_model
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
@@ -12,16 +13,16 @@ from moot.protocols.errors import CapabilityMissing, ConfigError
 
 
 async def check_models(prepared: Prepared, *, network: bool = True) -> None:
-    """Ask every distinct model of the run whether it can be used.
+    """Ask every distinct model of the run, and its encoder, whether they can be used.
 
     Args:
         network: False makes the models, so that a wrong setting is found, and asks nobody.
 
     Raises:
-        ConfigError: a model's setting is malformed, or it does not take what a role asks of it.
+        ConfigError: a setting of a model or of the encoder is malformed, or a model does not take what a role asks.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
-        CapabilityMissing: no log-probabilities, though the protocol needs them.
+        CapabilityMissing: no log-probabilities, though the protocol needs them, or a package is not installed.
     """
     wanted: dict[ModelBinding, list[RoleBinding]] = {}
     for member in prepared.members:
@@ -29,6 +30,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
     needed = prepared.protocol.needs_logprobs
     for binding, roles in wanted.items():
         await _check(binding, roles, prepared.config.seed, needed, network)
+    await _check_encoder(prepared, network)
 
 
 async def _check(
@@ -62,6 +64,16 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
                 raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
         elif role.temperature is not None and role.temperature > most:
             raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
+
+
+async def _check_encoder(prepared: Prepared, network: bool) -> None:
+    config = prepared.config
+    encoder = make_encoder(config.encoder, PROBE_RETRIES, api_key_env=config.encoder_key_env)
+    try:
+        if network:
+            await encoder.check()
+    finally:
+        await encoder.close()
 
 
 async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:

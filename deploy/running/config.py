@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
-from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.protocols.errors import ConfigError, unknown_name
@@ -31,7 +31,6 @@ RECORD_KEYS = frozenset(
         "bindings",
         "models",
         "simulated",
-        "encoder",
         "price_table",
         "templates",
         "task_digest",
@@ -42,7 +41,7 @@ RECORD_KEYS = frozenset(
 )
 """What run.yaml holds beside the configuration; passed over when it is read as one."""
 
-_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url"})
+_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url", "encoder_key_env"})
 
 
 def _as_members(value: Any) -> Any:
@@ -73,6 +72,9 @@ class RunConfig(BaseModel):
         agents: how many agents answer; the setting `agents` of the protocol.
         limit: only the first so many cases; None for all.
         seed: of the run; everything random hangs on it.
+        encoder: turns texts into vectors; see `moot encoders`.
+        encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
+            `openai/NAME`, and for no key with a URL.
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
@@ -101,6 +103,8 @@ class RunConfig(BaseModel):
     agents: int | None = Field(default=None, ge=1)
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
+    encoder: str = "hashed-ngrams"
+    encoder_key_env: EnvName | None = None
     out: str | None = Field(default=None, min_length=1)
     placement: Placement = "actors"
     engine: Engine = "ray"

@@ -14,9 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pydantic import BaseModel
 
-from moot.actors.encoder import HashedNgramEncoder
+from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
 from moot.actors.models.prices import Price
@@ -29,8 +30,11 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
+from moot.protocols.selene.protocol import Selene
 from moot.protocols.tasks import Task, TaskSummary, open_task
 from moot.protocols.templates import Templates
+
+_log = structlog.get_logger(__name__)
 
 ALTERNATIVES = 5
 """Alternatives per token that agents ask for when the protocol needs log-probabilities."""
@@ -49,7 +53,7 @@ class Prepared:
     """A run whose task, protocol, settings, models and templates have been found good.
 
     Attributes:
-        config: what the user wants, `out` filled in.
+        config: what the user wants, `out` filled in and `encoder` as its identity.
         task: the cases.
         checked: what one pass over the task found; None for a source that cannot be read twice.
         in_memory: whether the task was brought as an object, so that its spec cannot be opened by others.
@@ -57,7 +61,6 @@ class Prepared:
         settings: the protocol's settings with every default filled in, as plain data.
         bindings: models and decoding by role family.
         templates: every prompt.
-        encoder: the encoder's name.
         folder: the run's folder, absolute.
         limits: by endpoint.
         prices: by model, where they are known.
@@ -71,7 +74,6 @@ class Prepared:
     settings: Mapping[str, Any]
     bindings: Mapping[str, list[RoleBinding]]
     templates: Templates
-    encoder: str
     folder: Path
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
@@ -118,7 +120,8 @@ class Prepared:
             task=_absolute(self.task),
             key=self._key() if self.in_memory else None,
             seed=self.config.seed,
-            encoder=self.encoder,
+            encoder=self.config.encoder,
+            encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
             attended=self.config.attended,
             folder=str(self.folder),
@@ -164,12 +167,11 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
-    encoder = HashedNgramEncoder().name
-    check_encoder = getattr(_inner(made), "check_encoder", None)
-    if check_encoder is not None:
-        check_encoder(encoder)
+    encoder = identity(config.encoder)
+    made = _fitted(made, encoder)
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
-    config = config.model_copy(update={"out": out, "task": found.spec, "protocol": _named(config, protocol, made)})
+    found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
+    config = config.model_copy(update=found_out)
     return Prepared(
         config=config,
         task=found,
@@ -179,7 +181,6 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         settings=_settings_of(made, config),
         bindings=bindings,
         templates=templates,
-        encoder=encoder,
         folder=run_folder(out),
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
@@ -262,6 +263,21 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
         raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
     path = f"{type(protocol).__module__}:{type(protocol).__qualname__}"
     return OwnProtocol(path, protocol)
+
+
+def _fitted(protocol: DebateProtocol, encoder: str) -> DebateProtocol:
+    """The protocol for the run's encoder; says so when a test of the gate is off because of it."""
+    inner = _inner(protocol)
+    if not isinstance(inner, Selene):
+        return protocol
+    fitted = inner.for_encoder(encoder)
+    gate = fitted.settings.gate
+    if gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d:
+        _log.warning(
+            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            encoder=encoder,
+        )
+    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
 
 
 def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:

@@ -41,7 +41,6 @@ def describe(prepared: Prepared) -> dict[str, Any]:
             for family, members in prepared.bindings.items()
         },
         "simulated": prepared.simulated,
-        "encoder": prepared.encoder,
         "price_table": {name: price.model_dump() for name, price in prepared.prices.items()},
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,

@@ -41,6 +41,8 @@ class RunOptions(TypedDict, total=False):
     agents: int | None
     limit: int | None
     seed: int
+    encoder: str
+    encoder_key_env: str | None
     out: str | Path
     placement: Placement
     engine: Engine

@@ -1,8 +1,8 @@
 """`moot simulate`: the simulated model as a local HTTP server that speaks OpenAI's and Anthropic's wires.
 
-Its replies are those of the embedded model of the same seed. What may not be concluded from them is said in
-`moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an oracle that does not
-depend on any client's record.
+Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
+concluded from them is said in `moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an
+oracle that does not depend on any client's record.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
@@ -29,6 +30,7 @@ from moot.actors.models.simulated import SimulatedModel
 from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import count_reasks
 from moot.deploy.simulation.anthropic_wire import ANTHROPIC
+from moot.deploy.simulation.embeddings_wire import embeddings, read_embeddings_request
 from moot.deploy.simulation.faults import RateLimit, garble, is_garbled, retry_headers
 from moot.deploy.simulation.openai_wire import OPENAI
 from moot.deploy.simulation.options import SimulateOptions
@@ -60,6 +62,7 @@ class _Server:
             [
                 web.post(OPENAI.path, self._chat(OPENAI)),
                 web.post(ANTHROPIC.path, self._chat(ANTHROPIC)),
+                web.post("/v1/embeddings", self._embeddings),
                 web.get("/v1/models", self._models),
                 web.get("/stats", self._show_stats),
                 web.get("/health", self._health),
@@ -86,19 +89,8 @@ class _Server:
         asked = wire.read(body, request.headers)
         step_key = _step_key(request, body)
         self._take_from_limit()
-        attempt = self._attempts.get(step_key, 0)
-        self._attempts[step_key] = attempt + 1
-        if self._drawn("busy", step_key, attempt):
-            self._stats.limited += 1
-            raise WireError(429, "the server is busy on purpose (busy rate)", retry_headers(_BUSY_S))
         with self._stats.flying():
-            if self._drawn("hang", step_key, attempt):
-                self._stats.hung += 1
-                await asyncio.Event().wait()
-            await self._wait(step_key, attempt)
-            if self._drawn("fail", step_key, attempt):
-                self._stats.failed += 1
-                raise WireError(500, "the server failed on purpose (fail rate)")
+            attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
             self._stats.serve(step_key, reply)
             if self._drawn("cut", step_key, attempt):
@@ -111,6 +103,34 @@ class _Server:
         """Whether a fault befalls this attempt at a step."""
         rate: float = getattr(self._options, f"{fault}_rate")
         return rate > 0.0 and stable_uniform(self._options.seed, fault, step_key, attempt) < rate
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        asked = read_embeddings_request(body)
+        step_key = _step_key(request, body)
+        self._take_from_limit()
+        with self._stats.flying():
+            await self._attempt(step_key)
+            rows = await asyncio.to_thread(HashedNgramEncoder(asked.dimension).rows, asked.texts)
+            self._stats.embedding_calls += 1
+            self._stats.embedded_texts += len(asked.texts)
+            return web.Response(body=embeddings(asked, rows), content_type="application/json")
+
+    async def _attempt(self, step_key: str) -> int:
+        """Wait as a model would, and fail on purpose if that is drawn; the number of the attempt at this step."""
+        attempt = self._attempts.get(step_key, 0)
+        self._attempts[step_key] = attempt + 1
+        if self._drawn("busy", step_key, attempt):
+            self._stats.limited += 1
+            raise WireError(429, "the server is busy on purpose (busy rate)", retry_headers(_BUSY_S))
+        if self._drawn("hang", step_key, attempt):
+            self._stats.hung += 1
+            await asyncio.Event().wait()
+        await self._wait(step_key, attempt)
+        if self._drawn("fail", step_key, attempt):
+            self._stats.failed += 1
+            raise WireError(500, "the server failed on purpose (fail rate)")
+        return attempt
 
     def _take_from_limit(self) -> None:
         wait_s = self._limit.wait_s() if self._limit else 0.0

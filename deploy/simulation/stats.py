@@ -32,6 +32,7 @@ class Stats(Served):
         in_flight: calls that wait for their reply.
         failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
         hung: calls that were never answered.
+        embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
         cut: calls whose reply was cut off on its way: they are among those that were served, and their client does
             not know what they used.
     """
@@ -42,6 +43,8 @@ class Stats(Served):
     limited: int = 0
     garbled: int = 0
     hung: int = 0
+    embedding_calls: int = 0
+    embedded_texts: int = 0
     cut: Served = msgspec.field(default_factory=Served)
 
     def serve(self, step_key: str, reply: ModelReply) -> None:

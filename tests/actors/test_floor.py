@@ -565,7 +565,7 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
         await hold("inline", folder, TwoSteps(), cases, roles, templates=templates, meanwhile=stop)
     server.misbehaving = False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.actors.encoder.HashedNgramEncoder.encode", _never)
+        patch.setattr("moot.actors.encoders.hashed_ngrams.HashedNgramEncoder.encode", _never)
         held = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert held.verdict("c")["failure"] == ""
     assert len(held.rows("embeddings")) == 1
