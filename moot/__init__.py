@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moot.actors.models.pictures import load_image
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.roles import RoleBinding
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from moot.protocols.tasks import TASKS, Task, open_task
 
 _HOME = {
+    "moot.actors.models.pictures": ("load_image",),
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.roles": ("RoleBinding",),
@@ -82,6 +84,7 @@ __all__ = [
     "calibrate",
     "compare",
     "debate",
+    "load_image",
     "open_task",
     "run",
     "show",
