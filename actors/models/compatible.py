@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 import aiohttp
 from pydantic import BaseModel
 from yarl import URL
 
 from moot.actors.models.api_key import ApiKey
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
-from moot.actors.models.openai_errors import error_from_response, plain
+from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
+from moot.actors.models.openai_errors import error_from_response
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, decode_reply, encode_request, request_id
 from moot.actors.models.per_loop import PerLoop
+from moot.actors.models.rate_headers import rate_headers
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
@@ -47,7 +51,9 @@ class CompatibleModel:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.name = f"{self.base_url}#{model}"
-        self.capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, images=True)
+        self.capabilities = Capabilities(
+            max_alternatives=MAX_ALTERNATIVES, images=True, structured_output="on request", streaming=True
+        )
         self._url = URL(f"{self.base_url}/chat/completions")
         self._key = ApiKey(api_key_env)
         self._connection_limit = connection_limit
@@ -69,24 +75,61 @@ class CompatibleModel:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding)
+        body = encode_request(self.model, messages, decoding, schema=schema)
+        key = self._read_key()
         try:
-            key = self._key.read()
-        except MissingKey as error:
-            raise ModelError("refused", str(error)) from None
-        headers = {**_HEADERS, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
+            async with self._sessions.get().post(
+                self._url, data=_sendable(body), headers=_headers(step_key, key), allow_redirects=False
+            ) as response:
+                received = await response.read()
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self.base_url, error, key) from None
+        limits = rate_headers(response.raw_headers)
+        if response.status != 200:
+            raise error_from_response(response.status, response.headers, received, key=key, limits=limits)
+        return decode_reply(received, decoding, key=key, limits=limits)
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
+
+        Raises:
+            ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
+        """
+        body = encode_request(self.model, messages, decoding, schema=schema, stream=True)
+        key = self._read_key()
+        headers = _headers(step_key, key) | {"Accept": EVENT_STREAM}
         try:
             async with self._sessions.get().post(
                 self._url, data=_sendable(body), headers=headers, allow_redirects=False
             ) as response:
-                received = await response.read()
-        except aiohttp.ClientResponseError as error:
-            raise ModelError("server", plain(f"not an HTTP response: {error.message}", key)) from None
+                limits = rate_headers(response.raw_headers)
+                if response.status != 200:
+                    failed = await response.read()
+                    raise error_from_response(response.status, response.headers, failed, key=key, limits=limits)
+                async with (
+                    aclosing(self._chunks(response, key, limits)) as chunks,
+                    aclosing(read_pieces(chunks, response.content_type, decoding, key=key, limits=limits)) as pieces,
+                ):
+                    async for piece in pieces:
+                        yield piece
         except _CONNECTION_ERRORS as error:
-            raise ModelError("connection", _connection_message(self.base_url, error, key)) from None
-        if response.status != 200:
-            raise error_from_response(response.status, response.headers, received, key=key)
-        return decode_reply(received, decoding, key=key)
+            raise connection_failure(self.base_url, error, key) from None
+
+    async def _chunks(
+        self, response: aiohttp.ClientResponse, key: str | None, limits: RateHeaders | None
+    ) -> AsyncGenerator[bytes, None]:
+        try:
+            async for chunk in response.content.iter_any():
+                yield chunk
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self.base_url, error, key, limits) from None
 
     async def check(self) -> None:
         """Ask the server for its list of models, which costs nothing. A server without such a list passes.
@@ -106,8 +149,10 @@ class CompatibleModel:
                 timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
             ) as response:
                 received = await response.read()
+        except TimeoutError:
+            raise ModelUnavailable(f"{url} did not answer within {CHECK_TIMEOUT_S:g} s") from None
         except (*_CONNECTION_ERRORS, ValueError) as error:
-            raise ModelUnavailable(_connection_message(url, error, key)) from None
+            raise ModelUnavailable(connection_failure(url, error, key).message) from None
         if response.status in (401, 403):
             raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
         if response.status >= 500 and response.status != 501:
@@ -118,6 +163,12 @@ class CompatibleModel:
         session = self._sessions.take()
         if session is not None:
             await session.close()
+
+    def _read_key(self) -> str | None:
+        try:
+            return self._key.read()
+        except MissingKey as error:
+            raise ModelError("refused", str(error)) from None
 
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
@@ -130,6 +181,10 @@ class CompatibleModel:
         return f"the key in {self._key.env}" if self._key.env else "a call without a key: set `api_key_env`"
 
 
+def _headers(step_key: str, key: str | None) -> dict[str, str]:
+    return {**_HEADERS, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
+
+
 def _sendable(body: bytes) -> bytes | io.BytesIO:
     """The body as aiohttp wants it: a large one as a file, which is sent piece by piece."""
     return body if len(body) < _LARGE_BODY else io.BytesIO(body)
@@ -137,8 +192,3 @@ def _sendable(body: bytes) -> bytes | io.BytesIO:
 
 def _bearer(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def _connection_message(url: str, error: Exception, key: str | None) -> str:
-    reason = str(error) or type(error).__name__
-    return plain(f"cannot reach {url}: {reason}", key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import msgspec
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.simulated import MAX_ALTERNATIVES
+from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
 _UNBOUNDED = 1 << 20
@@ -46,9 +48,14 @@ class WireError(Exception):
         return _encode({"error": error})
 
 
+class _ImageUrl(msgspec.Struct):
+    url: str
+
+
 class _Part(msgspec.Struct):
     type: str
     text: str | None = None
+    image_url: _ImageUrl | None = None
 
 
 class _Message(msgspec.Struct):
@@ -58,6 +65,17 @@ class _Message(msgspec.Struct):
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
+
+
+class _NamedSchema(msgspec.Struct):
+    name: str
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class _ResponseFormat(msgspec.Struct):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: _NamedSchema | None = None
 
 
 class _Body(msgspec.Struct):
@@ -72,6 +90,7 @@ class _Body(msgspec.Struct):
     n: int | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
+    response_format: _ResponseFormat | None = None
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -82,7 +101,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
     Attributes:
         model: the model's name as the client wrote it; any name is served.
-        messages: the conversation; text parts of one message are joined by line ends.
+        messages: the conversation; text parts of one message are joined by line ends; pictures come as
+            `data:` addresses.
         decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
         stream: whether to answer with server-sent events.
         stream_usage: whether the events end with one that holds the usage.
@@ -98,6 +118,8 @@ class ChatRequest(msgspec.Struct, frozen=True):
 def read_request(body: bytes) -> ChatRequest:
     """Check and translate a request; unknown fields are ignored.
 
+    A `response_format` is checked and then passed over: what to write is read from the prompt, which asks for JSON.
+
     Raises:
         WireError: 400, for what is not a chat-completions request or is not offered here.
     """
@@ -111,6 +133,9 @@ def read_request(body: bytes) -> ChatRequest:
     _require(asked.top_p is None or 0.0 < asked.top_p <= 1.0, "`top_p` must be in (0, 1]")
     longest = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
     _require(longest is None or longest >= 1, "`max_tokens` must be at least 1")
+    wanted = asked.response_format
+    named = wanted is None or wanted.type != "json_schema" or (wanted.json_schema and wanted.json_schema.schema)
+    _require(bool(named), "`response_format` of type json_schema needs `json_schema` with a `name` and a `schema`")
     options = asked.stream_options
     return ChatRequest(
         model=asked.model,
@@ -144,9 +169,24 @@ def _message(message: _Message) -> Message:
     role: Literal["system", "user", "assistant"] = "system" if message.role == "developer" else message.role
     if not isinstance(message.content, list):
         return Message(role, message.content or "")
+    texts, images = [], []
     for part in message.content:
-        _require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
-    return Message(role, "\n".join(part.text or "" for part in message.content))
+        if part.type == "image_url" and part.image_url is not None:
+            images.append(_image(part.image_url.url))
+        else:
+            _require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
+            texts.append(part.text or "")
+    return Message(role, "\n".join(texts), tuple(images))
+
+
+def _image(url: str) -> Image:
+    """The picture in a `data:` address; it makes replies differ, and nobody looks at it."""
+    head, _, encoded = url.partition(";base64,")
+    _require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
+    try:
+        return Image(head.removeprefix("data:"), b64decode(encoded, validate=True))
+    except ValueError:
+        raise WireError(400, "`image_url` holds no base64") from None
 
 
 def completion(request: ChatRequest, reply: ModelReply, identity: str, created: int) -> bytes:
