@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.interface import StreamingModel
 from moot.actors.models.openai_sdk import OpenAIModel
 from moot.protocols.messages import Decoding, Message
 
@@ -21,7 +22,7 @@ MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")
 DECODING = Decoding(temperature=0.3, top_p=None, max_tokens=9)
 WITH_LOGPROBS = Decoding(top_logprobs=2)
 
-Backend = CompatibleModel | OpenAIModel
+Backend = StreamingModel
 MakeModel = Callable[[str], Backend]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
