@@ -28,13 +28,14 @@ from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.models.structured_output import reply_schema
 from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
 from moot.actors.roles import RoleBinding, Roles
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.errors import ConfigError
 from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Answered, Ask, Intrinsic, Message, Usage
-from moot.protocols.replies import FreeText, InvalidReply, Parsed, load_reply, parse_reply
+from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
@@ -133,7 +134,7 @@ class Agent:
     async def _converse(self, attempt: _Attempt) -> Answered:
         ask = attempt.ask
         reply_model = load_reply(ask.reply)
-        attempt.schema = self._schema(attempt.binding.structured, reply_model)
+        attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
         attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
         try:
             parsed = parse_reply(attempt.reply.text, reply_model, ask.labels, ask.choices)
@@ -171,13 +172,6 @@ class Agent:
             )
 
         return await call_with_retries(self._retry, once, clock=deadline.clock)
-
-    def _schema(self, wanted: bool | None, reply_model: type[BaseModel]) -> type[BaseModel] | None:
-        """What the backend shall hold the reply to; None for free text and where that is not offered."""
-        offered = self._model.capabilities.structured_output
-        if offered == "no" or reply_model is FreeText:
-            return None
-        return reply_model if wanted or (wanted is None and offered == "yes") else None
 
     def _done(self, attempt: _Attempt, parsed: Parsed, outcome: Any) -> Answered:
         intrinsic = self._intrinsic(attempt, parsed)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moot.actors.encoders.resolve import ENCODERS
+    from moot.actors.models.pictures import load_image
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.roles import RoleBinding
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "moot.actors.encoders.resolve": ("ENCODERS",),
+    "moot.actors.models.pictures": ("load_image",),
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.roles": ("RoleBinding",),
@@ -85,6 +87,7 @@ __all__ = [
     "calibrate",
     "compare",
     "debate",
+    "load_image",
     "open_task",
     "run",
     "show",

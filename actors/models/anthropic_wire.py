@@ -14,7 +14,8 @@ from moot.actors.models.anthropic_sampling import sampling
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.json_schema import json_schema
 from moot.actors.models.openai_errors import plain
-from moot.actors.models.openai_wire import strict_json, token_count
+from moot.actors.models.openai_json import strict_json
+from moot.actors.models.openai_usage import token_count
 from moot.protocols.messages import Decoding, Message, Usage
 
 _FINISH_REASONS = {

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Capabilities, ModelReply
+from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.lean_http import LeanHttp
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply, encode_request
 from moot.protocols.messages import Decoding, Message
+
+_PATH = "/chat/completions"
 
 MAX_ALTERNATIVES = 20
 """Largest `top_logprobs` that the wire format allows."""
@@ -31,7 +35,9 @@ class CompatibleModel:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.name = f"{self.base_url}#{model}"
-        self.capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, images=True)
+        self.capabilities = Capabilities(
+            max_alternatives=MAX_ALTERNATIVES, images=True, structured_output="on request", streaming=True
+        )
         self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit)
 
     def __repr__(self) -> str:
@@ -50,9 +56,33 @@ class CompatibleModel:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding)
-        received = await self._http.post("/chat/completions", body, step_key)
-        return decode_reply(received.body, decoding, key=received.key)
+        body = encode_request(self.model, messages, decoding, schema=schema)
+        received = await self._http.post(_PATH, body, step_key)
+        return decode_reply(received.body, decoding, key=received.key, limits=received.limits)
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
+
+        Raises:
+            ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
+        """
+        body = encode_request(self.model, messages, decoding, schema=schema, stream=True)
+        async with (
+            self._http.opened(_PATH, body, step_key, accept=EVENT_STREAM) as response,
+            aclosing(response.chunks()) as chunks,
+            aclosing(
+                read_pieces(chunks, response.content_type, decoding, key=response.key, limits=response.limits)
+            ) as pieces,
+        ):
+            async for piece in pieces:
+                yield piece
 
     async def check(self) -> None:
         """See `LeanHttp.check`."""

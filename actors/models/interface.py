@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -98,6 +98,25 @@ class ModelReply:
     limits: RateHeaders | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class StreamPiece:
+    """A part of a reply that is read while it is written. The texts of all pieces, joined, are the reply.
+
+    Attributes:
+        text: what was added; may be empty.
+        tokens: log-probabilities of this part's tokens; None when none were asked for or given.
+        finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
+        usage: the counts so far, where the server says them: on the last piece, with some servers on every one.
+        limits: on the first piece, what the response's headers said; None otherwise.
+    """
+
+    text: str
+    tokens: TokenLogprobs | None = None
+    finish_reason: str = ""
+    usage: Usage | None = None
+    limits: RateHeaders | None = None
+
+
 class Model(Protocol):
     """A language model. One instance serves many debates at once; `complete` may be cancelled at any await."""
 
@@ -132,6 +151,28 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+        ...
+
+
+class StreamingModel(Model, Protocol):
+    """A model whose replies can also be read while they are written: one that declares `streaming`."""
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """The pieces of one reply; arguments as for `complete`.
+
+        Who stops early closes the generator (`contextlib.aclosing`), which closes the HTTP response, so that the server
+        stops as well. What it bills for a reply that was cut is then not known.
+
+        Raises:
+            ModelError: while iterating, with the kind of failure. Pieces may have come before it.
+        """
         ...
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 from yarl import URL
 
 from moot.actors.models.api_key import ApiKey
-from moot.actors.models.interface import ModelError
-from moot.actors.models.openai_errors import error_from_response, plain
+from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.interface import ModelError, RateHeaders
+from moot.actors.models.openai_errors import error_from_response
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.per_loop import PerLoop
+from moot.actors.models.rate_headers import rate_headers
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
@@ -23,26 +26,58 @@ CHECK_TIMEOUT_S = 5.0
 """Seconds that `LeanHttp.check` waits for the server."""
 
 _LARGE_BODY = 2**19
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "moot"}
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A response with status 200.
+    """A whole response with status 200.
 
     Attributes:
         body: decompressed.
-        headers: with case-insensitive lookup.
+        limits: what its headers say of rate limits; None when nothing.
         key: the API key that was sent, to be kept out of what is said about the body; None when none was.
     """
 
     body: bytes
-    headers: Mapping[str, str]
+    limits: RateHeaders | None
     key: str | None
 
     def __repr__(self) -> str:
         return f"Received({len(self.body)} bytes)"
+
+
+class Opened:
+    """A response with status 200 whose body is still to come.
+
+    Attributes:
+        limits, key: see `Received`.
+    """
+
+    def __init__(self, url: str, response: aiohttp.ClientResponse, key: str | None) -> None:
+        self._url, self._response, self.key = url, response, key
+        self.limits = rate_headers(response.raw_headers)
+
+    @property
+    def content_type(self) -> str:
+        """What the body is said to be."""
+        return self._response.content_type
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises `ModelError` when the connection breaks."""
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self._url, error, self.key, self.limits) from None
+
+    async def whole(self) -> bytes:
+        """The rest of the body. Raises `ModelError` when the connection breaks."""
+        try:
+            return await self._response.read()
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self._url, error, self.key, self.limits) from None
 
 
 class LeanHttp:
@@ -70,24 +105,39 @@ class LeanHttp:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
+        async with self.opened(path, body, step_key) as response:
+            return Received(await response.whole(), response.limits, response.key)
+
+    @asynccontextmanager
+    async def opened(
+        self, path: str, body: bytes, step_key: str, *, accept: str = "application/json"
+    ) -> AsyncIterator[Opened]:
+        """The same for a body that is read while it comes; leaving early closes the connection.
+
+        Args:
+            path, body, step_key: see `post`.
+            accept: the content type that is wanted.
+
+        Raises:
+            ModelError: see `moot.actors.models.openai_errors` for the kinds.
+        """
         try:
             key = self.key.read()
         except MissingKey as error:
             raise ModelError("refused", str(error)) from None
-        headers = {**_HEADERS, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
+        headers = {**_HEADERS, "Accept": accept, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
         url = URL(f"{self.base_url}{path}")
         try:
             async with self._sessions.get().post(
                 url, data=_sendable(body), headers=headers, allow_redirects=False
             ) as response:
-                received = await response.read()
-        except aiohttp.ClientResponseError as error:
-            raise ModelError("server", plain(f"not an HTTP response: {error.message}", key)) from None
+                opened = Opened(self.base_url, response, key)
+                if response.status != 200:
+                    failed = await opened.whole()
+                    raise error_from_response(response.status, response.headers, failed, key=key, limits=opened.limits)
+                yield opened
         except _CONNECTION_ERRORS as error:
-            raise ModelError("connection", _connection_message(self.base_url, error, key)) from None
-        if response.status != 200:
-            raise error_from_response(response.status, response.headers, received, key=key)
-        return Received(received, response.headers, key)
+            raise connection_failure(self.base_url, error, key) from None
 
     async def check(self) -> None:
         """Ask the server for its list of models, which costs nothing. A server without such a list passes.
@@ -107,8 +157,10 @@ class LeanHttp:
                 timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
             ) as response:
                 received = await response.read()
+        except TimeoutError:
+            raise ModelUnavailable(f"{url} did not answer within {CHECK_TIMEOUT_S:g} s") from None
         except (*_CONNECTION_ERRORS, ValueError) as error:
-            raise ModelUnavailable(_connection_message(url, error, key)) from None
+            raise ModelUnavailable(connection_failure(url, error, key).message) from None
         if response.status in (401, 403):
             raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
         if response.status >= 500 and response.status != 501:
@@ -138,8 +190,3 @@ def _sendable(body: bytes) -> bytes | io.BytesIO:
 
 def _bearer(key: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def _connection_message(url: str, error: Exception, key: str | None) -> str:
-    reason = str(error) or type(error).__name__
-    return plain(f"cannot reach {url}: {reason}", key)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pydantic import BaseModel
+
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.probe import PROBE_RETRIES, probe
 from moot.actors.models.resolve import ModelBinding, make_model
+from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.replies import Position
 
 
 async def check_models(prepared: Prepared, *, network: bool = True) -> None:
@@ -22,36 +26,52 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         ConfigError: a setting of a model or of the encoder is malformed, or a model does not take what a role asks.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
-        CapabilityMissing: no log-probabilities, though the protocol needs them, or a package is not installed.
+        CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
+            replies held to one; no pictures, though cases bring some; or a package is not installed.
     """
     wanted: dict[ModelBinding, list[RoleBinding]] = {}
     for member in prepared.members:
         wanted.setdefault(model_binding(member), []).append(member)
     needed = prepared.protocol.needs_logprobs
+    shown = _shown_pictures(prepared)
     for binding, roles in wanted.items():
-        await _check(binding, roles, prepared.config.seed, needed, network)
+        model = make_model(binding, seed=prepared.config.seed, answer_key=None)
+        try:
+            if binding in shown and not model.capabilities.images:
+                raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
+            await _check(model, roles, needed, network)
+        finally:
+            await model.close()
     await _check_encoder(prepared, network)
 
 
-async def _check(
-    binding: ModelBinding, roles: list[RoleBinding], seed: int, needs_logprobs: bool, network: bool
-) -> None:
-    model = make_model(binding, seed=seed, answer_key=None)
-    try:
-        most = model.capabilities.max_alternatives
-        asked = max(role.top_logprobs or 0 for role in roles)
-        if needs_logprobs and asked and not most:
-            raise _no_logprobs(model)
-        if asked > most:
-            raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
-        _check_sampling(model, roles)
-        if not network:
-            return
-        await model.check()
-        if not model.capabilities.simulated:
-            await _probe(model, roles, needs_logprobs and bool(asked))
-    finally:
-        await model.close()
+def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
+    """The models that speak of cases with pictures; none when that cannot be known before the cases are read."""
+    if not (prepared.in_memory and prepared.task.replayable):
+        return set()
+    if not any(labelled.case.images for labelled in prepared.cases()):
+        return set()
+    speakers = ["agent"] if "agent" in prepared.bindings else list(prepared.bindings)
+    return {model_binding(member) for family in speakers for member in prepared.bindings[family]}
+
+
+async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, network: bool) -> None:
+    most = model.capabilities.max_alternatives
+    asked = max(role.top_logprobs or 0 for role in roles)
+    if needs_logprobs and asked and not most:
+        raise _no_logprobs(model)
+    if asked > most:
+        raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
+    if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
+        raise CapabilityMissing(
+            f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
+        )
+    _check_sampling(model, roles)
+    if not network:
+        return
+    await model.check()
+    if not model.capabilities.simulated:
+        await _probe(model, roles, needs_logprobs and bool(asked))
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
@@ -77,10 +97,16 @@ async def _check_encoder(prepared: Prepared, network: bool) -> None:
 
 
 async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:
-    """Try a call of the role that asks for most."""
-    role = max(roles, key=lambda member: member.top_logprobs or 0)
-    if not await probe(model, role.decoding(), role.timeout_s) and needs_logprobs:
-        raise _no_logprobs(model)
+    """Try a call of the role that asks for most; two, if some roles want a schema and others none."""
+    by_schema: dict[type[BaseModel] | None, list[RoleBinding]] = {}
+    for role in roles:
+        schema = reply_schema(model.capabilities, role.structured, Position)
+        by_schema.setdefault(schema, []).append(role)
+    for schema, alike in by_schema.items():
+        role = max(alike, key=lambda member: member.top_logprobs or 0)
+        given = await probe(model, role.decoding(), role.timeout_s, schema)
+        if not given and needs_logprobs and role.top_logprobs:
+            raise _no_logprobs(model)
 
 
 def _no_logprobs(model: Model) -> CapabilityMissing:

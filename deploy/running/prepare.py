@@ -253,7 +253,21 @@ def _as_task(cases: Cases) -> Task:
         return cases
     if not isinstance(cases, Iterable):
         raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
-    return Task.from_cases(cases)
+    return Task.from_cases([_with_pictures(case) for case in cases])
+
+
+def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
+    """The case with the pictures that it names by file, address or bytes read; a task itself reads none."""
+    if not isinstance(case, Mapping):
+        return case
+    given = case.get("images")
+    if not isinstance(given, list | tuple):
+        return case
+    from moot.actors.models.pictures import load_images
+
+    named = [place for place, image in enumerate(given) if isinstance(image, str | bytes | Path)]
+    loaded = dict(zip(named, load_images([given[place] for place in named]), strict=True))
+    return {**case, "images": [loaded.get(place, image) for place, image in enumerate(given)]}
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:

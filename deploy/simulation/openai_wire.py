@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import msgspec
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.simulated import MAX_ALTERNATIVES
 from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
+from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
 _UNBOUNDED = 1 << 20
@@ -19,9 +21,14 @@ _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _encode = msgspec.json.Encoder().encode
 
 
+class _ImageUrl(msgspec.Struct):
+    url: str
+
+
 class _Part(msgspec.Struct):
     type: str
     text: str | None = None
+    image_url: _ImageUrl | None = None
 
 
 class _Message(msgspec.Struct):
@@ -31,6 +38,17 @@ class _Message(msgspec.Struct):
 
 class _StreamOptions(msgspec.Struct):
     include_usage: bool | None = None
+
+
+class _NamedSchema(msgspec.Struct):
+    name: str
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class _ResponseFormat(msgspec.Struct):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: _NamedSchema | None = None
 
 
 class _Body(msgspec.Struct):
@@ -45,6 +63,7 @@ class _Body(msgspec.Struct):
     n: int | None = None
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
+    response_format: _ResponseFormat | None = None
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -63,6 +82,8 @@ class OpenAIRequest(ChatRequest, frozen=True, kw_only=True):
 def read_request(body: bytes) -> OpenAIRequest:
     """Check and translate a request; unknown fields are ignored.
 
+    A `response_format` is checked and then passed over: what to write is read from the prompt, which asks for JSON.
+
     Raises:
         WireError: 400, for what is not a chat-completions request or is not offered here.
     """
@@ -76,6 +97,9 @@ def read_request(body: bytes) -> OpenAIRequest:
     require(asked.top_p is None or 0.0 < asked.top_p <= 1.0, "`top_p` must be in (0, 1]")
     longest = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
     require(longest is None or longest >= 1, "`max_tokens` must be at least 1")
+    wanted = asked.response_format
+    named = wanted is None or wanted.type != "json_schema" or (wanted.json_schema and wanted.json_schema.schema)
+    require(bool(named), "`response_format` of type json_schema needs `json_schema` with a `name` and a `schema`")
     options = asked.stream_options
     return OpenAIRequest(
         model=asked.model,
@@ -104,9 +128,24 @@ def _message(message: _Message) -> Message:
     role: Literal["system", "user", "assistant"] = "system" if message.role == "developer" else message.role
     if not isinstance(message.content, list):
         return Message(role, message.content or "")
+    texts, images = [], []
     for part in message.content:
-        require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
-    return Message(role, "\n".join(part.text or "" for part in message.content))
+        if part.type == "image_url" and part.image_url is not None:
+            images.append(_image(part.image_url.url))
+        else:
+            require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
+            texts.append(part.text or "")
+    return Message(role, "\n".join(texts), tuple(images))
+
+
+def _image(url: str) -> Image:
+    """The picture in a `data:` address; it makes replies differ, and nobody looks at it."""
+    head, _, encoded = url.partition(";base64,")
+    require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
+    try:
+        return Image(head.removeprefix("data:"), b64decode(encoded, validate=True))
+    except ValueError:
+        raise WireError(400, "`image_url` holds no base64") from None
 
 
 def completion(request: OpenAIRequest, reply: ModelReply, identity: str, created: int) -> bytes:

@@ -6,21 +6,21 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from moot.actors.models.interface import Model
 
-MakeModel = Callable[[str], Model]
-"""From the URL of the server's API, up to and with `/v1`, to the model under test."""
+M = TypeVar("M", bound=Model)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def served(make: MakeModel, handler: Handler) -> AsyncIterator[Model]:
-    """A server that gives every request below `/v1` to `handler`."""
+async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]:
+    """The model that `make` gives for the URL of a server, up to and with `/v1`; every request goes to `handler`."""
     app = web.Application()
     app.router.add_route("*", "/v1/{tail:.*}", handler)
     server = TestServer(app)
@@ -34,13 +34,21 @@ async def served(make: MakeModel, handler: Handler) -> AsyncIterator[Model]:
 
 
 @asynccontextmanager
-async def served_raw(make: MakeModel, answer: bytes) -> AsyncIterator[Model]:
-    """A server that reads a request's head and writes `answer`, whatever that is."""
+async def served_raw(make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None) -> AsyncIterator[M]:
+    """The same in front of one that reads a request's head and writes `answer`, whatever that is.
+
+    Args:
+        gone: then the connection is held open, and this is set when the client closes it.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
         await writer.drain()
+        if gone is not None:
+            while await reader.read(1 << 16):
+                pass
+            gone.set()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)

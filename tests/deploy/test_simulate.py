@@ -41,6 +41,10 @@ KEY = AnswerKey.from_cases([LabelledCase(Case(id="1", question=QUESTION, labels=
 STEP = "X-Client-Request-Id"
 
 
+def picture(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 @asynccontextmanager
 async def serving(key: AnswerKey | None = KEY, **options: Any) -> AsyncIterator[str]:
     """A server in this loop; gives its address."""
@@ -201,6 +205,11 @@ class TestBadRequests:
             ({"messages": []}, "`messages` is empty"),
             ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "tool"),
             ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
+            ({"messages": [{"role": "user", "content": [picture("http://h/cat.png")]}]}, "data:image/"),
+            ({"messages": [{"role": "user", "content": [picture("data:image/png;base64,?")]}]}, "base64"),
+            ({"response_format": {"type": "json_schema"}}, "response_format"),
+            ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format"),
+            ({"response_format": {"type": "yaml"}}, "yaml"),
             ({"logprobs": True, "top_logprobs": 21}, "`top_logprobs` must be in"),
             ({"top_logprobs": 2}, "needs `logprobs: true`"),
             ({"max_tokens": 0}, "`max_tokens`"),
