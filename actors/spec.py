@@ -26,6 +26,7 @@ class RunSpec(BaseModel):
         seed: the run's seed.
         encoder: the encoder's name.
         save_tokens: how much of the token log-probabilities is recorded.
+        reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
@@ -44,6 +45,7 @@ class RunSpec(BaseModel):
     seed: int
     encoder: str
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    reuse: str | None = None
     attended: bool = False
     folder: str
     epoch: int

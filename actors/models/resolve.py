@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
+    "replay/RUN": "the recorded replies of the run in that folder and no others; free, without key or network",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
 """The forms of a model's name, with what each gives."""
@@ -30,11 +32,11 @@ class ModelSpec:
     Attributes:
         kind: which backend.
         name: the name as it was written.
-        model: the model's name at its service; empty for `simulated`.
+        model: the model's name at its service, or the folder of `replay`; empty for `simulated`.
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "url"]
+    kind: Literal["simulated", "openai", "url", "replay"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -51,11 +53,19 @@ class ModelSpec:
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
         vendor, _, model = name.partition("/")
+        if vendor == "replay":
+            return _replay_spec(name, model)
         if vendor != "openai":
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
             raise ConfigError("model 'openai/' has no name: write openai/NAME, such as openai/gpt-4o-mini")
         return cls("openai", name, model=model)
+
+
+def _replay_spec(name: str, folder: str) -> ModelSpec:
+    if not folder.strip() or not folder.isprintable():
+        raise ConfigError("model 'replay/' names no run: write replay/RUN, such as replay/runs/selene-sample-s0")
+    return ModelSpec("replay", name, model=folder)
 
 
 def _url_spec(name: str) -> ModelSpec:
@@ -127,6 +137,10 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
         raise ConfigError(f"`base_url` goes with openai/NAME only, not with {redact(binding.model)!r}")
     if spec.kind == "simulated":
         return _simulated(spec, seed, answer_key)
+    if spec.kind == "replay":
+        from moot.actors.models.replay import ReplayModel
+
+        return ReplayModel(Path(spec.model).expanduser())
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 

@@ -100,6 +100,9 @@ def run(
     save_tokens: Annotated[
         str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
     ] = None,
+    reuse: Annotated[
+        str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
+    ] = None,
     max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
     retry_failed: Annotated[
@@ -128,6 +131,7 @@ def run(
         "engine": engine,
         "address": address,
         "save_tokens": save_tokens,
+        "reuse": reuse,
         "max_open": max_open,
         "attended": attended,
         "retry_failed": retry_failed,

@@ -21,14 +21,16 @@ class Totals:
     Attributes:
         paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
             bound when `calls_without_usage` is not 0, None when no call said what it used.
-        reused: tokens of replies taken from another run.
+        reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
+        replies_reused: how many those are.
         repaid: see `tokens_repaid`.
         calls: replies paid for here.
         calls_without_usage: calls that did not say all that they used.
     """
 
     paid: int | None
-    reused: int
+    reused: int | None
+    replies_reused: int
     repaid: int
     calls: int
     calls_without_usage: int
@@ -37,14 +39,21 @@ class Totals:
 def totals(replies: Sequence[Reply], asked: Iterable[Noted]) -> Totals:
     """Count a run's tokens; `asked` are the events of that kind."""
     paid = [reply for reply in replies if not reply.reused]
-    silent = all(reply.prompt is None and reply.completion is None for reply in paid)
+    reused = [reply for reply in replies if reply.reused]
     return Totals(
-        paid=None if paid and silent else sum(map(_known, paid)),
-        reused=sum(_known(reply) for reply in replies if reply.reused),
+        paid=_at_least(paid),
+        reused=_at_least(reused),
+        replies_reused=len(reused),
         repaid=tokens_repaid(replies, asked),
         calls=len(paid),
         calls_without_usage=sum(reply.tokens is None for reply in paid),
     )
+
+
+def _at_least(replies: Sequence[Reply]) -> int | None:
+    """Tokens as far as they are known; None when there are replies and none of them said."""
+    silent = all(reply.prompt is None and reply.completion is None for reply in replies)
+    return None if replies and silent else sum(map(_known, replies))
 
 
 def _known(reply: Reply) -> int:
@@ -65,7 +74,7 @@ def tokens_repaid(replies: Sequence[Reply], asked: Iterable[Noted]) -> int:
     for reply in replies:
         place = (*reply.key, reply.path.removesuffix(INVALID_SUFFIX))
         recorded[place] += place[2] == reply.path
-        if not reply.superseded:
+        if not (reply.superseded or reply.reused):
             cost[place] += _known(reply)
     return sum(max(0, count - recorded[place]) * cost[place] for place, count in notes.items() if place in cost)
 

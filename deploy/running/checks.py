@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.probe import probe
-from moot.actors.models.resolve import ModelBinding, make_model
+from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 
@@ -15,10 +18,11 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
     """Ask every distinct model of the run whether it can be used.
 
     Args:
-        network: False makes the models, so that a wrong setting is found, and asks nobody.
+        network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
 
     Raises:
-        ConfigError: a model's setting is malformed, or too many alternatives are asked of it.
+        ConfigError: a model's setting is malformed, too many alternatives are asked of it, or the run whose replies
+            are reused cannot be read.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
         CapabilityMissing: no log-probabilities, though the protocol needs them.
@@ -26,6 +30,8 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
     wanted: dict[ModelBinding, list[RoleBinding]] = {}
     for member in prepared.members:
         wanted.setdefault(model_binding(member), []).append(member)
+    if prepared.reuse is not None and not network:
+        await asyncio.to_thread(reusable_replies, prepared.reuse)
     needed = prepared.protocol.needs_logprobs
     for binding, roles in wanted.items():
         await _check(binding, roles, prepared.config.seed, needed, network)
@@ -45,7 +51,7 @@ async def _check(
         if not network:
             return
         await model.check()
-        if not model.capabilities.simulated:
+        if not model.capabilities.simulated and ModelSpec.parse(binding.model).kind != "replay":
             await _probe(model, roles, needs_logprobs and bool(asked))
     finally:
         await model.close()

@@ -19,9 +19,11 @@ from pydantic import BaseModel
 from moot.actors.encoder import HashedNgramEncoder
 from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import ModelSpec
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.recorded import placed, recorded_members, replayed_run, reused_folder
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
@@ -56,6 +58,7 @@ class Prepared:
         templates: every prompt.
         encoder: the encoder's name.
         folder: the run's folder, absolute.
+        reuse: the folder whose replies are reused, absolute; None for none.
     """
 
     config: RunConfig
@@ -68,6 +71,7 @@ class Prepared:
     templates: Templates
     encoder: str
     folder: Path
+    reuse: Path | None
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -101,13 +105,14 @@ class Prepared:
         return RunSpec(
             protocol=self.config.protocol,
             settings=dict(self.settings),
-            roles=dict(self.bindings),
+            roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
             templates=self.templates.sources,
             task=_absolute(self.task),
             key=self._key() if self.in_memory else None,
             seed=self.config.seed,
             encoder=self.encoder,
             save_tokens=self.config.save_tokens,
+            reuse=str(self.reuse) if self.reuse else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
@@ -126,8 +131,11 @@ class Prepared:
 
 
 def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server is one."""
+    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
     spec = ModelSpec.parse(model)
+    replayed = replayed_run(model)
+    if replayed is not None:
+        return bool(read_run_yaml(replayed).get("simulated", False))
     return spec.kind == "simulated" or (spec.kind == "url" and spec.model == "simulated")
 
 
@@ -152,6 +160,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         check_encoder(encoder)
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     config = config.model_copy(update={"out": out, "task": found.spec, "protocol": _named(config, protocol, made)})
+    folder = run_folder(out)
     return Prepared(
         config=config,
         task=found,
@@ -162,7 +171,8 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         bindings=bindings,
         templates=templates,
         encoder=encoder,
-        folder=run_folder(out),
+        folder=folder,
+        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
     )
 
 
@@ -214,13 +224,28 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     bindings = {}
     for family in protocol.roles:
-        members = [RoleBinding(**{"model": config.model, **change}) for change in config.roles.get(family, [{}])]
+        members = _members(config, family)
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
         bindings[family] = members
     for member in (member for members in bindings.values() for member in members):
         ModelSpec.parse(member.model)
     return bindings
+
+
+def _members(config: RunConfig, family: str) -> list[RoleBinding]:
+    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
+
+    A single member stands for as many as were recorded.
+    """
+    members = []
+    given = config.roles.get(family, [{}])
+    for number, change in enumerate(given):
+        named = {"model": config.model, **change}
+        recorded = recorded_members(named["model"], family) or [{}]
+        chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
+        members += [RoleBinding(**{**each, **named}) for each in chosen]
+    return members
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:
