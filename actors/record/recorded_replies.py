@@ -13,6 +13,7 @@ from moot.protocols.errors import RecordError
 Index = TypeVar("Index")
 
 _MOST_ROWS = 512
+_WOKEN_TOGETHER = 16
 
 
 class RecordedReplies(Generic[Index]):
@@ -73,8 +74,10 @@ class RecordedReplies(Generic[Index]):
                         if not wanted.done():
                             wanted.set_exception(RecordError(str(error)))
                     continue
-                for number, wanted in batch:
+                for place, (number, wanted) in enumerate(batch, 1):
                     if not wanted.done():
                         wanted.set_result(rows[number])
+                    if place % _WOKEN_TOGETHER == 0:
+                        await asyncio.sleep(0)  # whoever is woken goes on at once: others shall have their turn
         finally:
             self._reading = None

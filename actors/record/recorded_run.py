@@ -182,7 +182,7 @@ class RecordedRun:
             with pq.ParquetFile(source.path) as file:
                 known = _one_batch(file.read_row_group(source.number))
         self._kept[source] = known
-        while len(self._kept) > 1 and sum(batch.nbytes for batch in self._kept.values()) > _KEPT_BYTES:
+        while len(self._kept) > 1 and sum(batch.get_total_buffer_size() for batch in self._kept.values()) > _KEPT_BYTES:
             self._kept.popitem(last=False)
         return known
 
@@ -193,8 +193,12 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def _token_values(content: pa.RecordBatch, row: int) -> Row:
-    """The token columns of a row that are not null; lists stay Arrow arrays."""
-    scalars = {name: content[name][row] for name in TOKEN_COLUMNS}
+    """The token columns of a row that are not null; lists stay Arrow arrays.
+
+    They are copied: a slice would keep its whole row group in memory.
+    """
+    copied = content.select(TOKEN_COLUMNS).take(pa.array([row], pa.int64()))
+    scalars = {name: copied[name][0] for name in TOKEN_COLUMNS}
     return {
         name: scalar.values if pa.types.is_list(scalar.type) else scalar.as_py()
         for name, scalar in scalars.items()

@@ -40,7 +40,7 @@ def test_names(name: str, spec: ModelSpec) -> None:
     [
         ("anthropic/claude", "unknown model 'anthropic/claude'"),
         ("local/llama", "unknown model"),
-        ("replay/runs/x", "unknown model"),
+        ("replay/", "names no run"),
         ("simulatd", "did you mean 'simulated'"),
         ("gpt-4o", "unknown model"),
         ("", "unknown model"),
