@@ -27,6 +27,7 @@ StepKey = tuple[str, int, str]
 _INDEXED = ["case_id", "attempt", "path", "fingerprint", "outcome", "reply_id", "supersedes"]
 _RACES = 5
 _KEPT_BYTES = 64 * 2**20
+_CONVERTED_TOGETHER = 16
 
 
 class _Group(NamedTuple):
@@ -156,7 +157,7 @@ class RecordedRun:
             for source, members in sorted(by_source.items()):
                 content = self._content(self._sources[source])
                 chosen = content.select(TURNS.names).take(pa.array([row for row, _ in members], pa.int64()))
-                for (row, number), values in zip(members, chosen.to_pylist(), strict=True):
+                for (row, number), values in zip(members, _as_dicts(chosen), strict=True):
                     found[number] = values | self._tokens(content, row, values["reply_id"])
         except (pa.ArrowException, OSError) as error:
             raise RecordError(f"{self._folder.path} cannot be read: {error}") from error
@@ -190,6 +191,12 @@ class RecordedRun:
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _as_dicts(rows: pa.RecordBatch) -> Iterator[Row]:
+    """A few rows at a time: Arrow keeps the interpreter's lock while it converts, and an event loop waits for that."""
+    for first in range(0, rows.num_rows, _CONVERTED_TOGETHER):
+        yield from rows.slice(first, _CONVERTED_TOGETHER).to_pylist()
 
 
 def _token_values(content: pa.RecordBatch, row: int) -> Row:
