@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -29,7 +28,14 @@ from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.structured_output import reply_schema
-from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
+from moot.actors.record.rows import (
+    INVALID_SUFFIX,
+    SaveTokens,
+    add_usage,
+    image_hashes,
+    messages_json,
+    token_columns,
+)
 from moot.actors.roles import RoleBinding, Roles
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.errors import ConfigError
@@ -121,7 +127,7 @@ class Agent:
         except TimeoutError:
             return self._failed(attempt, "timeout", f"no usable reply within {ask.seconds_left:g} s")
         except ModelError as error:
-            return self._failed(attempt, error.kind, error.message)
+            return self._failed(attempt, error.kind, error.message, reused_from=error.replayed or None)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
         except (BudgetSpent, EndpointDown) as stop:
@@ -185,9 +191,9 @@ class Agent:
         )
         return answered
 
-    def _failed(self, attempt: _Attempt, kind: str, message: str) -> Answered:
+    def _failed(self, attempt: _Attempt, kind: str, message: str, **columns: Any) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
-        self._write(attempt, outcome="failed", failure=kind, error=message)
+        self._write(attempt, outcome="failed", failure=kind, error=message, **columns)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
@@ -216,7 +222,7 @@ class Agent:
         if reply is None or reply.tokens is None or not labels or parsed.answer is None:
             return None
         places = list(_ANSWER_VALUE.finditer(reply.text))
-        stage = self._model.capabilities.logprob_stage
+        stage = reply.replayed.logprob_stage if reply.replayed else self._model.capabilities.logprob_stage
         if len(places) != 1:
             return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
         (found,) = places
@@ -252,6 +258,7 @@ class Agent:
                 "prompt_tokens": reply.usage.prompt_tokens,
                 "completion_tokens": reply.usage.completion_tokens,
                 "http_attempts": reply.http_attempts,
+                "reused_from": reply.replayed.source if reply.replayed else None,
             }
         if attempt.unconfirmed.attempts:
             columns |= {
@@ -276,7 +283,7 @@ class Agent:
                 "top_p": decoding.top_p,
                 "max_tokens": decoding.max_tokens,
                 "messages": messages_json(attempt.messages),
-                "image_hashes": [_image_hash(image.data) for image in ask.images],
+                "image_hashes": image_hashes(ask.images),
                 "outcome": outcome,
                 "supersedes": ask.supersedes + suffix if ask.supersedes else None,
                 "latency_s": time.perf_counter() - attempt.started,
@@ -319,11 +326,6 @@ class _Attempt:
         self.unconfirmed = Unconfirmed()
 
 
-def messages_json(messages: Sequence[Message]) -> str:
-    """Messages as the record keeps them: a JSON list of [role, content]."""
-    return _json([(message.role, message.content) for message in messages])
-
-
 def _intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
     if intrinsic is None:
         return {}
@@ -335,10 +337,6 @@ def _intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
         "p_reason": intrinsic.reason,
         "logprob_stage": intrinsic.stage,
     }
-
-
-def _image_hash(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _json(value: Any) -> str:

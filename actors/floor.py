@@ -1,4 +1,4 @@
-"""The floor of one debate: journal first, then the crew; the same class in every runtime."""
+"""The floor of one debate: journal first, then another run's, then the crew; the same class in every runtime."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.house import House
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.recovery import History, vector_key
+from moot.actors.record.rows import SHARED
 from moot.actors.roles import fingerprint
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
@@ -39,7 +40,6 @@ from moot.protocols.replies import Score, reply_path
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
-_SHARED = "shared"
 _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
 
 
@@ -75,6 +75,7 @@ class CaseFloor:
         history = history or History()
         self._recorded = {reply.path: reply for reply in history.replies}
         self._vectors = dict(history.vectors)
+        self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
@@ -176,8 +177,8 @@ class CaseFloor:
         """See `Floor.shared`."""
         body = msgspec.structs.replace(self._ask(request), labels=None, choices=())
         digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
-        case_id = f"{_SHARED}-{digest}"
-        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=_SHARED)
+        case_id = f"{SHARED}-{digest}"
+        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
         timeout_s = self._house.roles.binding(ask.role).timeout_s
         ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=timeout_s)
         answered = await self._shared_reply(case_id, ask)
@@ -281,6 +282,8 @@ class CaseFloor:
         return turn_of(answered, ask.role, reply, ask.path)
 
     async def _pay(self, ask: Ask) -> Answered:
+        if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
+            return reused
         if self._house.drain.is_set():
             await asyncio.Event().wait()
         self._house.scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))

@@ -29,6 +29,7 @@ class RunSpec(BaseModel):
         encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
         encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
+        reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
@@ -54,6 +55,7 @@ class RunSpec(BaseModel):
     encoder: str
     encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    reuse: str | None = None
     attended: bool = False
     folder: str
     epoch: int

@@ -12,6 +12,7 @@ MootError
 ├── AskFailed                 one ask ended without a usable reply
 ├── EncoderFailed             texts of a debate could not be embedded
 ├── QuorumFailed              a debate has too few valid replies to go on
+├── ReplayDiverged            a debate that is replayed asks what its record does not hold
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
 ├── RecordError               the record cannot be read or written
 └── ActorGone                 an actor of the run died and did not come back
@@ -83,7 +84,8 @@ class AskFailed(MootError):
     Args:
         path: the ask's path in its debate.
         kind: `timeout`, `refused`, `unparsable`, `connection`, `server`, `rate_limited`, `request`,
-            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model).
+            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model). An ask of kind
+            `replay_diverged` raises `ReplayDiverged` instead.
         message: what happened, without any secret.
     """
 
@@ -114,6 +116,14 @@ class EncoderFailed(MootError):
 
 class QuorumFailed(MootError):
     """A debate has too few valid replies to go on."""
+
+
+REPLAY_DIVERGED = "replay_diverged"
+"""The kind of failure of an ask that ends its debate with `ReplayDiverged`."""
+
+
+class ReplayDiverged(MootError):
+    """A debate that is replayed asks what its record does not hold: nothing after that would be the recorded run."""
 
 
 class PathReused(MootError):

@@ -79,6 +79,19 @@ class RateHeaders:
 
 
 @dataclass(frozen=True, slots=True)
+class Replayed:
+    """Where a reply was taken from, when no model was called for it.
+
+    Attributes:
+        source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
+        logprob_stage: of the model that gave it.
+    """
+
+    source: str
+    logprob_stage: Literal["before", "after", "unknown"] = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """What a backend returns for one call.
 
@@ -88,6 +101,7 @@ class ModelReply:
         tokens: log-probabilities; None when none were asked for or given.
         http_attempts: requests that were sent, retries included.
         limits: what the response's headers said; None when nothing.
+        replayed: None for a reply that a model was called for.
     """
 
     text: str
@@ -96,6 +110,7 @@ class ModelReply:
     tokens: TokenLogprobs | None = None
     http_attempts: int = 1
     limits: RateHeaders | None = None
+    replayed: Replayed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +200,7 @@ class ModelError(Exception):
         retry_after_s: what the server asked us to wait; None when it did not say.
         may_be_billed: whether the server may have worked, and billed, although nothing usable came back.
         limits: what the response's headers said; None when nothing, or when there was no response.
+        replayed: names the recorded step when no model was called: another attempt cannot help then; else empty.
     """
 
     def __init__(
@@ -195,10 +211,11 @@ class ModelError(Exception):
         *,
         may_be_billed: bool = False,
         limits: RateHeaders | None = None,
+        replayed: str = "",
     ) -> None:
         super().__init__(kind, message, retry_after_s)
         self.kind, self.message, self.retry_after_s = kind, message, retry_after_s
-        self.may_be_billed, self.limits = may_be_billed, limits
+        self.may_be_billed, self.limits, self.replayed = may_be_billed, limits, replayed
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
     "anthropic/NAME": "Anthropic's service; the key is read from ANTHROPIC_API_KEY",
+    "replay/RUN": "the recorded replies of the run in that folder and no others; free, without key or network",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
 """The forms of a model's name, with what each gives."""
@@ -32,11 +34,11 @@ class ModelSpec:
     Attributes:
         kind: which backend.
         name: the name as it was written.
-        model: the model's name at its service; empty for `simulated`.
+        model: the model's name at its service, or the folder of `replay`; empty for `simulated`.
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "anthropic", "url"]
+    kind: Literal["simulated", "openai", "anthropic", "url", "replay"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -53,6 +55,8 @@ class ModelSpec:
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
         vendor, _, model = name.partition("/")
+        if vendor == "replay":
+            return _replay_spec(name, model)
         if vendor not in ("openai", "anthropic"):
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
@@ -61,6 +65,12 @@ class ModelSpec:
 
 
 _EXAMPLES = {"openai": "openai/gpt-4o-mini", "anthropic": "anthropic/claude-haiku-4-5"}
+
+
+def _replay_spec(name: str, folder: str) -> ModelSpec:
+    if not folder.strip() or not folder.isprintable():
+        raise ConfigError("model 'replay/' names no run: write replay/RUN, such as replay/runs/selene-sample-s0")
+    return ModelSpec("replay", name, model=folder)
 
 
 def _url_spec(name: str) -> ModelSpec:
@@ -98,7 +108,7 @@ def check_base_url(url: str) -> str:
 
 def is_embedded(name: str) -> bool:
     """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
-    return ModelSpec.parse(name).kind == "simulated"
+    return ModelSpec.parse(name).kind in ("simulated", "replay")
 
 
 def _anthropic_base_url(url: str) -> str:
@@ -146,6 +156,10 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
         )
     if spec.kind == "simulated":
         return _simulated(spec, seed, answer_key)
+    if spec.kind == "replay":
+        from moot.actors.models.replay import ReplayModel
+
+        return ReplayModel(Path(spec.model).expanduser())
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 

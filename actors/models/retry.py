@@ -71,8 +71,8 @@ async def call_with_retries(
         sleep, uniform, clock: how to wait, draw and tell the time (seconds); replaced in tests.
 
     Raises:
-        ModelError: the last one, when its kind is not in `RETRIED_KINDS`, the attempts are used up, or the
-            next wait would pass `total_s`.
+        ModelError: the last one, when it was replayed, its kind is not in `RETRIED_KINDS`, the attempts are used
+            up, or the next wait would pass `total_s`.
     """
     reply, attempts = await retried(policy, attempt, sleep=sleep, uniform=uniform, clock=clock)
     return reply if reply.http_attempts == attempts else replace(reply, http_attempts=attempts)
@@ -100,7 +100,7 @@ async def retried(
         try:
             return await attempt(), number
         except ModelError as error:
-            if error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
+            if error.replayed or error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
                 raise
             wait = policy.wait_s(number, error.retry_after_s, uniform)
             if clock() - start + wait > policy.total_s:

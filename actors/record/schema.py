@@ -86,6 +86,9 @@ _TOKEN_COLUMNS = [
     _field("alt_logprob", pa.list_(pa.float32())),
 ]
 
+TOKEN_COLUMNS = [column.name for column in _TOKEN_COLUMNS]
+"""Names of the columns that hold a reply's log-probabilities."""
+
 REPLIES = pa.schema(_REPLY + _TOKEN_COLUMNS)
 """The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
 

@@ -103,6 +103,9 @@ def run(
     save_tokens: Annotated[
         str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
     ] = None,
+    reuse: Annotated[
+        str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
+    ] = None,
     max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
     concurrency: Annotated[
         int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")
@@ -144,6 +147,7 @@ def run(
         "engine": engine,
         "address": address,
         "save_tokens": save_tokens,
+        "reuse": reuse,
         "max_open": max_open,
         "concurrency": concurrency,
         "requests_per_min": requests_per_min,

@@ -23,14 +23,16 @@ from moot.deploy.running.prepare import Prepared, default_out, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import REPLAY_DIVERGED, ConfigError
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.tasks import open_task
 
 _NAMED = 3
 """Waiting cases that are named."""
 
-_INVALID = "invalid_case"
+_LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
+"""Failures that another attempt does not mend."""
+
 _LONGEST = 300
 
 
@@ -185,7 +187,7 @@ def _tell_failures(done: Run) -> None:
     if kinds:
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         first = next(row for row in latest.values() if row["failure"])
-        again = "; --retry-failed gives a new attempt" if set(kinds) - {_INVALID} else ""
+        again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
         print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
         print(visible_line(f"  {first['case_id']}: {first['error']}"[:_LONGEST]), file=sys.stderr)
     asked, usable = Counter[str](), Counter[str]()

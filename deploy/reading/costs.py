@@ -23,7 +23,8 @@ class Totals:
     Attributes:
         paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
             bound when `calls_without_usage` is not 0, None when no call said what it used.
-        reused: tokens of replies taken from another run.
+        reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
+        replies_reused: how many those are.
         repaid: see `tokens_repaid`.
         calls: replies paid for here.
         calls_without_usage: calls that did not say all that they used.
@@ -34,7 +35,8 @@ class Totals:
     """
 
     paid: int | None
-    reused: int
+    reused: int | None
+    replies_reused: int
     repaid: int
     calls: int
     calls_without_usage: int
@@ -52,10 +54,11 @@ def totals(replies: Sequence[Reply], asked: Iterable[Noted], prices: Mapping[str
         prices: by model.
     """
     paid = [reply for reply in replies if not reply.reused]
-    silent = all(reply.prompt is None and reply.completion is None for reply in paid)
+    reused = [reply for reply in replies if reply.reused]
     return Totals(
-        paid=None if paid and silent else sum(map(_known, paid)),
-        reused=sum(_known(reply) for reply in replies if reply.reused),
+        paid=_at_least(paid),
+        reused=_at_least(reused),
+        replies_reused=len(reused),
         repaid=tokens_repaid(replies, asked),
         calls=len(paid),
         calls_without_usage=sum(reply.tokens is None for reply in paid),
@@ -69,6 +72,12 @@ def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
     if any(reply.model not in prices for reply in paid):
         return None
     return sum(prices[reply.model].cost_usd(Usage(reply.prompt or 0, reply.completion or 0)) or 0.0 for reply in paid)
+
+
+def _at_least(replies: Sequence[Reply]) -> int | None:
+    """Tokens as far as they are known; None when there are replies and none of them said."""
+    silent = all(reply.prompt is None and reply.completion is None for reply in replies)
+    return None if replies and silent else sum(map(_known, replies))
 
 
 def _known(reply: Reply) -> int:
@@ -92,7 +101,7 @@ def tokens_repaid(replies: Sequence[Reply], asked: Iterable[Noted]) -> int:
     for reply in replies:
         place = (*reply.key, reply.path.removesuffix(INVALID_SUFFIX))
         recorded[place] += place[2] == reply.path
-        if not reply.superseded:
+        if not (reply.superseded or reply.reused):
             cost[place] += _known(reply)
     return sum(max(0, count - recorded[place]) * cost[place] for place, count in notes.items() if place in cost)
 

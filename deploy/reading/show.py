@@ -118,7 +118,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
     rows = [
         ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
-        ("tokens reused", count(summary.tokens_reused)),
+        ("tokens reused", _reused(summary)),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
     ]
     if summary.attempts_unconfirmed:
@@ -146,6 +146,12 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if mended:
         rows.append(("mended replies", _counts(mended)))
     return rows
+
+
+def _reused(summary: Summary) -> str:
+    if not summary.replies_reused:
+        return "0"
+    return f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
 
 
 def _cases(summary: Summary) -> str:

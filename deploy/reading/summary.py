@@ -75,7 +75,8 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
-        tokens_reused: replies taken from another run.
+        tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
+            bound where one did not say what it had cost, None when none did.
         tokens_repaid: upper bound of what was paid again after a kill; see `show_costs.tokens_repaid`.
         tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
             without the server saying what they used.
@@ -123,7 +124,8 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     tokens_paid: int | None
-    tokens_reused: int
+    tokens_reused: int | None
+    replies_reused: int
     tokens_repaid: int
     tokens_unconfirmed: tuple[int, int]
     attempts_unconfirmed: int
@@ -284,6 +286,7 @@ def _costs(
     return {
         "tokens_paid": whole.paid,
         "tokens_reused": whole.reused,
+        "replies_reused": whole.replies_reused,
         "tokens_repaid": whole.repaid,
         "tokens_unconfirmed": (0, whole.unconfirmed_max),
         "attempts_unconfirmed": whole.unconfirmed,

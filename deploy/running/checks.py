@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pydantic import BaseModel
 
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.probe import PROBE_RETRIES, probe
-from moot.actors.models.resolve import ModelBinding, make_model
+from moot.actors.models.resolve import ModelBinding, is_embedded, make_model
 from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError
 from moot.protocols.replies import Position
 
@@ -20,10 +23,11 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
     """Ask every distinct model of the run, and its encoder, whether they can be used.
 
     Args:
-        network: False makes the models, so that a wrong setting is found, and asks nobody.
+        network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
 
     Raises:
-        ConfigError: a setting of a model or of the encoder is malformed, or a model does not take what a role asks.
+        ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, or the
+            run whose replies are reused cannot be read.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
         CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
@@ -32,6 +36,8 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
     wanted: dict[ModelBinding, list[RoleBinding]] = {}
     for member in prepared.members:
         wanted.setdefault(model_binding(member), []).append(member)
+    if prepared.reuse is not None and not network:
+        await asyncio.to_thread(reusable_replies, prepared.reuse)
     needed = prepared.protocol.needs_logprobs
     shown = _shown_pictures(prepared)
     for binding, roles in wanted.items():
@@ -39,7 +45,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         try:
             if binding in shown and not model.capabilities.images:
                 raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
-            await _check(model, roles, needed, network)
+            await _check(model, roles, needed, network, probed=not is_embedded(binding.model))
         finally:
             await model.close()
     await _check_encoder(prepared, network)
@@ -55,7 +61,7 @@ def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
     return {model_binding(member) for family in speakers for member in prepared.bindings[family]}
 
 
-async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, network: bool) -> None:
+async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, network: bool, probed: bool) -> None:
     most = model.capabilities.max_alternatives
     asked = max(role.top_logprobs or 0 for role in roles)
     if needs_logprobs and asked and not most:
@@ -70,7 +76,7 @@ async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, n
     if not network:
         return
     await model.check()
-    if not model.capabilities.simulated:
+    if probed:
         await _probe(model, roles, needs_logprobs and bool(asked))
 
 

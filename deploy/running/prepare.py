@@ -22,10 +22,12 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
 from moot.actors.models.prices import Price
 from moot.actors.models.resolve import ModelSpec
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.recorded import placed, recorded_members, replayed_run, reused_folder
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
@@ -64,6 +66,7 @@ class Prepared:
         folder: the run's folder, absolute.
         limits: by endpoint.
         prices: by model, where they are known.
+        reuse: the folder whose replies are reused, absolute; None for none.
     """
 
     config: RunConfig
@@ -77,6 +80,7 @@ class Prepared:
     folder: Path
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
+    reuse: Path | None
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -115,7 +119,7 @@ class Prepared:
         return RunSpec(
             protocol=self.config.protocol,
             settings=dict(self.settings),
-            roles=dict(self.bindings),
+            roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
             templates=self.templates.sources,
             task=_absolute(self.task),
             key=self._key() if self.in_memory else None,
@@ -123,6 +127,7 @@ class Prepared:
             encoder=self.config.encoder,
             encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
+            reuse=str(self.reuse) if self.reuse else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
@@ -146,8 +151,11 @@ class Prepared:
 
 
 def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server is one."""
+    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
     spec = ModelSpec.parse(model)
+    replayed = replayed_run(model)
+    if replayed is not None:
+        return bool(read_run_yaml(replayed).get("simulated", False))
     return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
 
 
@@ -172,6 +180,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
+    folder = run_folder(out)
     return Prepared(
         config=config,
         task=found,
@@ -181,9 +190,10 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         settings=_settings_of(made, config),
         bindings=bindings,
         templates=templates,
-        folder=run_folder(out),
+        folder=folder,
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
+        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
     )
 
 
@@ -235,13 +245,28 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     bindings = {}
     for family in protocol.roles:
-        members = [RoleBinding(**{"model": config.model, **change}) for change in config.roles.get(family, [{}])]
+        members = _members(config, family)
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
         bindings[family] = members
     for member in (member for members in bindings.values() for member in members):
         ModelSpec.parse(member.model)
     return bindings
+
+
+def _members(config: RunConfig, family: str) -> list[RoleBinding]:
+    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
+
+    A single member stands for as many as were recorded.
+    """
+    members = []
+    given = config.roles.get(family, [{}])
+    for number, change in enumerate(given):
+        named = {"model": config.model, **change}
+        recorded = recorded_members(named["model"], family) or [{}]
+        chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
+        members += [RoleBinding(**{**each, **named}) for each in chosen]
+    return members
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:

@@ -12,11 +12,12 @@ from typing import Any
 import yaml
 
 from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.deploy.running.bounds import unsettled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
-from moot.protocols.errors import RecordError, RunMismatch
+from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "schema_version")
@@ -56,22 +57,6 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
     return shown
 
 
-def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
-    """The whole run.yaml.
-
-    Raises:
-        RecordError: it cannot be read.
-    """
-    file = folder.path / "run.yaml"
-    try:
-        content = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
-        raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise RecordError(f"{file}: expected keys and values")
-    return content
-
-
 def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None:
     """Refuse to go on with a run whose record another configuration has made.
 
@@ -87,7 +72,7 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise RunMismatch(
         f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}. "
-        "Start a new one with another --out"
+        f"Start a new one with --out NEW --reuse {out}: it pays only for what differs"
     )
 
 
@@ -119,6 +104,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     for name in sorted(old.keys() & new.keys()):
         if old[name] != new[name]:
             yield _changed(f"template {name}", old[name], new[name])
+    if was.get("reuse") is not None and now.get("reuse") is None:
+        yield _changed("reuse", was.get("reuse"), None)  # what was free would be paid for, unseen
     before, after = was.get("limit"), now.get("limit")
     had = was.get("cases") if before is None else before
     if after is not None and (had is None or after < had):

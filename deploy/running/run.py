@@ -50,6 +50,7 @@ class RunOptions(TypedDict, total=False):
     set: Mapping[str, Any]
     prompts: str | Path | None
     save_tokens: Literal["none", "chosen", "all"]
+    reuse: str | Path | None
     max_open: int
     attended: bool
     retry_failed: bool
@@ -131,7 +132,7 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
         flags.pop("protocol")
     if isinstance(task, Mapping) or isinstance(protocol, type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    for key in ("out", "prompts", "prices"):
+    for key in ("out", "prompts", "prices", "reuse"):
         if isinstance(flags.get(key), Path):
             flags[key] = str(flags[key])
     built = RunConfig.build(config, flags)

@@ -42,7 +42,7 @@ def test_names(name: str, spec: ModelSpec) -> None:
         ("anthropc/claude", "unknown model 'anthropc/claude'"),
         ("anthropic/", "anthropic/NAME"),
         ("local/llama", "unknown model"),
-        ("replay/runs/x", "unknown model"),
+        ("replay/", "names no run"),
         ("simulatd", "did you mean 'simulated'"),
         ("gpt-4o", "unknown model"),
         ("", "unknown model"),
