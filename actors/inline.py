@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,7 +79,7 @@ class InlineRuntime:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
-        self._crew = LocalCrew(self._spec, self._scribe)
+        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe)
         house = build_house(self._spec, self._crew, self._scribe)
         self.seats = [InlineSeat(Moderator(self._protocol, house, self.max_open))]
 

@@ -16,7 +16,7 @@ class RoleBinding(BaseModel):
     """What stands behind a role.
 
     Attributes:
-        model: `simulated`, `openai/NAME` or `http://host:port/v1#model`.
+        model: `simulated`, `openai/NAME`, `local/PATH` or `http://host:port/v1#model`.
         persona: text put before the system prompt.
         temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
         top_logprobs: alternatives per token; None leaves it to what the protocol needs.

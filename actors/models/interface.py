@@ -26,6 +26,7 @@ class Capabilities:
         streaming: whether it also offers `stream`.
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
         max_temperature: greatest temperature that it takes; None when it takes none.
+        served: whether a server gives the replies, which is then asked for one before a run.
         simulated: whether its replies come from a random model and must be labelled so.
     """
 
@@ -36,6 +37,7 @@ class Capabilities:
     streaming: bool = False
     seeds: bool = False
     max_temperature: float | None = 2.0
+    served: bool = True
     simulated: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
+    "local/PATH": "weights in a folder, run by transformers in this process; needs the extra `local`",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
 """The forms of a model's name, with what each gives."""
@@ -30,11 +32,11 @@ class ModelSpec:
     Attributes:
         kind: which backend.
         name: the name as it was written.
-        model: the model's name at its service; empty for `simulated`.
+        model: the model's name at its service, or its folder; empty for `simulated`.
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "url"]
+    kind: Literal["simulated", "openai", "local", "url"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -50,12 +52,20 @@ class ModelSpec:
             return _url_spec(name)
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
-        vendor, _, model = name.partition("/")
+        vendor, slash, model = name.partition("/")
+        if vendor == "local" and slash:
+            return _local_spec(name, model)
         if vendor != "openai":
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
             raise ConfigError("model 'openai/' has no name: write openai/NAME, such as openai/gpt-4o-mini")
         return cls("openai", name, model=model)
+
+
+def _local_spec(name: str, folder: str) -> ModelSpec:
+    if not folder.strip() or not folder.isprintable():
+        raise ConfigError("model 'local/' names no folder: write local/PATH, such as local/models/qwen")
+    return ModelSpec("local", name, model=folder)
 
 
 def _url_spec(name: str) -> ModelSpec:
@@ -95,6 +105,16 @@ EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
 
 
+def absolute_model(name: str) -> str:
+    """`name` with the folder of a `local/PATH` made absolute: actors run elsewhere than the command that starts them.
+
+    Raises:
+        ConfigError: it has none of the forms in `MODELS`, or holds a password.
+    """
+    spec = ModelSpec.parse(name)
+    return name if spec.kind != "local" else f"local/{Path(spec.model).expanduser().absolute()}"
+
+
 class ModelBinding(BaseModel):
     """What a role's configuration says about its model. Holds no secret; refused values are not echoed.
 
@@ -111,22 +131,25 @@ class ModelBinding(BaseModel):
     base_url: str | None = None
 
 
-def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None) -> Model:
+def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None, load: bool = False) -> Model:
     """The backend that `binding` names, ready to be called; no connection is opened.
 
     Args:
         binding: the role's model and where its key is.
-        seed: the run's seed, for `simulated` only.
+        seed: the run's seed, for what is drawn in this process.
         answer_key: the gold labels, for `simulated` only; None leaves it at chance.
+        load: whether weights are in memory before this returns; else the first call loads them.
 
     Raises:
-        ConfigError: the name or a setting is malformed.
+        ConfigError: the name or a setting is malformed, or a folder is none of a model.
     """
     spec = ModelSpec.parse(binding.model)
     if binding.base_url is not None and spec.kind != "openai":
         raise ConfigError(f"`base_url` goes with openai/NAME only, not with {redact(binding.model)!r}")
     if spec.kind == "simulated":
         return _simulated(spec, seed, answer_key)
+    if spec.kind == "local":
+        return _local(spec, seed, load)
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 
@@ -135,6 +158,15 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
     from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
 
     return OpenAIModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+
+
+def _local(spec: ModelSpec, seed: int, load: bool) -> Model:
+    from moot.actors.models.local.model import LocalModel
+
+    model = LocalModel(spec.model, seed=seed)
+    if load:
+        model.load()
+    return model
 
 
 def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Model:

@@ -48,7 +48,9 @@ class SimulatedModel:
         name: the model's name as the user wrote it, settings included.
     """
 
-    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True, simulated=True)
+    capabilities = Capabilities(
+        max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True, served=False, simulated=True
+    )
 
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
         self.name = name

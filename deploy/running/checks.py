@@ -45,7 +45,7 @@ async def _check(
         if not network:
             return
         await model.check()
-        if not model.capabilities.simulated:
+        if model.capabilities.served:
             await _probe(model, roles, needs_logprobs and bool(asked))
     finally:
         await model.close()

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from moot.actors.encoder import HashedNgramEncoder
 from moot.actors.models.api_key import redact
-from moot.actors.models.resolve import ModelSpec
+from moot.actors.models.resolve import ModelSpec, absolute_model
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.running.config import RunConfig
@@ -217,9 +217,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         members = [RoleBinding(**{"model": config.model, **change}) for change in config.roles.get(family, [{}])]
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
-        bindings[family] = members
-    for member in (member for members in bindings.values() for member in members):
-        ModelSpec.parse(member.model)
+        bindings[family] = [member.model_copy(update={"model": absolute_model(member.model)}) for member in members]
     return bindings
 
 

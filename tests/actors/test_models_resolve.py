@@ -18,6 +18,8 @@ from moot.protocols.errors import ConfigError
         ("simulated", ModelSpec("simulated", "simulated")),
         ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8")),
         ("openai/gpt-4o-mini", ModelSpec("openai", "openai/gpt-4o-mini", model="gpt-4o-mini")),
+        ("local/models/qwen", ModelSpec("local", "local/models/qwen", model="models/qwen")),
+        ("local//srv/qwen", ModelSpec("local", "local//srv/qwen", model="/srv/qwen")),
         ("openai/ft:x/y", ModelSpec("openai", "openai/ft:x/y", model="ft:x/y")),
         (
             "http://localhost:8000/v1/#meta/Llama-3",
@@ -39,7 +41,9 @@ def test_names(name: str, spec: ModelSpec) -> None:
     ("name", "said"),
     [
         ("anthropic/claude", "unknown model 'anthropic/claude'"),
-        ("local/llama", "unknown model"),
+        ("local", "unknown model"),
+        ("local/", "local/PATH"),
+        ("local/a\nb", "local/PATH"),
         ("replay/runs/x", "unknown model"),
         ("simulatd", "did you mean 'simulated'"),
         ("gpt-4o", "unknown model"),
@@ -110,8 +114,10 @@ def test_base_url_is_checked(url: str) -> None:
 
 def test_names_are_resolved_without_heavy_imports() -> None:
     code = (
-        "import sys, moot.actors.models.resolve as r; r.ModelSpec.parse('openai/m');"
-        "print([m for m in ('ray', 'openai', 'aiohttp', 'httpx2', 'pandas', 'torch') if m in sys.modules])"
+        "import sys, moot.actors.models.resolve as r; r.ModelSpec.parse('openai/m'); r.ModelSpec.parse('local/m');"
+        "import moot.actors.models.local.model;"
+        "heavy = ('ray', 'openai', 'aiohttp', 'httpx2', 'pandas', 'torch', 'transformers');"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
