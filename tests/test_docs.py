@@ -48,6 +48,7 @@ NOT_RUN = {
     "CI runs it": 1,
     "needs an OpenAI key": 2,
     "needs a key and a server of yours": 1,
+    "needs weights of yours": 1,
     "takes an hour of a quiet machine": 1,
 }
 """Why a block may not be run, and how many blocks may say so."""

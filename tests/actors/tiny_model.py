@@ -1,4 +1,4 @@
-"""Makes tiny model folders with random weights and a tokenizer of bytes; needs the extra `local`."""
+"""Makes tiny model folders with random weights and tokenizers of bytes, and asks them; needs the extra `local`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
 
+from moot.actors.models.interface import Model, ModelReply
+from moot.protocols.messages import Decoding, Message
+
+WARM = Decoding(temperature=0.9, top_p=0.8, max_tokens=24, top_logprobs=5)
 END = "<|end|>"
 CONTEXT = 256
 CHAT_TEMPLATE = (
@@ -73,3 +77,13 @@ def tiny_folder(
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def said(text: str) -> list[Message]:
+    """A conversation that asks `text`."""
+    return [Message("system", "Be brief."), Message("user", text)]
+
+
+async def ask(model: Model, text: str, decoding: Decoding = WARM, key: str | None = None) -> ModelReply:
+    """The model's reply to `text`, at the step of its own or at that of `key`."""
+    return await model.complete(said(text), decoding, step_key=key or f"case/{text}")

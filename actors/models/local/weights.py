@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,15 +65,15 @@ def load_weights(folder: Path) -> Weights:
     Raises:
         ConfigError: the folder is not that of a language model that can be run here.
     """
-    transformers_logging.disable_progress_bar()
     config, tokenizer = _read_config(folder), _read_tokenizer(folder)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     halved = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     dtype = torch.bfloat16 if halved else torch.float32
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_DISK
-        )
+        with _quiet():
+            model, report = AutoModelForCausalLM.from_pretrained(
+                folder, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_DISK
+            )
         model = model.to(device).eval()
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         raise ConfigError(f"{folder}: the model cannot be loaded: {plain(str(error))}") from None
@@ -88,6 +90,20 @@ def load_weights(folder: Path) -> Weights:
         longest=getattr(config.get_text_config(decoder=True), "max_position_embeddings", None),
         takes=frozenset(inspect.signature(model.forward).parameters),
     )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Neither a progress bar nor a report: what is wrong is raised."""
+    level, bar = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bar:
+            transformers_logging.enable_progress_bar()
 
 
 def _read_config(folder: Path) -> Any:
