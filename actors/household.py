@@ -48,9 +48,10 @@ def model_binding(binding: RoleBinding) -> ModelBinding:
 
 
 def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
-    """The model behind a binding; a simulated one gets the answer key of the run's task."""
+    """The model behind a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
-    return make_model(model_binding(binding), seed=spec.seed, answer_key=_answer_key(spec) if simulated else None)
+    key = _answer_key(spec) if simulated else None
+    return make_model(model_binding(binding), seed=spec.seed, answer_key=key, load=True)
 
 
 def _answer_key(spec: RunSpec) -> AnswerKey:

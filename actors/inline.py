@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,7 +81,7 @@ class InlineRuntime:
         self._scribe = LocalScribe(self._recorder)
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
-        self._crew = LocalCrew(self._spec, self._scribe, self._gate)
+        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate)
         self._house = build_house(self._spec, self._crew, self._scribe)
         moderator = Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)
         self.seats = [InlineSeat(moderator)]

@@ -16,7 +16,7 @@ class RoleBinding(BaseModel):
     """What stands behind a role.
 
     Attributes:
-        model: `simulated`, `openai/NAME`, `anthropic/NAME` or `http://host:port/v1#model`.
+        model: one of the forms that `moot models` lists.
         persona: text put before the system prompt.
         temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
         top_logprobs: alternatives per token; None leaves it to what the protocol needs.

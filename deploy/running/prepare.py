@@ -21,7 +21,7 @@ from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
 from moot.actors.models.prices import Price
-from moot.actors.models.resolve import ModelSpec
+from moot.actors.models.resolve import ModelSpec, absolute_model
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
@@ -248,9 +248,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         members = _members(config, family)
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
-        bindings[family] = members
-    for member in (member for members in bindings.values() for member in members):
-        ModelSpec.parse(member.model)
+        bindings[family] = [member.model_copy(update={"model": absolute_model(member.model)}) for member in members]
     return bindings
 
 

@@ -19,6 +19,8 @@ from moot.protocols.errors import ConfigError
         ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8")),
         ("openai/gpt-4o-mini", ModelSpec("openai", "openai/gpt-4o-mini", model="gpt-4o-mini")),
         ("anthropic/claude-opus-5-5", ModelSpec("anthropic", "anthropic/claude-opus-5-5", model="claude-opus-5-5")),
+        ("local/models/qwen", ModelSpec("local", "local/models/qwen", model="models/qwen")),
+        ("local//srv/qwen", ModelSpec("local", "local//srv/qwen", model="/srv/qwen")),
         ("openai/ft:x/y", ModelSpec("openai", "openai/ft:x/y", model="ft:x/y")),
         (
             "http://localhost:8000/v1/#meta/Llama-3",
@@ -41,8 +43,10 @@ def test_names(name: str, spec: ModelSpec) -> None:
     [
         ("anthropc/claude", "unknown model 'anthropc/claude'"),
         ("anthropic/", "anthropic/NAME"),
-        ("local/llama", "unknown model"),
         ("replay/", "names no run"),
+        ("local", "unknown model"),
+        ("local/", "local/PATH"),
+        ("local/a\nb", "local/PATH"),
         ("simulatd", "did you mean 'simulated'"),
         ("gpt-4o", "unknown model"),
         ("", "unknown model"),
@@ -120,8 +124,11 @@ def test_base_url_of_anthropic_ends_before_its_version(end: str) -> None:
 
 def test_names_are_resolved_without_heavy_imports() -> None:
     code = (
-        "import sys, moot.actors.models.resolve as r; [r.ModelSpec.parse(f'{v}/m') for v in ('openai', 'anthropic')];"
-        "print([m for m in ('ray', 'openai', 'anthropic', 'aiohttp', 'httpx2', 'pandas', 'torch') if m in sys.modules])"
+        "import sys, moot.actors.models.resolve as r;"
+        "[r.ModelSpec.parse(f'{v}/m') for v in ('openai', 'anthropic', 'local')];"
+        "import moot.actors.models.local.model;"
+        "heavy = ('ray', 'openai', 'anthropic', 'aiohttp', 'httpx2', 'pandas', 'torch', 'transformers');"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
