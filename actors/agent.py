@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import os
-import re
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -17,11 +15,12 @@ from uuid import uuid4
 
 import msgspec
 import structlog
-from pydantic import BaseModel
 
+from moot.actors.attempt import Attempt
 from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.deadline import Deadline
 from moot.actors.failpoints import failpoint
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
 from moot.actors.models.interface import Model, ModelError, ModelReply
@@ -36,17 +35,14 @@ from moot.actors.record.rows import (
     messages_json,
     token_columns,
 )
-from moot.actors.roles import RoleBinding, Roles
-from moot.metrics.answer_probability import answer_probability
+from moot.actors.roles import Roles
 from moot.protocols.errors import ConfigError
-from moot.protocols.labels import surface_forms
-from moot.protocols.messages import Answered, Ask, Intrinsic, Message, Usage
+from moot.protocols.messages import Answered, Ask, Message, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
 _LONGEST_ERROR = 500
-_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
 class ReplySink(Protocol):
@@ -119,7 +115,7 @@ class Agent:
 
     async def _answer(self, ask: Ask) -> Answered:
         binding = self._roles.binding(ask.role)
-        attempt = _Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
+        attempt = Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
             async with Deadline(ask.seconds_left) as attempt.deadline:
@@ -137,8 +133,10 @@ class Agent:
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
             return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
-    async def _converse(self, attempt: _Attempt) -> Answered:
+    async def _converse(self, attempt: Attempt) -> Answered:
         ask = attempt.ask
+        if ask.images and not self._model.capabilities.images:
+            raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
         attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
         attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
@@ -148,7 +146,7 @@ class Agent:
             return await self._reask(attempt, reply_model, str(error))
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
 
-    async def _reask(self, attempt: _Attempt, reply_model: Any, why: str) -> Answered:
+    async def _reask(self, attempt: Attempt, reply_model: Any, why: str) -> Answered:
         first = attempt.reply
         assert first is not None
         self._write(attempt, outcome="invalid", error=why)
@@ -163,7 +161,7 @@ class Agent:
             return self._failed(attempt, "unparsable", str(error))
         return self._done(attempt, parsed, "reasked")
 
-    async def _call(self, attempt: _Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
+    async def _call(self, attempt: Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
         deadline = attempt.deadline
         assert deadline is not None
 
@@ -179,29 +177,29 @@ class Agent:
 
         return await call_with_retries(self._retry, once, clock=deadline.clock)
 
-    def _done(self, attempt: _Attempt, parsed: Parsed, outcome: Any) -> Answered:
-        intrinsic = self._intrinsic(attempt, parsed)
+    def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
+        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._model.capabilities.logprob_stage)
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
             outcome=outcome,
             data=_json(parsed.data),
             answer=parsed.answer,
-            **_intrinsic_columns(intrinsic),
+            **intrinsic_columns(intrinsic),
         )
         return answered
 
-    def _failed(self, attempt: _Attempt, kind: str, message: str, **columns: Any) -> Answered:
+    def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
         self._write(attempt, outcome="failed", failure=kind, error=message, **columns)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
-    def _unpaid(self, attempt: _Attempt, stop: BudgetSpent | EndpointDown) -> Answered:
+    def _unpaid(self, attempt: Attempt, stop: BudgetSpent | EndpointDown) -> Answered:
         """The run is about to stop: nothing is written, so that the ask is made when the run goes on."""
         return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
 
-    def _answered(self, attempt: _Attempt, outcome: Any, **fields: Any) -> Answered:
+    def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> Answered:
         reply = attempt.reply
         usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
@@ -217,34 +215,7 @@ class Agent:
             **fields,
         )
 
-    def _intrinsic(self, attempt: _Attempt, parsed: Parsed) -> Intrinsic | None:
-        reply, labels = attempt.reply, attempt.ask.labels
-        if reply is None or reply.tokens is None or not labels or parsed.answer is None:
-            return None
-        places = list(_ANSWER_VALUE.finditer(reply.text))
-        stage = reply.replayed.logprob_stage if reply.replayed else self._model.capabilities.logprob_stage
-        if len(places) != 1:
-            return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
-        (found,) = places
-        tokens = reply.tokens
-        known = answer_probability(
-            tokens.tokens,
-            tokens.logprob,
-            tokens.alt_tokens,
-            tokens.alt_logprob,
-            found.end(),
-            surface_forms(labels, attempt.ask.choices),
-        )
-        return Intrinsic(
-            normalised=known.normalised,
-            printed=known.printed,
-            raw=known.raw,
-            bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
-            stage=stage,
-            reason=known.reason,
-        )
-
-    def _write(self, attempt: _Attempt, *, outcome: str, **columns: Any) -> None:
+    def _write(self, attempt: Attempt, *, outcome: str, **columns: Any) -> None:
         """Put a reply's row into the sink. An unreadable first reply gets path and id of its own, marked `~1`."""
         ask, reply, decoding = attempt.ask, attempt.reply, attempt.decoding
         suffix = INVALID_SUFFIX if outcome == "invalid" else ""
@@ -292,51 +263,6 @@ class Agent:
                 **columns,
             },
         )
-
-
-class _Attempt:
-    """What is known of one ask while it is answered."""
-
-    __slots__ = (
-        "ask",
-        "at",
-        "binding",
-        "deadline",
-        "decoding",
-        "messages",
-        "reasked",
-        "reply",
-        "reply_id",
-        "schema",
-        "started",
-        "unconfirmed",
-        "usage_before",
-    )
-
-    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str) -> None:
-        self.ask, self.binding, self.reply_id = ask, binding, reply_id
-        self.decoding = ask.decoding or binding.decoding()
-        self.at, self.started = time.time(), time.perf_counter()
-        self.messages: tuple[Message, ...] = ()
-        self.reply: ModelReply | None = None
-        self.usage_before: Usage | None = None
-        self.reasked: tuple[str, str] | None = None
-        self.schema: type[BaseModel] | None = None
-        self.deadline: Deadline | None = None
-        self.unconfirmed = Unconfirmed()
-
-
-def _intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
-    if intrinsic is None:
-        return {}
-    return {
-        "p_normalised": intrinsic.normalised,
-        "p_printed": intrinsic.printed,
-        "p_raw": intrinsic.raw,
-        "p_bound_shift": intrinsic.bound_shift,
-        "p_reason": intrinsic.reason,
-        "logprob_stage": intrinsic.stage,
-    }
 
 
 def _json(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moot.actors.models.prices import Price
+from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.deploy.reading.record import CaseKey, Noted, Reply
 from moot.protocols.messages import Usage
@@ -69,9 +69,14 @@ def totals(replies: Sequence[Reply], asked: Iterable[Noted], prices: Mapping[str
 
 
 def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
-    if any(reply.model not in prices for reply in paid):
-        return None
-    return sum(prices[reply.model].cost_usd(Usage(reply.prompt or 0, reply.completion or 0)) or 0.0 for reply in paid)
+    known = {model: prices.get(model) or PriceTable().price(model) for model in {reply.model for reply in paid}}
+    costs = 0.0
+    for reply in paid:
+        price = known[reply.model]
+        if price is None:
+            return None
+        costs += price.cost_usd(Usage(reply.prompt or 0, reply.completion or 0)) or 0.0
+    return costs
 
 
 def _at_least(replies: Sequence[Reply]) -> int | None:
