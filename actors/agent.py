@@ -7,34 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import math
 import os
-import re
 import time
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Any, Protocol
 from uuid import uuid4
 
 import msgspec
 import structlog
 
+from moot.actors.attempt import Attempt
 from moot.actors.conversation import first_messages, reask_messages
+from moot.actors.deadline import Deadline
 from moot.actors.failpoints import failpoint
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
+from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
+from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
 from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.record.rows import INVALID_SUFFIX, SaveTokens, add_usage, token_columns
+from moot.actors.models.structured_output import reply_schema
+from moot.actors.record.rows import (
+    INVALID_SUFFIX,
+    SaveTokens,
+    add_usage,
+    image_hashes,
+    messages_json,
+    token_columns,
+)
 from moot.actors.roles import Roles
-from moot.metrics.answer_probability import answer_probability
 from moot.protocols.errors import ConfigError
-from moot.protocols.labels import surface_forms
-from moot.protocols.messages import Answered, Ask, Decoding, Intrinsic, Message, Usage
+from moot.protocols.messages import Answered, Ask, Message, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
 _LONGEST_ERROR = 500
-_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
 class ReplySink(Protocol):
@@ -55,6 +63,9 @@ class Agent:
         sink: takes the rows of paid replies.
         save_tokens: how much of the token log-probabilities is recorded.
         retry: the retry policy.
+        gate: gives leave to every attempt; None for a model that needs none.
+        endpoint: the model's name at the gate.
+        price: the model's price; None when it is not known.
     """
 
     def __init__(
@@ -65,7 +76,12 @@ class Agent:
         sink: ReplySink,
         save_tokens: SaveTokens = "all",
         retry: RetryPolicy | None = None,
+        *,
+        gate: Gate | None = None,
+        endpoint: str = "",
+        price: Price | None = None,
     ) -> None:
+        self._admitted = AdmittedModel(model, gate, endpoint or model.name, price)
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
         self._retry = retry or RetryPolicy()
@@ -99,25 +115,30 @@ class Agent:
 
     async def _answer(self, ask: Ask) -> Answered:
         binding = self._roles.binding(ask.role)
-        attempt = _Attempt(ask, ask.decoding or binding.decoding(), f"{self._life}-{next(self._count):x}")
+        attempt = Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
-            async with asyncio.timeout(ask.seconds_left):
+            async with Deadline(ask.seconds_left) as attempt.deadline:
                 return await self._converse(attempt)
         except TimeoutError:
             return self._failed(attempt, "timeout", f"no usable reply within {ask.seconds_left:g} s")
         except ModelError as error:
-            return self._failed(attempt, error.kind, error.message)
+            return self._failed(attempt, error.kind, error.message, reused_from=error.replayed or None)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
+        except (BudgetSpent, EndpointDown) as stop:
+            return self._unpaid(attempt, stop)
         except Exception as bug:
             # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
             return self._failed(attempt, "bug", f"{type(bug).__name__}: {bug}"[:_LONGEST_ERROR])
 
-    async def _converse(self, attempt: _Attempt) -> Answered:
+    async def _converse(self, attempt: Attempt) -> Answered:
         ask = attempt.ask
+        if ask.images and not self._model.capabilities.images:
+            raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
+        attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
         attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
         try:
             parsed = parse_reply(attempt.reply.text, reply_model, ask.labels, ask.choices)
@@ -125,7 +146,7 @@ class Agent:
             return await self._reask(attempt, reply_model, str(error))
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
 
-    async def _reask(self, attempt: _Attempt, reply_model: Any, why: str) -> Answered:
+    async def _reask(self, attempt: Attempt, reply_model: Any, why: str) -> Answered:
         first = attempt.reply
         assert first is not None
         self._write(attempt, outcome="invalid", error=why)
@@ -140,30 +161,45 @@ class Agent:
             return self._failed(attempt, "unparsable", str(error))
         return self._done(attempt, parsed, "reasked")
 
-    async def _call(self, attempt: _Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
-        return await call_with_retries(
-            self._retry, lambda: self._model.complete(messages, attempt.decoding, step_key=step_key)
-        )
+    async def _call(self, attempt: Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
+        deadline = attempt.deadline
+        assert deadline is not None
 
-    def _done(self, attempt: _Attempt, parsed: Parsed, outcome: Any) -> Answered:
-        intrinsic = self._intrinsic(attempt, parsed)
+        async def once() -> ModelReply:
+            return await self._admitted.complete(
+                messages,
+                attempt.decoding,
+                step_key=step_key,
+                schema=attempt.schema,
+                deadline=deadline,
+                unconfirmed=attempt.unconfirmed,
+            )
+
+        return await call_with_retries(self._retry, once, clock=deadline.clock)
+
+    def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
+        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._model.capabilities.logprob_stage)
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
             outcome=outcome,
             data=_json(parsed.data),
             answer=parsed.answer,
-            **_intrinsic_columns(intrinsic),
+            **intrinsic_columns(intrinsic),
         )
         return answered
 
-    def _failed(self, attempt: _Attempt, kind: str, message: str) -> Answered:
+    def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
-        self._write(attempt, outcome="failed", failure=kind, error=message)
+        self._write(attempt, outcome="failed", failure=kind, error=message, **columns)
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
-    def _answered(self, attempt: _Attempt, outcome: Any, **fields: Any) -> Answered:
+    def _unpaid(self, attempt: Attempt, stop: BudgetSpent | EndpointDown) -> Answered:
+        """The run is about to stop: nothing is written, so that the ask is made when the run goes on."""
+        return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
+
+    def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> Answered:
         reply = attempt.reply
         usage = reply.usage if reply else Usage()
         if attempt.usage_before is not None:
@@ -179,34 +215,7 @@ class Agent:
             **fields,
         )
 
-    def _intrinsic(self, attempt: _Attempt, parsed: Parsed) -> Intrinsic | None:
-        reply, labels = attempt.reply, attempt.ask.labels
-        if reply is None or reply.tokens is None or not labels or parsed.answer is None:
-            return None
-        places = list(_ANSWER_VALUE.finditer(reply.text))
-        stage = self._model.capabilities.logprob_stage
-        if len(places) != 1:
-            return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
-        (found,) = places
-        tokens = reply.tokens
-        known = answer_probability(
-            tokens.tokens,
-            tokens.logprob,
-            tokens.alt_tokens,
-            tokens.alt_logprob,
-            found.end(),
-            surface_forms(labels, attempt.ask.choices),
-        )
-        return Intrinsic(
-            normalised=known.normalised,
-            printed=known.printed,
-            raw=known.raw,
-            bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
-            stage=stage,
-            reason=known.reason,
-        )
-
-    def _write(self, attempt: _Attempt, *, outcome: str, **columns: Any) -> None:
+    def _write(self, attempt: Attempt, *, outcome: str, **columns: Any) -> None:
         """Put a reply's row into the sink. An unreadable first reply gets path and id of its own, marked `~1`."""
         ask, reply, decoding = attempt.ask, attempt.reply, attempt.decoding
         suffix = INVALID_SUFFIX if outcome == "invalid" else ""
@@ -220,7 +229,14 @@ class Agent:
                 "prompt_tokens": reply.usage.prompt_tokens,
                 "completion_tokens": reply.usage.completion_tokens,
                 "http_attempts": reply.http_attempts,
+                "reused_from": reply.replayed.source if reply.replayed else None,
             }
+        if attempt.unconfirmed.attempts:
+            columns |= {
+                "unconfirmed_attempts": attempt.unconfirmed.attempts,
+                "unconfirmed_tokens_max": attempt.unconfirmed.tokens_at_most,
+            }
+            attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(
             ask.case_id,
             {
@@ -238,7 +254,7 @@ class Agent:
                 "top_p": decoding.top_p,
                 "max_tokens": decoding.max_tokens,
                 "messages": messages_json(attempt.messages),
-                "image_hashes": [_image_hash(image.data) for image in ask.images],
+                "image_hashes": image_hashes(ask.images),
                 "outcome": outcome,
                 "supersedes": ask.supersedes + suffix if ask.supersedes else None,
                 "latency_s": time.perf_counter() - attempt.started,
@@ -247,42 +263,6 @@ class Agent:
                 **columns,
             },
         )
-
-
-class _Attempt:
-    """What is known of one ask while it is answered."""
-
-    __slots__ = ("ask", "at", "decoding", "messages", "reasked", "reply", "reply_id", "started", "usage_before")
-
-    def __init__(self, ask: Ask, decoding: Decoding, reply_id: str) -> None:
-        self.ask, self.decoding, self.reply_id = ask, decoding, reply_id
-        self.at, self.started = time.time(), time.perf_counter()
-        self.messages: tuple[Message, ...] = ()
-        self.reply: ModelReply | None = None
-        self.usage_before: Usage | None = None
-        self.reasked: tuple[str, str] | None = None
-
-
-def messages_json(messages: Sequence[Message]) -> str:
-    """Messages as the record keeps them: a JSON list of [role, content]."""
-    return _json([(message.role, message.content) for message in messages])
-
-
-def _intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
-    if intrinsic is None:
-        return {}
-    return {
-        "p_normalised": intrinsic.normalised,
-        "p_printed": intrinsic.printed,
-        "p_raw": intrinsic.raw,
-        "p_bound_shift": intrinsic.bound_shift,
-        "p_reason": intrinsic.reason,
-        "logprob_stage": intrinsic.stage,
-    }
-
-
-def _image_hash(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _json(value: Any) -> str:

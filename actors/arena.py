@@ -126,6 +126,10 @@ class Arena:
         runtime: started by `run`.
         cases: the task's cases, read lazily.
         past: what the record already holds.
+
+    Attributes:
+        parked: ids of the cases that wait for a person.
+        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past) -> None:
@@ -135,6 +139,7 @@ class Arena:
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
         self.parked: list[str] = []
+        self.stopped_by = ""
 
     def stop(self) -> None:
         """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
@@ -195,6 +200,8 @@ class Arena:
             waiting.pop((outcome.case_id, outcome.attempt), None)
             if outcome.status == "parked":
                 self.parked.append(outcome.case_id)
+            if outcome.status == "stopped":
+                self.stopped_by, self._exhausted = outcome.why, True
         self._runtime.archive.forget([outcome.case_id for outcome in done])
 
     async def _next(self, count: int) -> list[Assignment]:

@@ -1,4 +1,4 @@
-"""The floor of one debate: journal first, then the crew; the same class in every runtime."""
+"""The floor of one debate: journal first, then another run's, then the crew; the same class in every runtime."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.house import House
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.recovery import History, vector_key
+from moot.actors.record.rows import SHARED
 from moot.actors.roles import fingerprint
 from moot.protocols.case import Case, Image
-from moot.protocols.errors import AskFailed, PathReused
+from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
 from moot.protocols.floor import Brief, Request
 from moot.protocols.messages import (
     Answered,
@@ -39,16 +40,20 @@ from moot.protocols.replies import Score, reply_path
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
-_SHARED = "shared"
 _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
-_LONG_TEXTS = 3_000
-"""Characters that take the encoder some milliseconds."""
 
 
 class Parked(BaseException):
     """The debate waits for a person: it is put aside, and runs again once the decision is recorded.
 
     Not an `Exception`, so that no protocol catches it by accident.
+    """
+
+
+class Unpaid(BaseException):
+    """An ask that was not made because the run is about to stop: the debate is put aside, for when the run goes on.
+
+    Not an `Exception`, so that no protocol catches it by accident. `str()` says why.
     """
 
 
@@ -70,6 +75,7 @@ class CaseFloor:
         history = history or History()
         self._recorded = {reply.path: reply for reply in history.replies}
         self._vectors = dict(history.vectors)
+        self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
         self.replies: dict[str, str] = {}
@@ -145,27 +151,17 @@ class CaseFloor:
         """See `Floor.embed`."""
         encoder = self._house.encoder
         hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
-        vectors = np.empty((len(texts), encoder.dimension), np.float32)
-        missing = []
-        for i, text_hash in enumerate(hashes):
-            stored = self._vectors.get(vector_key(encoder.name, text_hash))
-            if stored is None:
-                missing.append(i)
-            else:
-                vectors[i] = np.frombuffer(stored, np.float32)
+        keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
+        missing = [i for i, key in enumerate(keys) if key not in self._vectors]
         if missing:
-            vectors[missing] = await self._encode([texts[i] for i in missing])
-            new = [(hashes[i], vectors[i].tobytes()) for i in missing]
-            self._vectors |= {vector_key(encoder.name, text_hash): raw for text_hash, raw in new}
+            rows = await encoder.encode([texts[i] for i in missing])
+            new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
+            self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
             self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
-        return vectors
-
-    async def _encode(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """Vectors from the encoder; long texts leave the event loop."""
-        encode = self._house.encoder.encode
-        if sum(map(len, texts)) > _LONG_TEXTS:
-            return await asyncio.to_thread(encode, texts)
-        return encode(texts)
+        vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
+        if len({len(vector) for vector in vectors}) > 1:
+            raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")
+        return np.stack(vectors) if vectors else np.empty((0, encoder.dimension or 0), np.float32)
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """See `Floor.retrieve`."""
@@ -181,8 +177,8 @@ class CaseFloor:
         """See `Floor.shared`."""
         body = msgspec.structs.replace(self._ask(request), labels=None, choices=())
         digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
-        case_id = f"{_SHARED}-{digest}"
-        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=_SHARED)
+        case_id = f"{SHARED}-{digest}"
+        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
         timeout_s = self._house.roles.binding(ask.role).timeout_s
         ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=timeout_s)
         answered = await self._shared_reply(case_id, ask)
@@ -286,15 +282,21 @@ class CaseFloor:
         return turn_of(answered, ask.role, reply, ask.path)
 
     async def _pay(self, ask: Ask) -> Answered:
+        if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
+            return reused
         if self._house.drain.is_set():
             await asyncio.Event().wait()
         self._house.scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
         asking = self._house.asking
         asking.count += 1
         try:
-            return await self._house.crew.answer(ask)
+            answered = await self._house.crew.answer(ask)
         finally:
             asking.count -= 1
+        if answered.outcome == "unpaid":
+            self._house.scribe.put_event(ask.case_id, ask.attempt, Event("unpaid", ask.path))
+            raise Unpaid(f"{answered.failure}: {answered.error}")
+        return answered
 
     def _count(self, answered: Answered) -> None:
         self.replies[answered.path] = answered.reply_id

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from moot.actors.encoder import Encoder
+from moot.actors.encoders.interface import Encoder
 from moot.actors.ports import Crew, Scribe
+from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
 from moot.protocols.messages import Answered
 from moot.protocols.templates import Templates
@@ -32,6 +33,7 @@ class House:
         drain: set when no new ask may start: debates stand still until they are put aside.
         asking: the asks under way.
         shared: shared replies that this process has seen, by pseudo case id.
+        reuse: another run's replies, which answer equal asks; None without `--reuse`.
     """
 
     crew: Crew
@@ -44,3 +46,4 @@ class House:
     drain: asyncio.Event
     asking: Asking = field(default_factory=Asking)
     shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
+    reuse: ReplyCache | None = None

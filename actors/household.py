@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from moot.actors.agent import Agent
-from moot.actors.encoder import Encoder, HashedNgramEncoder
+from moot.actors.encoders.resolve import make_encoder
 from moot.actors.house import House
+from moot.actors.limits.gate import Exchange, Gate
+from moot.actors.limits.ledger import Ledger, LedgeredLimiter
+from moot.actors.limits.purse import Purse
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
-from moot.actors.models.resolve import ModelBinding, ModelSpec, make_model
+from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
 from moot.actors.ports import Crew, Scribe
+from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -23,9 +27,14 @@ Service = tuple[str, str]
 """What one agent actor serves: a role family and, within it, the identity of one model."""
 
 
+def endpoint_of(binding: RoleBinding) -> str:
+    """What shares one set of limits: a model at a server under a key."""
+    return f"{binding.model} {binding.base_url or ''} {binding.api_key_env or ''}".strip()
+
+
 def service_of(role: str, binding: RoleBinding) -> Service:
     """The service that answers a role."""
-    return (family_of(role), f"{binding.model} {binding.base_url or ''} {binding.api_key_env or ''}".strip())
+    return (family_of(role), endpoint_of(binding))
 
 
 def services(roles: Roles) -> dict[Service, RoleBinding]:
@@ -39,9 +48,10 @@ def model_binding(binding: RoleBinding) -> ModelBinding:
 
 
 def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
-    """The model behind a binding; a simulated one gets the answer key of the run's task."""
+    """The model behind a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
-    return make_model(model_binding(binding), seed=spec.seed, answer_key=_answer_key(spec) if simulated else None)
+    key = _answer_key(spec) if simulated else None
+    return make_model(model_binding(binding), seed=spec.seed, answer_key=key, load=True)
 
 
 def _answer_key(spec: RunSpec) -> AnswerKey:
@@ -52,22 +62,42 @@ def _answer_key(spec: RunSpec) -> AnswerKey:
     return AnswerKey.from_cases(task.cases()) if task.replayable else AnswerKey()
 
 
-def build_agent(spec: RunSpec, binding: RoleBinding, scribe: Scribe) -> Agent:
+def build_agent(spec: RunSpec, binding: RoleBinding, scribe: Scribe, gate: Gate | None) -> Agent:
     """An agent or judge of this process."""
     roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
-    return Agent(build_model(spec, binding), roles, templates, scribe, spec.save_tokens, spec.retry)
+    return Agent(
+        build_model(spec, binding),
+        roles,
+        templates,
+        scribe,
+        spec.save_tokens,
+        spec.retry,
+        gate=gate,
+        endpoint=endpoint_of(binding),
+        price=spec.prices.get(binding.model),
+    )
 
 
-def build_encoder(name: str) -> Encoder:
-    """The encoder of that name.
+def needs_limiter(spec: RunSpec) -> bool:
+    """Whether anything of the run is to be limited: a server is called, or there is a budget."""
+    remote = any(not is_embedded(member.model) for members in spec.roles.values() for member in members)
+    return remote or bool(_caps(spec))
 
-    Raises:
-        ConfigError: for an unknown name.
-    """
-    encoder = HashedNgramEncoder()
-    if name != encoder.name:
-        raise unknown_name("encoder", name, [encoder.name])
-    return encoder
+
+def _caps(spec: RunSpec) -> dict[str, float]:
+    caps = {"usd": spec.budget.max_cost_usd, "tokens": spec.budget.max_tokens}
+    return {name: float(cap) for name, cap in caps.items() if cap is not None}
+
+
+def build_limiter(spec: RunSpec) -> LedgeredLimiter:
+    """The limiter of a run, with what an earlier life of it wrote down."""
+    purses = {name: Purse(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
+    return LedgeredLimiter(spec.limits, purses, Ledger(Path(spec.folder), spec.epoch))
+
+
+def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:
+    """The gate of this process."""
+    return Gate(spec.limits, _caps(spec), exchange)
 
 
 def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
@@ -77,10 +107,11 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         scribe=scribe,
         roles=Roles(spec.roles),
         templates=Templates.from_sources(spec.templates),
-        encoder=build_encoder(spec.encoder),
+        encoder=make_encoder(spec.encoder, spec.retry, api_key_env=spec.encoder_key_env),
         seed=spec.seed,
         attended=spec.attended,
         drain=asyncio.Event(),
+        reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
     )
 
 
@@ -90,12 +121,13 @@ class LocalCrew:
     Args:
         spec: the run.
         scribe: takes the rows of what they pay for.
+        gate: gives leave to their calls; None when nothing is to be limited.
     """
 
-    def __init__(self, spec: RunSpec, scribe: Scribe) -> None:
+    def __init__(self, spec: RunSpec, scribe: Scribe, gate: Gate | None) -> None:
         self._roles = Roles(spec.roles)
         self._agents = {
-            service: build_agent(spec, binding, scribe) for service, binding in services(self._roles).items()
+            service: build_agent(spec, binding, scribe, gate) for service, binding in services(self._roles).items()
         }
         self._by_role: dict[str, Agent] = {}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from moot.actors.arena import Archive, Seat
-from moot.actors.household import LocalCrew, build_house
+from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
 from moot.actors.moderator import Assignment, Moderator, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
@@ -78,14 +79,20 @@ class InlineRuntime:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
-        self._crew = LocalCrew(self._spec, self._scribe)
-        house = build_house(self._spec, self._crew, self._scribe)
-        self.seats = [InlineSeat(Moderator(self._protocol, house, self.max_open))]
+        limited = needs_limiter(self._spec)
+        self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
+        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate)
+        self._house = build_house(self._spec, self._crew, self._scribe)
+        moderator = Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)
+        self.seats = [InlineSeat(moderator)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
         for seat in self.seats:
             await seat.drain(0.0)
         await self._crew.close()
+        if self._gate is not None:
+            await self._gate.close()
+        await self._house.encoder.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)

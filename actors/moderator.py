@@ -12,7 +12,7 @@ import msgspec
 import structlog
 
 from moot.actors.failpoints import failpoint
-from moot.actors.floor import CaseFloor, Parked
+from moot.actors.floor import CaseFloor, Parked, Unpaid
 from moot.actors.house import House
 from moot.actors.record.recorder import Closing
 from moot.actors.record.recovery import History
@@ -36,11 +36,16 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How an assignment ended: its verdict is durable, or the debate waits for a person."""
+    """How an assignment ended: its verdict is durable, the debate waits for a person, or the run must stop.
+
+    Attributes:
+        why: what stops the run; empty unless `stopped`.
+    """
 
     case_id: str
     attempt: int
-    status: Literal["finished", "failed", "parked"]
+    status: Literal["finished", "failed", "parked", "stopped"]
+    why: str = ""
 
 
 class Report(msgspec.Struct):
@@ -56,12 +61,16 @@ class Moderator:
         protocol: the protocol.
         house: what the debates share.
         places: how many debates may be open at once; what is handed over beyond that waits its turn.
+        debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
 
-    def __init__(self, protocol: DebateProtocol, house: House, places: int) -> None:
+    def __init__(
+        self, protocol: DebateProtocol, house: House, places: int, debate_timeout_s: float | None = None
+    ) -> None:
         self._protocol = protocol
         self._house = house
         self._places = asyncio.Semaphore(places)
+        self._debate_timeout_s = debate_timeout_s
         self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._report = Report()
         self._news = asyncio.Event()
@@ -125,8 +134,12 @@ class Moderator:
             async with self._places:
                 history = await self._house.scribe.history(*key) if assignment.replay else None
             for _ in range(_MAX_REPLAYS):
-                async with self._places:
-                    closing = await self._debate(assignment, history)
+                try:
+                    async with self._places:
+                        closing = await self._debate(assignment, history)
+                except Unpaid as stop:
+                    self._done(Outcome(*key, "stopped", str(stop)))
+                    return
                 failpoint("moderator.debate_closed")
                 if closing is None:
                     self._done(Outcome(*key, "parked"))
@@ -153,11 +166,14 @@ class Moderator:
     async def _debate(self, assignment: Assignment, history: History | None) -> Closing | None:
         """Run the protocol once; None when the debate is parked."""
         started = time.perf_counter()
+        deadline = asyncio.timeout(self._debate_timeout_s)
         floor = CaseFloor(assignment.case, assignment.attempt, self._house, history)
         try:
             if assignment.invalid:
                 return _closing(floor, None, "invalid_case", assignment.invalid, 0.0)
-            verdict = _checked(await self._protocol.run(assignment.case, floor), assignment.case)
+            async with deadline:
+                said = await self._protocol.run(assignment.case, floor)
+            verdict = _checked(said, assignment.case)
             return _closing(floor, verdict, "", "", time.perf_counter() - started)
         except Parked:
             return None
@@ -172,6 +188,12 @@ class Moderator:
             if task is None or task.cancelling():
                 raise  # the debate is put aside
             failure, error = "bug", "the protocol let a cancellation of its own escape"
+        except TimeoutError as late:
+            if deadline.expired():
+                failure, error = "deadline", f"no verdict within {self._debate_timeout_s:g} s"
+            else:
+                failure, error = "bug", f"TimeoutError: {late}"
+                _log.exception("the protocol raised")
         except (Exception, SystemExit, KeyboardInterrupt) as bug:  # `sys.exit` ends its case, not the process
             if isinstance(bug, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
                 raise  # somebody's Ctrl-C; in any other thread only the protocol itself can have raised it

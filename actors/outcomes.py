@@ -9,6 +9,7 @@ import msgspec
 from pydantic import BaseModel
 
 from moot.actors.record.rows import DECISION
+from moot.protocols.errors import REPLAY_DIVERGED, ReplayDiverged
 from moot.protocols.messages import Answered, Ask, Decision, Failure, Judgment, Missing, Turn
 from moot.protocols.replies import Reply, Score
 
@@ -24,7 +25,13 @@ class DecisionReply(Reply):
 
 
 def turn_of(answered: Answered, role: str, reply: type[R], path: str) -> Turn[R] | Failure:
-    """The turn that a protocol sees, or the failure."""
+    """The turn that a protocol sees, or the failure.
+
+    Raises:
+        ReplayDiverged: a replay cannot go on.
+    """
+    if answered.failure == REPLAY_DIVERGED:
+        raise ReplayDiverged(answered.error)
     if answered.data is None:
         return Failure(path, role, answered.failure or "unparsable", answered.error)
     return Turn(

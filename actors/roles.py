@@ -16,13 +16,14 @@ class RoleBinding(BaseModel):
     """What stands behind a role.
 
     Attributes:
-        model: `simulated`, `openai/NAME` or `http://host:port/v1#model`.
+        model: one of the forms that `moot models` lists.
         persona: text put before the system prompt.
         temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
         top_logprobs: alternatives per token; None leaves it to what the protocol needs.
         api_key_env: name of the environment variable that holds the key.
         base_url: another server for the vendor's client.
         timeout_s: deadline of one ask, re-ask and retries included.
+        structured: whether the backend holds replies to a JSON schema; None leaves it to the backend.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +37,7 @@ class RoleBinding(BaseModel):
     api_key_env: str | None = None
     base_url: str | None = None
     timeout_s: float = Field(default=120.0, gt=0.0)
+    structured: bool | None = None
 
     def decoding(self) -> Decoding:
         """The decoding that an ask uses unless it brings its own."""
@@ -99,6 +101,7 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
         binding.model,
         binding.base_url,
         binding.persona,
+        binding.structured,
         decoding,
         template_hash,
         ask.slots,

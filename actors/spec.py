@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from moot.actors.limits.settings import Budget, EndpointLimits
+from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.roles import RoleBinding
 
@@ -24,13 +26,21 @@ class RunSpec(BaseModel):
         task: the task's spec; the simulated model reads the answer key from it.
         key: questions and gold labels of a task that is not a file, for the simulated model only.
         seed: the run's seed.
-        encoder: the encoder's name.
+        encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
+        encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
+        reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
         writers: how many record writers there are.
         max_open: bound on debates that are open at once, over all moderators.
+        retry: the retry policy.
+        limits: bounds of every endpoint that has some, by the endpoint's name (see `household.endpoint_of`).
+        budget: what the run may use, over all its sessions.
+        spent: by budget, what its earlier sessions have used.
+        prices: by model name, of the models whose price is known.
+        debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,10 +53,17 @@ class RunSpec(BaseModel):
     key: dict[str, str] | None = None
     seed: int
     encoder: str
+    encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    reuse: str | None = None
     attended: bool = False
     folder: str
     epoch: int
     writers: int = 1
     max_open: int = 200
     retry: RetryPolicy = Field(default_factory=RetryPolicy)
+    limits: dict[str, EndpointLimits] = Field(default_factory=dict)
+    budget: Budget = Field(default_factory=Budget)
+    spent: dict[str, float] = Field(default_factory=dict)
+    prices: dict[str, Price] = Field(default_factory=dict)
+    debate_timeout_s: float | None = None

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moot.actors.encoders.resolve import ENCODERS
+    from moot.actors.models.pictures import load_image
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.roles import RoleBinding
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from moot.protocols.tasks import TASKS, Task, open_task
 
 _HOME = {
+    "moot.actors.encoders.resolve": ("ENCODERS",),
+    "moot.actors.models.pictures": ("load_image",),
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.roles": ("RoleBinding",),
@@ -51,6 +55,7 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "ENCODERS",
     "MODELS",
     "PROTOCOLS",
     "TASKS",
@@ -82,6 +87,7 @@ __all__ = [
     "calibrate",
     "compare",
     "debate",
+    "load_image",
     "open_task",
     "run",
     "show",

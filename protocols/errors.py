@@ -10,7 +10,9 @@ MootError
 │   ├── RunFolderBusy         another live process owns the run folder
 │   └── RunMismatch           the folder holds a run with other settings
 ├── AskFailed                 one ask ended without a usable reply
+├── EncoderFailed             texts of a debate could not be embedded
 ├── QuorumFailed              a debate has too few valid replies to go on
+├── ReplayDiverged            a debate that is replayed asks what its record does not hold
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
 ├── RecordError               the record cannot be read or written
 └── ActorGone                 an actor of the run died and did not come back
@@ -82,7 +84,8 @@ class AskFailed(MootError):
     Args:
         path: the ask's path in its debate.
         kind: `timeout`, `refused`, `unparsable`, `connection`, `server`, `rate_limited`, `request`,
-            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model).
+            `context_length`, `content_filter`, or `bug` (an error in moot or in a reply model). An ask of kind
+            `replay_diverged` raises `ReplayDiverged` instead.
         message: what happened, without any secret.
     """
 
@@ -94,8 +97,33 @@ class AskFailed(MootError):
         return f"{self.path}: {self.kind}: {self.message}"
 
 
+class EncoderFailed(MootError):
+    """Texts of a debate could not be embedded: the case fails, not the run.
+
+    Args:
+        encoder: its name.
+        kind: one of `AskFailed`'s kinds; `unparsable` for vectors that do not fit together.
+        message: what happened, without any secret.
+    """
+
+    def __init__(self, encoder: str, kind: str, message: str) -> None:
+        super().__init__(encoder, kind, message)
+        self.encoder, self.kind, self.message = encoder, kind, message
+
+    def __str__(self) -> str:
+        return f"encoder {self.encoder}: {self.kind}: {self.message}"
+
+
 class QuorumFailed(MootError):
     """A debate has too few valid replies to go on."""
+
+
+REPLAY_DIVERGED = "replay_diverged"
+"""The kind of failure of an ask that ends its debate with `ReplayDiverged`."""
+
+
+class ReplayDiverged(MootError):
+    """A debate that is replayed asks what its record does not hold: nothing after that would be the recorded run."""
 
 
 class PathReused(MootError):

@@ -128,8 +128,9 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
         answer: the canonical label, or the normalised free text; None when the reply has no answer.
         intrinsic: what the token probabilities say; None when no log-probabilities came.
         usage: tokens of every call made for this ask.
-        outcome: `ok`, `repaired` (mended JSON), `reasked` (second call) or `failed`.
-        failure: kind of failure (see `AskFailed.kind`); empty unless `failed`.
+        outcome: `ok`, `repaired` (mended JSON), `reasked` (second call), `failed`, or `unpaid`: not asked, because the
+            run is about to stop.
+        failure: kind of failure (see `AskFailed.kind`), or why the run stops; empty unless `failed` or `unpaid`.
         error: message of the failure.
         reasked: the first reply's text and what was wrong with it, when the model was asked again.
     """
@@ -142,7 +143,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     answer: str | None = None
     intrinsic: Intrinsic | None = None
     usage: Usage = Usage()
-    outcome: Literal["ok", "repaired", "reasked", "failed"] = "ok"
+    outcome: Literal["ok", "repaired", "reasked", "failed", "unpaid"] = "ok"
     failure: str = ""
     error: str = ""
     reasked: tuple[str, str] | None = None

@@ -33,7 +33,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 
-from moot import MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
+from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.protocols.registry import setting_keys
@@ -46,8 +46,11 @@ LONGEST_PAGE = 160
 PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
-    "needs an OpenAI key": 2,
+    "needs an Anthropic key": 1,
+    "needs an OpenAI key": 3,
     "needs a key and a server of yours": 1,
+    "needs the extra sentence-transformers": 2,
+    "needs weights of yours": 1,
     "takes an hour of a quiet machine": 1,
 }
 """Why a block may not be run, and how many blocks may say so."""
@@ -166,7 +169,14 @@ def run_page(page: Path, folder: Path) -> str:
         script = re.sub(rf"\b{port}\b", free, script)
         for kept in (folder / ".blocks").glob("*"):
             kept.write_text(re.sub(rf"\b{port}\b", free, kept.read_text("utf-8")), "utf-8")
-    hidden = ("OPENAI_API_KEY", "RAY_ADDRESS", "PYTHONPATH", "PYTEST_CURRENT_TEST")
+    hidden = (
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "RAY_ADDRESS",
+        "PYTHONPATH",
+        "PYTEST_CURRENT_TEST",
+    )
     env = {key: value for key, value in os.environ.items() if key not in hidden}
     env |= {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",
@@ -264,6 +274,10 @@ def test_readme_lists_what_there_is() -> None:
     assert models == MODELS
     tasks = {_code(form): (about, layout) for form, about, layout in table(readme, "Tasks")}
     assert tasks == {kind.form: (kind.about, kind.layout) for kind in TASKS.values()}
+
+
+def test_the_encoders_page_lists_what_there_is() -> None:
+    assert [_code(row[0]) for row in table(DOCS / "encoders.md", "Encoders")] == list(ENCODERS)
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
-import aiohttp
-from yarl import URL
+from pydantic import BaseModel
 
-from moot.actors.models.api_key import ApiKey
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
-from moot.actors.models.openai_errors import error_from_response, plain
-from moot.actors.models.openai_wire import REQUEST_ID_HEADER, decode_reply, encode_request, request_id
-from moot.actors.models.per_loop import PerLoop
-from moot.protocols.errors import MissingKey, ModelUnavailable
+from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
+from moot.actors.models.lean_http import LeanHttp
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
+from moot.actors.models.openai_wire import decode_reply, encode_request
 from moot.protocols.messages import Decoding, Message
 
-CONNECT_TIMEOUT_S = 10.0
-"""Seconds to open a connection. A call has no other limit of its own: the agent cancels at its deadline."""
-
-CHECK_TIMEOUT_S = 5.0
-"""Seconds that `CompatibleModel.check` waits for the server."""
+_PATH = "/chat/completions"
 
 MAX_ALTERNATIVES = 20
 """Largest `top_logprobs` that the wire format allows."""
-
-_LARGE_BODY = 2**19
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "moot"}
-_CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
 
 class CompatibleModel:
@@ -46,91 +35,59 @@ class CompatibleModel:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.name = f"{self.base_url}#{model}"
-        self.capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, images=True)
-        self._url = URL(f"{self.base_url}/chat/completions")
-        self._key = ApiKey(api_key_env)
-        self._connection_limit = connection_limit
-        self._sessions = PerLoop(self._new_session)
+        self.capabilities = Capabilities(
+            max_alternatives=MAX_ALTERNATIVES, images=True, structured_output="on request", streaming=True
+        )
+        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit)
 
     def __repr__(self) -> str:
-        return f"CompatibleModel({self.name!r}, api_key_env={self._key.env!r})"
+        return f"CompatibleModel({self.name!r}, api_key_env={self._http.key.env!r})"
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding)
-        try:
-            key = self._key.read()
-        except MissingKey as error:
-            raise ModelError("refused", str(error)) from None
-        headers = {**_HEADERS, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
-        try:
-            async with self._sessions.get().post(
-                self._url, data=_sendable(body), headers=headers, allow_redirects=False
-            ) as response:
-                received = await response.read()
-        except aiohttp.ClientResponseError as error:
-            raise ModelError("server", plain(f"not an HTTP response: {error.message}", key)) from None
-        except _CONNECTION_ERRORS as error:
-            raise ModelError("connection", _connection_message(self.base_url, error, key)) from None
-        if response.status != 200:
-            raise error_from_response(response.status, response.headers, received, key=key)
-        return decode_reply(received, decoding, key=key)
+        body = encode_request(self.model, messages, decoding, schema=schema)
+        received = await self._http.post(_PATH, body, step_key)
+        return decode_reply(received.body, decoding, key=received.key, limits=received.limits)
 
-    async def check(self) -> None:
-        """Ask the server for its list of models, which costs nothing. A server without such a list passes.
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
 
         Raises:
-            MissingKey: the key's environment variable is not set.
-            ModelUnavailable: the server does not answer within `CHECK_TIMEOUT_S`, is failing, or refuses the
-                key.
+            ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
         """
-        key = self._key.read()
-        url = f"{self.base_url}/models"
-        try:
-            async with self._sessions.get().get(
-                URL(url),
-                headers=_bearer(key),
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
-            ) as response:
-                received = await response.read()
-        except (*_CONNECTION_ERRORS, ValueError) as error:
-            raise ModelUnavailable(_connection_message(url, error, key)) from None
-        if response.status in (401, 403):
-            raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
-        if response.status >= 500 and response.status != 501:
-            raise ModelUnavailable(f"{url}: {error_from_response(response.status, {}, received, key=key).message}")
+        body = encode_request(self.model, messages, decoding, schema=schema, stream=True)
+        async with (
+            self._http.opened(_PATH, body, step_key, accept=EVENT_STREAM) as response,
+            aclosing(response.chunks()) as chunks,
+            aclosing(
+                read_pieces(chunks, response.content_type, decoding, key=response.key, limits=response.limits)
+            ) as pieces,
+        ):
+            async for piece in pieces:
+                yield piece
+
+    async def check(self) -> None:
+        """See `LeanHttp.check`."""
+        await self._http.check()
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""
-        session = self._sessions.take()
-        if session is not None:
-            await session.close()
-
-    def _new_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connection_limit),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-        )
-
-    def _credential(self) -> str:
-        return f"the key in {self._key.env}" if self._key.env else "a call without a key: set `api_key_env`"
-
-
-def _sendable(body: bytes) -> bytes | io.BytesIO:
-    """The body as aiohttp wants it: a large one as a file, which is sent piece by piece."""
-    return body if len(body) < _LARGE_BODY else io.BytesIO(body)
-
-
-def _bearer(key: str | None) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key}"} if key else {}
-
-
-def _connection_message(url: str, error: Exception, key: str | None) -> str:
-    reason = str(error) or type(error).__name__
-    return plain(f"cannot reach {url}: {reason}", key)
+        await self._http.close()

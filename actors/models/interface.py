@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
 
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -20,12 +21,21 @@ class Capabilities:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
         logprob_stage: whether probabilities are before or after temperature.
         images: whether messages may carry pictures.
+        structured_output: whether it can hold a reply to a JSON schema: `yes` does so unless told otherwise,
+            `on request` only for a role with `structured: true`, because not every server behind it can.
+        streaming: whether it also offers `stream`.
+        seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
+        max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
     """
 
     max_alternatives: int = 0
     logprob_stage: Literal["before", "after", "unknown"] = "unknown"
     images: bool = False
+    structured_output: Literal["no", "on request", "yes"] = "no"
+    streaming: bool = False
+    seeds: bool = False
+    max_temperature: float | None = 2.0
     simulated: bool = False
 
 
@@ -52,6 +62,36 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class RateHeaders:
+    """What a response's headers say of the endpoint's limits; None where they say nothing.
+
+    Attributes:
+        requests_left, tokens_left: what may still be sent in the server's window.
+        requests_limit, tokens_limit: the window's limits.
+        reset_s: seconds until more may be sent, if nothing is left.
+    """
+
+    requests_left: int | None = None
+    requests_limit: int | None = None
+    tokens_left: int | None = None
+    tokens_limit: int | None = None
+    reset_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Where a reply was taken from, when no model was called for it.
+
+    Attributes:
+        source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
+        logprob_stage: of the model that gave it.
+    """
+
+    source: str
+    logprob_stage: Literal["before", "after", "unknown"] = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """What a backend returns for one call.
 
@@ -60,6 +100,8 @@ class ModelReply:
         finish_reason: `stop`, `length`, `content_filter` or the server's own word.
         tokens: log-probabilities; None when none were asked for or given.
         http_attempts: requests that were sent, retries included.
+        limits: what the response's headers said; None when nothing.
+        replayed: None for a reply that a model was called for.
     """
 
     text: str
@@ -67,6 +109,27 @@ class ModelReply:
     usage: Usage
     tokens: TokenLogprobs | None = None
     http_attempts: int = 1
+    limits: RateHeaders | None = None
+    replayed: Replayed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPiece:
+    """A part of a reply that is read while it is written. The texts of all pieces, joined, are the reply.
+
+    Attributes:
+        text: what was added; may be empty.
+        tokens: log-probabilities of this part's tokens; None when none were asked for or given.
+        finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
+        usage: the counts so far, where the server says them: on the last piece, with some servers on every one.
+        limits: on the first piece, what the response's headers said; None otherwise.
+    """
+
+    text: str
+    tokens: TokenLogprobs | None = None
+    finish_reason: str = ""
+    usage: Usage | None = None
+    limits: RateHeaders | None = None
 
 
 class Model(Protocol):
@@ -75,11 +138,25 @@ class Model(Protocol):
     name: str
     capabilities: Capabilities
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
-        """One reply. `step_key` identifies the step, so that a server can count and a simulation can seed.
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
+        """One reply.
+
+        Args:
+            messages: the conversation so far, in order.
+            decoding: how to sample.
+            step_key: identifies the step, so that a server can count and a simulation can seed.
+            schema: hold the reply to a JSON object that fits it; None leaves the reply free. Only for a backend whose
+                `structured_output` is not `no`; `text` is the JSON either way.
 
         Raises:
-            ModelError: with the kind of failure and whether another attempt can help.
+            ModelError: with the kind of failure.
         """
         ...
 
@@ -92,6 +169,28 @@ class Model(Protocol):
         ...
 
 
+class StreamingModel(Model, Protocol):
+    """A model whose replies can also be read while they are written: one that declares `streaming`."""
+
+    def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """The pieces of one reply; arguments as for `complete`.
+
+        Who stops early closes the generator (`contextlib.aclosing`), which closes the HTTP response, so that the server
+        stops as well. What it bills for a reply that was cut is then not known.
+
+        Raises:
+            ModelError: while iterating, with the kind of failure. Pieces may have come before it.
+        """
+        ...
+
+
 class ModelError(Exception):
     """A call failed.
 
@@ -99,11 +198,24 @@ class ModelError(Exception):
         kind: one of `AskFailed`'s kinds.
         message: what the server said, without any secret.
         retry_after_s: what the server asked us to wait; None when it did not say.
+        may_be_billed: whether the server may have worked, and billed, although nothing usable came back.
+        limits: what the response's headers said; None when nothing, or when there was no response.
+        replayed: names the recorded step when no model was called: another attempt cannot help then; else empty.
     """
 
-    def __init__(self, kind: str, message: str, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        retry_after_s: float | None = None,
+        *,
+        may_be_billed: bool = False,
+        limits: RateHeaders | None = None,
+        replayed: str = "",
+    ) -> None:
         super().__init__(kind, message, retry_after_s)
         self.kind, self.message, self.retry_after_s = kind, message, retry_after_s
+        self.may_be_billed, self.limits, self.replayed = may_be_billed, limits, replayed
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}"

@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 import msgspec
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.interface import ModelError
+from moot.actors.models.interface import ModelError, RateHeaders
 
 MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""
@@ -27,7 +27,7 @@ class VendorError(msgspec.Struct, frozen=True):
 
     Attributes:
         message: for people; empty when the body holds none.
-        codes: its `code` and `type`, lower case.
+        codes: its `code`, `type` and `details.error_code`, lower case.
         status: an HTTP status that the body itself names (routers put one in a 200); None otherwise.
     """
 
@@ -52,15 +52,24 @@ class VendorError(msgspec.Struct, frozen=True):
         if not isinstance(error, dict):
             return cls(error if isinstance(error, str) else "")
         code, message = error.get("code"), error.get("message") or error.get("detail")
-        codes = frozenset(str(word).lower() for word in (code, error.get("type")) if isinstance(word, str | int))
+        details = error.get("details")
+        detail = details.get("error_code") if isinstance(details, dict) else None
+        words = (code, error.get("type"), detail)
+        codes = frozenset(str(word).lower() for word in words if isinstance(word, str | int))
         status = int(code) if isinstance(code, int | str) and str(code) in _STATUS_WORDS else None
         return cls(message if isinstance(message, str) else "", codes, status)
 
 
 def error_from_response(
-    status: int, headers: Mapping[str, str], body: bytes, *, key: str | None = None, now: float | None = None
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    key: str | None = None,
+    now: float | None = None,
+    limits: RateHeaders | None = None,
 ) -> ModelError:
-    """The failure that a response with an error status means.
+    """The failure that a response with an error status means. It is not billed: the server says that it gave nothing.
 
     Args:
         status: HTTP status, 300 and up.
@@ -68,10 +77,13 @@ def error_from_response(
         body: as received, decompressed.
         key: the API key in use, kept out of the message.
         now: seconds since the epoch, to read a dated `Retry-After`; the clock when None.
+        limits: what the headers say of limits.
     """
     error = VendorError.from_body(body)
     wait = retry_after(headers, time.time() if now is None else now)
-    return vendor_failure(status, error, key=key, retry_after_s=wait)
+    failure = vendor_failure(status, error, key=key, retry_after_s=wait)
+    failure.limits = limits
+    return failure
 
 
 def vendor_failure(

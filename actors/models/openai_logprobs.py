@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -37,6 +38,26 @@ class WireLogprobs(msgspec.Struct):
     """A choice's `logprobs`."""
 
     content: list[WireToken] | None = None
+
+
+def reply_tokens(
+    logprobs: WireLogprobs | None, text: str, alternatives: int | None, body: bytes
+) -> TokenLogprobs | None:
+    """The tokens of `text`; None unless the server gave log-probabilities; an empty list beside a text is none given.
+
+    Args:
+        logprobs: the choice's, as decoded from `body`.
+        alternatives: how many were asked for; None when no log-probabilities were.
+        body: the JSON, which is read again for the tokens' `bytes` where their texts do not join to `text`.
+    """
+    content = logprobs.content if logprobs is not None else None
+    if alternatives is None or content is None or (text and not content):
+        return None
+    tokens = token_logprobs(content, alternatives)
+    if "".join(tokens.tokens) != text:
+        whole = tokens_from_bytes(body, text)
+        return replace(tokens, tokens=whole) if whole else tokens
+    return tokens
 
 
 def token_logprobs(content: list[WireToken], alternatives: int) -> TokenLogprobs:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import cast
 
 import aiohttp
 import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAioHttpClient, OpenAIError
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, OpenAIError
+from pydantic import BaseModel
 
 from moot.actors.models.api_key import ApiKey
-from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
 from moot.actors.models.openai_errors import error_from_response, plain
-from moot.actors.models.openai_wire import REQUEST_ID_HEADER, decode_reply, encode_request, request_id
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER, LengthField, decode_reply, encode_request, request_id
 from moot.actors.models.per_loop import PerLoop
+from moot.actors.models.rate_headers import rate_headers
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -22,6 +28,11 @@ CONNECT_TIMEOUT_S = 10.0
 DEFAULT_KEY_ENV = "OPENAI_API_KEY"
 """The environment variable that holds the key unless a role names another."""
 
+_PATH = "/chat/completions"
+_LENGTH_FIELD: LengthField = "max_completion_tokens"
+_BROKEN = (httpx2.HTTPError, aiohttp.ClientError, OSError)
+"""What the SDK's transport raises when a response breaks off: some of it wrapped, some as aiohttp raised it."""
+_FAILURES = (OpenAIError, *_BROKEN)
 _UNBOUNDED = 0
 """aiohttp's "no limit"; with None the SDK's transport would fall back to 100 connections."""
 
@@ -44,37 +55,109 @@ class OpenAIModel:
         self.model = model
         self.name = f"openai/{model}"
         self.base_url = base_url
-        self.capabilities = Capabilities(max_alternatives=20, images=True)
+        self.capabilities = Capabilities(max_alternatives=20, images=True, structured_output="yes", streaming=True)
         self._key = ApiKey(api_key_env)
         self._clients = PerLoop(self._new_client)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding, "max_completion_tokens")
-        try:
-            key = self._key.read()
-        except MissingKey as error:
-            raise ModelError("refused", str(error)) from None
-        headers = {"Content-Type": "application/json", REQUEST_ID_HEADER: request_id(step_key)}
+        body = encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema)
+        key = self._read_key()
         try:
             response = await self._clients.get().post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, options={"headers": headers}
+                _PATH,
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": _headers(step_key, "application/json")},
             )
-        except APIStatusError as error:
+        except _FAILURES as error:
+            raise self._failure(error, key) from None
+        return decode_reply(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
+
+        Raises:
+            ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
+        """
+        body = encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema, stream=True)
+        key = self._read_key()
+        response = await self._opened(body, _headers(step_key, EVENT_STREAM), key)
+        try:
+            limits = rate_headers(response.headers.raw)
+            kind = response.headers.get("Content-Type", "")
+            async with (
+                aclosing(self._chunks(response, key, limits)) as chunks,
+                aclosing(read_pieces(chunks, kind, decoding, key=key, limits=limits)) as pieces,
+            ):
+                async for piece in pieces:
+                    yield piece
+        finally:
+            await response.aclose()
+
+    async def _opened(self, body: bytes, headers: dict[str, str], key: str | None) -> httpx2.Response:
+        try:
+            opened = await self._clients.get().post(
+                _PATH,
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": headers},
+                stream=True,
+                stream_cls=AsyncStream[object],
+            )
+        except _FAILURES as error:
+            raise self._failure(error, key) from None
+        return cast(httpx2.Response, opened)  # a raw response is what `cast_to` asks for, and what comes
+
+    async def _chunks(
+        self, response: httpx2.Response, key: str | None, limits: RateHeaders | None
+    ) -> AsyncGenerator[bytes, None]:
+        try:
+            async with aclosing(response.aiter_bytes()) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except _BROKEN as error:
+            raise connection_failure(self._endpoint, error, key, limits) from None
+
+    def _failure(self, error: Exception, key: str | None) -> ModelError:
+        if isinstance(error, APIStatusError):
             failed = error.response
-            raise error_from_response(failed.status_code, failed.headers, failed.content, key=key) from None
-        except (APIConnectionError, aiohttp.ClientError, OSError) as error:
-            raise _connection_error(self.base_url or "OpenAI", error, key) from None
-        except OpenAIError as error:
-            raise ModelError("request", plain(str(error), key)) from None
-        return decode_reply(response.content, decoding, key=key)
+            limits = rate_headers(failed.headers.raw)
+            return error_from_response(failed.status_code, failed.headers, failed.content, key=key, limits=limits)
+        if isinstance(error, (APIConnectionError, *_BROKEN)):
+            return connection_failure(self._endpoint, error, key)
+        return ModelError("request", plain(str(error), key))
+
+    @property
+    def _endpoint(self) -> str:
+        return self.base_url or "OpenAI"
+
+    def _read_key(self) -> str | None:
+        try:
+            return self._key.read()
+        except MissingKey as error:
+            raise ModelError("refused", str(error)) from None
 
     async def check(self) -> None:
         """Look whether the key is set; the network is not touched.
@@ -103,9 +186,5 @@ class OpenAIModel:
         )
 
 
-def _connection_error(url: str, error: Exception, key: str | None) -> ModelError:
-    """The SDK says only "Connection error."; the reason is in what caused it."""
-    if isinstance(error, aiohttp.ClientResponseError):
-        return ModelError("server", plain(f"not an HTTP response: {error.message}", key))
-    cause = error.__cause__ if isinstance(error, APIConnectionError) and error.__cause__ else error
-    return ModelError("connection", plain(f"cannot reach {url}: {str(cause) or type(cause).__name__}", key))
+def _headers(step_key: str, accept: str) -> dict[str, str]:
+    return {"Content-Type": "application/json", "Accept": accept, REQUEST_ID_HEADER: request_id(step_key)}

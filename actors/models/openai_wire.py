@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import math
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
+from pydantic import BaseModel
 
-from moot.actors.models.interface import ModelError, ModelReply, TokenLogprobs
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import VendorError, plain, vendor_failure
-from moot.actors.models.openai_logprobs import WireLogprobs, token_logprobs, tokens_from_bytes
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.actors.models.openai_json import decode_json
+from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
+from moot.actors.models.openai_usage import WireUsage, usage_of
+from moot.actors.models.response_format import response_format
+from moot.protocols.messages import Decoding, Message
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
 """Header that carries the step key, percent-encoded (see `request_id`)."""
@@ -24,7 +25,6 @@ REQUEST_ID_HEADER = "X-Client-Request-Id"
 LengthField = Literal["max_tokens", "max_completion_tokens"]
 """What the reply's bound is called: compatible servers know the first, OpenAI's newer models the second."""
 
-_MINUS_INFINITY = -9999.0
 _HEADER_SAFE = "!\"#$&'()*+,-./:;<=>?@[\\]^_`{|}~"
 _LONGEST_ID = 512
 
@@ -54,18 +54,32 @@ class _Request(msgspec.Struct, omit_defaults=True):
     max_completion_tokens: int | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
+    response_format: msgspec.Raw | None = None
+    stream: bool = False
+    stream_options: dict[str, bool] | None = None
 
 
 _encode = msgspec.json.Encoder().encode
 
 
 def encode_request(
-    model: str, messages: Sequence[Message], decoding: Decoding, length_field: LengthField = "max_tokens"
+    model: str,
+    messages: Sequence[Message],
+    decoding: Decoding,
+    length_field: LengthField = "max_tokens",
+    *,
+    schema: type[BaseModel] | None = None,
+    stream: bool = False,
 ) -> bytes:
     """The request's JSON body. Settings that are None are left out, so the server's default holds.
 
+    Args:
+        schema: what the server shall hold the reply to; None leaves it free.
+        stream: whether to ask for the reply in pieces, with its usage at the end.
+
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+        ConfigError: no schema can say what `schema` wants.
     """
     request = _Request(
         model=model,
@@ -74,6 +88,9 @@ def encode_request(
         top_p=decoding.top_p,
         logprobs=decoding.top_logprobs is not None,
         top_logprobs=decoding.top_logprobs,
+        response_format=None if schema is None else response_format(schema),
+        stream=stream,
+        stream_options={"include_usage": True} if stream else None,
     )
     setattr(request, length_field, decoding.max_tokens)
     try:
@@ -106,20 +123,15 @@ class _ChoiceWithLogprobs(_Choice):
     logprobs: WireLogprobs | None = None
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: Any = None
-    completion_tokens: Any = None
-
-
 class _Reply(msgspec.Struct):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: WireUsage | None = None
     error: Any = None
 
 
 class _ReplyWithLogprobs(msgspec.Struct):
     choices: list[_ChoiceWithLogprobs] | None = None
-    usage: _Usage | None = None
+    usage: WireUsage | None = None
     error: Any = None
 
 
@@ -127,98 +139,61 @@ _plain_reply = msgspec.json.Decoder(_Reply)
 _logprobs_reply = msgspec.json.Decoder(_ReplyWithLogprobs)
 
 
-def decode_reply(body: bytes, decoding: Decoding, *, key: str | None = None) -> ModelReply:
+def decode_reply(
+    body: bytes, decoding: Decoding, *, key: str | None = None, limits: RateHeaders | None = None
+) -> ModelReply:
     """The reply in the body of a 200 response.
 
     Args:
         body: as received, decompressed.
         decoding: what was asked; log-probabilities are read only when it asked for them.
         key: the API key in use, kept out of error messages.
+        limits: what the response's headers said.
 
     Raises:
         ModelError: `server` for a body that is not a chat completion, `content_filter` or `refused` when the
-            model gave no answer for that reason, or what an error object inside the body says.
+            model gave no answer for that reason, or what an error object inside the body says. Each may be billed:
+            the server took the request.
     """
-    reply = _decode(body, decoding.top_logprobs is not None)
+    try:
+        return _reply(body, decoding, key, limits)
+    except ModelError as error:
+        error.may_be_billed, error.limits = True, limits
+        raise
+
+
+def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:
+    reply: _Reply | _ReplyWithLogprobs
+    logprobs = None
+    if decoding.top_logprobs is None:
+        reply = decode_json(_plain_reply, body, "a chat completion")
+    else:
+        reply = decode_json(_logprobs_reply, body, "a chat completion")
+        logprobs = reply.choices[0].logprobs if reply.choices else None
     if not reply.choices or reply.error:
-        raise _no_reply(body, reply, key)
+        raise _no_reply(body, reply.error, key)
     choice = reply.choices[0]
     text = choice.message.content or ""
     if choice.finish_reason == "content_filter":
-        raise ModelError("content_filter", "the reply was stopped by the server's content filter")
+        raise filtered()
     if choice.message.refusal:
         raise ModelError("refused", plain(choice.message.refusal, key))
     return ModelReply(
         text=text,
         finish_reason=choice.finish_reason or "",
-        usage=_usage(reply.usage),
-        tokens=_tokens(choice, text, decoding.top_logprobs, body),
+        usage=usage_of(reply.usage),
+        tokens=reply_tokens(logprobs, text, decoding.top_logprobs, body),
+        limits=limits,
     )
 
 
-def _decode(body: bytes, logprobs: bool) -> _Reply | _ReplyWithLogprobs:
-    decode = _logprobs_reply.decode if logprobs else _plain_reply.decode
-    try:
-        return decode(body)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return decode(_strict_json(body))
-    except msgspec.ValidationError as error:
-        raise ModelError("server", plain(f"the reply is not a chat completion: {error}")) from None
-    except (ValueError, RecursionError) as error:
-        raise ModelError(
-            "server", plain(f"the reply is not JSON ({type(error).__name__}, {len(body)} bytes)")
-        ) from None
+def filtered() -> ModelError:
+    """The failure of a reply that the server's content filter stopped."""
+    return ModelError("content_filter", "the reply was stopped by the server's content filter")
 
 
-def _strict_json(body: bytes) -> bytes:
-    """The body without what some servers write and JSON has no word for: NaN, Infinity, lone surrogates."""
-    data = json.loads(
-        body.decode("utf-8", "replace"),
-        parse_constant={"-Infinity": _MINUS_INFINITY}.get,
-        parse_float=_finite,
-        parse_int=_finite,
-    )
-    return json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _finite(digits: str) -> float | int | None:
-    number = float(digits)
-    if not math.isfinite(number):
-        return None if number > 0 else _MINUS_INFINITY
-    return int(digits) if digits.lstrip("-").isdigit() and abs(number) < 2**53 else number
-
-
-def _no_reply(body: bytes, reply: _Reply | _ReplyWithLogprobs, key: str | None) -> ModelError:
-    error = VendorError.from_data(reply.error) if reply.error else VendorError.from_body(body)
-    if not (error.message or error.codes):
+def _no_reply(body: bytes, error: Any, key: str | None) -> ModelError:
+    said = VendorError.from_data(error) if error else VendorError.from_body(body)
+    if not (said.message or said.codes):
         return ModelError("server", "the reply holds no choices")
-    return vendor_failure(error.status or 500, error, key=key)
-
-
-def _usage(usage: _Usage | None) -> Usage:
-    if usage is None:
-        return Usage()
-    return Usage(_count(usage.prompt_tokens), _count(usage.completion_tokens))
-
-
-_MOST_TOKENS = 2**31 - 1
-"""What the record's columns hold; a server that says more is not believed."""
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
-
-
-def _tokens(choice: _Choice, text: str, alternatives: int | None, body: bytes) -> TokenLogprobs | None:
-    """None unless the server gave log-probabilities; an empty list beside a text is none given."""
-    logprobs = choice.logprobs if isinstance(choice, _ChoiceWithLogprobs) else None
-    content = logprobs.content if logprobs is not None else None
-    if alternatives is None or content is None or (text and not content):
-        return None
-    tokens = token_logprobs(content, alternatives)
-    if "".join(tokens.tokens) != text:
-        whole = tokens_from_bytes(body, text)
-        return replace(tokens, tokens=whole) if whole else tokens
-    return tokens
+    return vendor_failure(said.status or 500, said, key=key)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 MODELS = {
     "simulated": "embedded random agent that knows nothing; `simulated?competence=0.8` sets how it behaves",
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
+    "anthropic/NAME": "Anthropic's service; the key is read from ANTHROPIC_API_KEY",
+    "replay/RUN": "the recorded replies of the run in that folder and no others; free, without key or network",
+    "local/PATH": "weights in a folder, run by transformers in this process; needs the extra `local`",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
 """The forms of a model's name, with what each gives."""
@@ -30,11 +35,11 @@ class ModelSpec:
     Attributes:
         kind: which backend.
         name: the name as it was written.
-        model: the model's name at its service; empty for `simulated`.
+        model: the model's name at its service, or the folder of `replay` and `local`; empty for `simulated`.
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "url"]
+    kind: Literal["simulated", "openai", "anthropic", "local", "url", "replay"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -50,12 +55,31 @@ class ModelSpec:
             return _url_spec(name)
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
-        vendor, _, model = name.partition("/")
-        if vendor != "openai":
+        vendor, slash, model = name.partition("/")
+        if vendor == "replay":
+            return _replay_spec(name, model)
+        if vendor == "local" and slash:
+            return _local_spec(name, model)
+        if vendor not in ("openai", "anthropic"):
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
-            raise ConfigError("model 'openai/' has no name: write openai/NAME, such as openai/gpt-4o-mini")
-        return cls("openai", name, model=model)
+            raise ConfigError(f"model '{vendor}/' has no name: write {vendor}/NAME, such as {_EXAMPLES[vendor]}")
+        return cls("openai" if vendor == "openai" else "anthropic", name, model=model)
+
+
+_EXAMPLES = {"openai": "openai/gpt-4o-mini", "anthropic": "anthropic/claude-haiku-4-5"}
+
+
+def _replay_spec(name: str, folder: str) -> ModelSpec:
+    if not folder.strip() or not folder.isprintable():
+        raise ConfigError("model 'replay/' names no run: write replay/RUN, such as replay/runs/selene-sample-s0")
+    return ModelSpec("replay", name, model=folder)
+
+
+def _local_spec(name: str, folder: str) -> ModelSpec:
+    if not folder.strip() or not folder.isprintable():
+        raise ConfigError("model 'local/' names no folder: write local/PATH, such as local/models/qwen")
+    return ModelSpec("local", name, model=folder)
 
 
 def _url_spec(name: str) -> ModelSpec:
@@ -91,8 +115,30 @@ def check_base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def is_embedded(name: str) -> bool:
+    """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
+    return ModelSpec.parse(name).kind in ("simulated", "replay", "local")
+
+
+def _anthropic_base_url(url: str) -> str:
+    checked = check_base_url(url)
+    if re.search(r"/v1(/messages)?$", checked):
+        raise ConfigError(f"{url!r} should end before /v1, which Anthropic's client adds itself")
+    return checked
+
+
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Z_][A-Z0-9_]*$")]
 """Name of an environment variable, in capitals: a key that was pasted in its place is refused."""
+
+
+def absolute_model(name: str) -> str:
+    """`name` with the folder of a `local/PATH` made absolute: actors run elsewhere than the command that starts them.
+
+    Raises:
+        ConfigError: it has none of the forms in `MODELS`, or holds a password.
+    """
+    spec = ModelSpec.parse(name)
+    return name if spec.kind != "local" else f"local/{Path(spec.model).expanduser().absolute()}"
 
 
 class ModelBinding(BaseModel):
@@ -101,7 +147,7 @@ class ModelBinding(BaseModel):
     Attributes:
         model: one of the forms in `MODELS`.
         api_key_env: name of the environment variable with the key; None for the backend's default.
-        base_url: another endpoint for `openai/NAME`.
+        base_url: another endpoint for `openai/NAME` (ends in `/v1`) or `anthropic/NAME` (ends before it).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -111,30 +157,59 @@ class ModelBinding(BaseModel):
     base_url: str | None = None
 
 
-def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None) -> Model:
+def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None, load: bool = False) -> Model:
     """The backend that `binding` names, ready to be called; no connection is opened.
 
     Args:
         binding: the role's model and where its key is.
-        seed: the run's seed, for `simulated` only.
+        seed: the run's seed, for what is drawn in this process.
         answer_key: the gold labels, for `simulated` only; None leaves it at chance.
+        load: whether weights are in memory before this returns; else the first call loads them.
 
     Raises:
-        ConfigError: the name or a setting is malformed.
+        ConfigError: the name or a setting is malformed, or a folder is none of a model.
     """
     spec = ModelSpec.parse(binding.model)
-    if binding.base_url is not None and spec.kind != "openai":
-        raise ConfigError(f"`base_url` goes with openai/NAME only, not with {redact(binding.model)!r}")
+    if binding.base_url is not None and spec.kind not in ("openai", "anthropic"):
+        raise ConfigError(
+            f"`base_url` goes with openai/NAME and anthropic/NAME only, not with {redact(binding.model)!r}"
+        )
     if spec.kind == "simulated":
         return _simulated(spec, seed, answer_key)
+    if spec.kind == "replay":
+        from moot.actors.models.replay import ReplayModel
+
+        return ReplayModel(Path(spec.model).expanduser())
+    if spec.kind == "local":
+        return _local(spec, seed, load)
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 
         return CompatibleModel(spec.base_url, spec.model, api_key_env=binding.api_key_env)
+    return _openai(spec, binding) if spec.kind == "openai" else _anthropic(spec, binding)
+
+
+def _openai(spec: ModelSpec, binding: ModelBinding) -> Model:
     base_url = check_base_url(binding.base_url) if binding.base_url is not None else None
     from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
 
     return OpenAIModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+
+
+def _anthropic(spec: ModelSpec, binding: ModelBinding) -> Model:
+    base_url = _anthropic_base_url(binding.base_url) if binding.base_url is not None else None
+    from moot.actors.models.anthropic_sdk import DEFAULT_KEY_ENV, AnthropicModel
+
+    return AnthropicModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+
+
+def _local(spec: ModelSpec, seed: int, load: bool) -> Model:
+    from moot.actors.models.local.model import LocalModel
+
+    model = LocalModel(spec.model, seed=seed)
+    if load:
+        model.load()
+    return model
 
 
 def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Model:

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.actors.models.interface import ModelError, ModelReply
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 RETRIED_KINDS = frozenset({"rate_limited", "server", "connection", "timeout"})
 """Kinds of failure that another attempt may mend; all others are raised at once."""
@@ -44,13 +46,11 @@ class RetryPolicy(BaseModel):
     def wait_s(self, attempt: int, retry_after_s: float | None, uniform: Callable[[float, float], float]) -> float:
         """Seconds to wait after the failed `attempt` (1-based).
 
-        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word replaces that,
-            plus up
-        to `base_s`, so that clients who were told the same do not come back together.
+        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word comes on top: clients who
+        were told the same do not come back together, and less often each time.
         """
-        if retry_after_s is not None:
-            return min(retry_after_s, self.retry_after_cap_s) + uniform(0.0, self.base_s)
-        return uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 60)))
+        told_s = min(retry_after_s or 0.0, self.retry_after_cap_s)
+        return told_s + uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 60)))
 
 
 async def call_with_retries(
@@ -71,17 +71,36 @@ async def call_with_retries(
         sleep, uniform, clock: how to wait, draw and tell the time (seconds); replaced in tests.
 
     Raises:
-        ModelError: the last one, when its kind is not in `RETRIED_KINDS`, the attempts are used up, or the
-            next wait would pass `total_s`.
+        ModelError: the last one, when it was replayed, its kind is not in `RETRIED_KINDS`, the attempts are used
+            up, or the next wait would pass `total_s`.
+    """
+    reply, attempts = await retried(policy, attempt, sleep=sleep, uniform=uniform, clock=clock)
+    return reply if reply.http_attempts == attempts else replace(reply, http_attempts=attempts)
+
+
+async def retried(
+    policy: RetryPolicy,
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    uniform: Callable[[float, float], float] = random.uniform,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[T, int]:
+    """As `call_with_retries`, for calls that give something else than a model's reply.
+
+    Returns:
+        What the first successful attempt gave, and how many attempts were made.
+
+    Raises:
+        ModelError: as `call_with_retries`.
     """
     start = clock()
     number = 1
     while True:
         try:
-            reply = await attempt()
-            return reply if reply.http_attempts == number else replace(reply, http_attempts=number)
+            return await attempt(), number
         except ModelError as error:
-            if error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
+            if error.replayed or error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
                 raise
             wait = policy.wait_s(number, error.retry_after_s, uniform)
             if clock() - start + wait > policy.total_s:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from urllib.parse import unquote
 
+from pydantic import BaseModel
+
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
@@ -46,7 +48,9 @@ class SimulatedModel:
         name: the model's name as the user wrote it, settings included.
     """
 
-    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", simulated=True)
+    capabilities = Capabilities(
+        max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", images=True, seeds=True, simulated=True
+    )
 
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
         self.name = name
@@ -59,10 +63,18 @@ class SimulatedModel:
             (frozenset(), write_plain),
         )
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         """One reply, at once; see `reply`.
 
-        The step key is taken as a server would get it in a header, so that replies over HTTP are the same.
+        The step key is taken as a server would get it in a header, so that replies over HTTP are the same. `schema`
+        is passed over: what to write is read from the prompt.
         """
         return self.reply(messages, decoding, unquote(request_id(step_key)))
 

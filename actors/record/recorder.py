@@ -164,20 +164,26 @@ class Recorder:
         prompt_tokens: int | None,
         completion_tokens: int | None,
     ) -> bool:
+        reused = reused_from is not None
         if (case_id, attempt) in self._finished:
-            self.progress.late_reply(prompt_tokens, completion_tokens)
+            self._late(prompt_tokens, completion_tokens, reused=reused)
             return False
         debate = self._debate(case_id, attempt)
         known = debate.reply_ids.get(path)
         if known is not None and supersedes != known:
             if known != reply_id:
-                self.progress.late_reply(prompt_tokens, completion_tokens)
+                self._late(prompt_tokens, completion_tokens, reused=reused)
             return False
         debate.reply_ids[path] = reply_id
         debate.arrived.set()
         if not reply_id.startswith(DECISION):
-            self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
+            self.progress.reply(prompt_tokens, completion_tokens, reused=reused)
         return True
+
+    def _late(self, prompt_tokens: int | None, completion_tokens: int | None, *, reused: bool) -> None:
+        """Tokens that were paid for twice; what was taken from another run was not paid for at all."""
+        if not reused:
+            self.progress.late_reply(prompt_tokens, completion_tokens)
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
         """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""

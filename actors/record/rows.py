@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
@@ -11,7 +12,8 @@ import pyarrow as pa
 
 from moot.actors.models.interface import TokenLogprobs
 from moot.actors.record.schema import JOURNAL, TURNS
-from moot.protocols.messages import Answered, Intrinsic, Usage
+from moot.protocols.case import Image
+from moot.protocols.messages import Answered, Intrinsic, Message, Usage
 
 SaveTokens = Literal["none", "chosen", "all"]
 """How much of the token log-probabilities the record keeps."""
@@ -97,6 +99,16 @@ def token_columns(tokens: TokenLogprobs | None, save: SaveTokens) -> dict[str, A
     return kept
 
 
+def messages_json(messages: Sequence[Message]) -> str:
+    """Messages as the record keeps them: a JSON list of [role, content]."""
+    return msgspec.json.encode([(message.role, message.content) for message in messages]).decode()
+
+
+def image_hashes(images: Iterable[Image]) -> list[str]:
+    """Pictures as the record keeps them."""
+    return [blake2b(image.data, digest_size=16).hexdigest() for image in images]
+
+
 _REPLAYED_COLUMNS = [name for name in TURNS.names if name != "messages"]
 
 
@@ -106,15 +118,17 @@ class RecordedReply(msgspec.Struct, frozen=True):
     path: str
     fingerprint: str
     answered: Answered
+    reused_from: str = ""
 
 
 def recorded_replies(batch: pa.RecordBatch) -> list[tuple[str, int, RecordedReply]]:
     """(case id, attempt, reply) for each row of a batch of the stream `replies`."""
     rows = batch.select(_REPLAYED_COLUMNS).to_pylist()
-    return [(row["case_id"], row["attempt"], _recorded(row)) for row in rows]
+    return [(row["case_id"], row["attempt"], recorded_reply(row)) for row in rows]
 
 
-def _recorded(row: dict[str, Any]) -> RecordedReply:
+def recorded_reply(row: dict[str, Any]) -> RecordedReply:
+    """A row of the stream `replies`, token columns aside, as a replay needs it."""
     intrinsic = None
     if row["logprob_stage"] is not None:
         intrinsic = Intrinsic(
@@ -138,7 +152,7 @@ def _recorded(row: dict[str, Any]) -> RecordedReply:
         failure=row["failure"] or "",
         error=row["error"] or "",
     )
-    return RecordedReply(row["path"], row["fingerprint"] or "", answered)
+    return RecordedReply(row["path"], row["fingerprint"] or "", answered, row["reused_from"] or "")
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:
@@ -152,6 +166,9 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 INVALID_SUFFIX = "~1"
 """Suffix, of path and reply id, of a first reply that could not be read and was asked again."""
+
+SHARED = "shared"
+"""The path of a reply that several cases share; its case id begins with it and a hyphen."""
 
 DECISION = "decision-"
 """How the reply id of a person's decision begins: it is in the journal like a reply, and costs nothing."""

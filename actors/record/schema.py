@@ -72,6 +72,8 @@ _REPLY = [
     _field("reused_from", pa.string(), volatile=True),
     _field("latency_s", pa.float64(), volatile=True),
     _field("http_attempts", pa.int16(), volatile=True),
+    _field("unconfirmed_attempts", pa.int16(), volatile=True),
+    _field("unconfirmed_tokens_max", pa.int64(), volatile=True),
     _field("at", pa.float64(), volatile=True),
     _field("process_id", pa.int32(), volatile=True),
 ]
@@ -83,6 +85,9 @@ _TOKEN_COLUMNS = [
     _field("alt_token", pa.list_(pa.string())),
     _field("alt_logprob", pa.list_(pa.float32())),
 ]
+
+TOKEN_COLUMNS = [column.name for column in _TOKEN_COLUMNS]
+"""Names of the columns that hold a reply's log-probabilities."""
 
 REPLIES = pa.schema(_REPLY + _TOKEN_COLUMNS)
 """The journal's row for one paid reply; the tables `turns`, `tokens` and `judgments` are cut from it."""
@@ -179,8 +184,8 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 """What identifies a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
 
-BOOKKEEPING_EVENTS = frozenset({"asked"})
-"""Events that may occur several times for one key: each is one attempt to pay."""
+BOOKKEEPING_EVENTS = frozenset({"asked", "unpaid"})
+"""Events that may occur several times for one key: each is one attempt to pay, or one that was put off."""
 
 
 def stable_columns(table: str) -> list[str]:

@@ -82,6 +82,19 @@ def _gone(turns: pa.Table) -> pa.Array:
     return pa.concat_arrays([main, pc.binary_join_element_wise(main, INVALID_SUFFIX, "")])
 
 
+def _superseded(turns: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(turns["reply_id"], value_set=_gone(turns))
+
+
+def standing_turns(turns: pa.Table) -> pa.Table:
+    """The replies that count: the first of each key that no later one supersedes.
+
+    Args:
+        turns: rows in the order they were written, with at least key, `reply_id` and `supersedes`.
+    """
+    return _first_of_each(turns.filter(pc.invert(_superseded(turns))), list(KEYS["turns"]))
+
+
 def _with_key(table: str, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         return list(TABLES[table].names)
@@ -97,7 +110,7 @@ def _with_key(table: str, columns: Sequence[str] | None) -> list[str]:
 
 def _winners(table: str, whole: pa.Table) -> pa.Table:
     if table == "turns":
-        superseded = pc.is_in(whole["reply_id"], value_set=_gone(whole))
+        superseded = _superseded(whole)
         whole = whole.append_column("superseded", superseded)
         current = _first_of_each(whole.filter(pc.invert(superseded)), list(KEYS[table]))
         return pa.concat_tables([current, _first_of_each(whole.filter(superseded), ["reply_id"])])

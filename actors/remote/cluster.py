@@ -13,7 +13,17 @@ import msgspec
 
 from moot.actors.agent import Agent
 from moot.actors.failpoints import failpoint
-from moot.actors.household import LocalCrew, Service, build_agent, build_house, services
+from moot.actors.household import (
+    LocalCrew,
+    Service,
+    build_agent,
+    build_gate,
+    build_house,
+    build_limiter,
+    services,
+)
+from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.gate import Gate
 from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.record.recorder import Closing, Recorder
@@ -31,12 +41,13 @@ _GC_THRESHOLDS = (50_000, 50, 50)
 
 
 class Roster(msgspec.Struct, frozen=True):
-    """Where everybody of a run is to be found: actor names by what they do."""
+    """Where everybody of a run is to be found: actor names by what they do; no limiter when nothing is limited."""
 
     namespace: str
     writers: list[str]
     moderators: list[str]
     agents: list[tuple[Service, list[str]]]
+    limiter: str = ""
 
     def peers(self, names: Sequence[str]) -> list[Peer]:
         """Peers by name."""
@@ -77,6 +88,30 @@ class _Actor:
 
     async def _set_up(self) -> None:
         raise NotImplementedError
+
+    def _new_gate(self) -> Gate | None:
+        """This process's gate; None when nothing is limited."""
+        if not self._roster.limiter:
+            return None
+        (limiter,) = self._roster.peers([self._roster.limiter])
+
+        async def exchange(report: Report) -> Grant:
+            raw = await limiter.call_until_done("exchange", msgspec.msgpack.encode(report))
+            return msgspec.msgpack.decode(raw, type=Grant)
+
+        return build_gate(self._spec, exchange)
+
+
+class LimiterActor(_Actor):
+    """Grants rates, concurrency and money to all processes of a run."""
+
+    async def _set_up(self) -> None:
+        self._limiter = build_limiter(self._spec)
+
+    async def exchange(self, raw: bytes) -> bytes:
+        """See `Limiter.exchange`."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._limiter.exchange(msgspec.msgpack.decode(raw, type=Report)))
 
 
 class WriterActor(_Actor):
@@ -151,7 +186,8 @@ class AgentActor(_Actor):
         self._family = "judge" if service[0].startswith("judge") else "agent"
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
-        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe)
+        self._gate = self._new_gate()
+        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate)
         self._station = Station(self._agent.answer)
 
     async def exchange(self, blob: bytes) -> bytes:
@@ -161,6 +197,11 @@ class AgentActor(_Actor):
         if parcel.received:
             failpoint(f"{self._family}.sent_to_moderator")
         return encode(await self._station.exchange(parcel))
+
+    async def holds(self, sender: str, number: int) -> bool:
+        """See `Station.holds`."""
+        await self._up()
+        return self._station.holds(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for replies and for the record's rows."""
@@ -172,6 +213,8 @@ class AgentActor(_Actor):
         await self._up()
         self._station.close()
         await self._agent.close()
+        if self._gate is not None:
+            await self._gate.close()
         await self._scribe.drained()
 
 
@@ -184,15 +227,17 @@ class ModeratorActor(_Actor):
         roles = Roles(self._spec.roles)
         self._remote: RemoteCrew | None = None
         self._local: LocalCrew | None = None
+        self._gate = self._new_gate() if placement == "packed" else None
         if placement == "packed":
-            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe)
+            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate)
         else:
             agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
             self._remote = RemoteCrew(roles, agents, self._scribe, name)
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
-        self._moderator = Moderator(protocol, build_house(self._spec, crew, self._scribe), places)
+        self._house = build_house(self._spec, crew, self._scribe)
+        self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
         """See `Moderator.exchange`."""
@@ -218,4 +263,7 @@ class ModeratorActor(_Actor):
         await self._moderator.close()
         if self._local is not None:
             await self._local.close()
+        if self._gate is not None:
+            await self._gate.close()
+        await self._house.encoder.close()
         await self._scribe.drained()

@@ -53,9 +53,12 @@ class RemoteCrew:
         self._waiting[number] = reply
         line.post(number, ask)
         try:
-            async with asyncio.timeout(ask.seconds_left + _GRACE_S):
-                return await reply
-        except TimeoutError:
+            await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
+            # The agent's deadline stands still while the ask waits for leave to start.
+            while not reply.done() and await line.holds(number):
+                await asyncio.wait([reply], timeout=_GRACE_S)
+            if reply.done():
+                return reply.result()
             line.cancel(number)
             return self._unanswered(ask)
         except asyncio.CancelledError:
@@ -151,6 +154,16 @@ class _Extension:
 
     def done(self, number: int) -> None:
         self._open.pop(number, None)
+
+    async def holds(self, number: int) -> bool:
+        """Whether the agent still has an ask that is overdue; False when it does not say so in time."""
+        try:
+            async with asyncio.timeout(_GRACE_S):
+                return bool(await self._peer.call("holds", self._crew.sender, number))
+        except PeerLost:
+            return True  # it is asked again when the agent is back
+        except TimeoutError:
+            return False
 
     async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
         try:

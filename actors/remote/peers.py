@@ -59,6 +59,8 @@ class Peer:
         Raises:
             PeerLost: when the call or its result was lost.
         """
+        if not ray.is_initialized():  # Ray would start a new cluster to find the actor in
+            raise PeerLost("Ray was shut down", True)
         try:
             return await getattr(await self.handle(), method).remote(*args)
         except RayTaskError as error:

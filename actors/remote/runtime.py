@@ -14,11 +14,12 @@ import ray
 import structlog
 
 from moot.actors.arena import Archive, Seat, SeatLost
-from moot.actors.household import Service, services
+from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import writer_of
-from moot.actors.remote.cluster import AgentActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
@@ -143,6 +144,7 @@ class RayRuntime:
         self._spec, self._protocol = spec, protocol
         self._placement: Literal["actors", "packed"] = placement
         self._address = address
+        self._weight_owners = weight_owners(Roles(spec.roles))
         cores = max(1, os.cpu_count() or 1)
         self._moderators = min(moderators or (cores if placement == "packed" else 1), spec.max_open)
         self._started_ray = False
@@ -196,23 +198,36 @@ class RayRuntime:
             writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],
             moderators=[f"moot-{run}-moderator-{i}" for i in range(self._moderators)],
             agents=agents,
+            limiter=f"moot-{run}-limiter" if needs_limiter(self._spec) else "",
         )
 
     def _create(self) -> None:
         spec = self._spec.model_dump_json()
+        if self.roster.limiter:
+            self._place(LimiterActor, self.roster.limiter, spec)
+        gpus = self._gpus_by_process()
         for number, name in enumerate(self.roster.writers):
             self._place(WriterActor, name, spec, number)
         for service, names in self.roster.agents:
             for name in names:
-                self._place(AgentActor, name, spec, service)
+                self._place(AgentActor, name, spec, service, gpus=gpus if service in self._weight_owners else 0.0)
         for name in self.roster.moderators:
-            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol)
+            share = gpus if self._placement == "packed" else 0.0
+            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol, gpus=share)
 
-    def _place(self, actor: type, name: str, spec: str, *args: Any) -> None:
+    def _gpus_by_process(self) -> float:
+        """What each process with weights of its own asks for, of the GPUs that the cluster has."""
+        if not self._weight_owners:
+            return 0.0
+        processes = len(self._weight_owners) if self._placement == "actors" else self._moderators
+        return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
+
+    def _place(self, actor: type, name: str, spec: str, *args: Any, gpus: float = 0.0) -> None:
         remote = ray.remote(actor).options(
             name=name,
             namespace=self.roster.namespace,
             num_cpus=0,
+            num_gpus=gpus,
             max_restarts=-1,
             max_task_retries=0,
             max_concurrency=1000,

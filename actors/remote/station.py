@@ -51,6 +51,11 @@ class Station:
             self._take(outbox, message)
         return await outbox.keep(parcel.epoch)
 
+    def holds(self, sender: str, number: int) -> bool:
+        """Whether an ask is under way here, or its reply not confirmed yet."""
+        outbox = self._outboxes.get(sender)
+        return outbox is not None and (number in outbox.under_way or number in outbox.unconfirmed)
+
     def close(self) -> None:
         """End what is under way and let every call go."""
         for outbox in self._outboxes.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -250,4 +251,5 @@ def set_line(point: GridPoint, encoder: str) -> str:
     """
     taus = {"tau_d": point.tau_d, "tau_m": point.tau_m, "tau_p": point.tau_p}
     words = [f"--set gate.{name}={'none' if tau is None else f'{tau:g}'}" for name, tau in taus.items()]
-    return " ".join(words if encoder == "unknown" else [*words, f"--set gate.tau_d_encoder={encoder}"])
+    belongs = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
+    return " ".join([*words, *belongs])

@@ -89,6 +89,9 @@ def run(
     agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
     seed: Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")
+    ] = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,
@@ -100,7 +103,22 @@ def run(
     save_tokens: Annotated[
         str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
     ] = None,
+    reuse: Annotated[
+        str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
+    ] = None,
     max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")
+    ] = None,
+    requests_per_min: Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")] = None,
+    tokens_per_min: Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")] = None,
+    max_cost_usd: Annotated[float | None, typer.Option("--max-cost", help="Stop before it costs more (USD).")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
+    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
+    debate_timeout_s: Annotated[
+        float | None, typer.Option("--debate-timeout", help="Fail a debate after so many seconds.")
+    ] = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
     retry_failed: Annotated[
         bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
@@ -121,6 +139,7 @@ def run(
         "agents": agents,
         "limit": limit,
         "seed": seed,
+        "encoder": encoder,
         "out": out,
         "set": parse_settings(set_) if set_ else None,
         "prompts": prompts,
@@ -128,7 +147,16 @@ def run(
         "engine": engine,
         "address": address,
         "save_tokens": save_tokens,
+        "reuse": reuse,
         "max_open": max_open,
+        "concurrency": concurrency,
+        "requests_per_min": requests_per_min,
+        "tokens_per_min": tokens_per_min,
+        "max_cost_usd": max_cost_usd,
+        "max_tokens": max_tokens,
+        "max_minutes": max_minutes,
+        "prices": prices,
+        "debate_timeout_s": debate_timeout_s,
         "attended": attended,
         "retry_failed": retry_failed,
     }
@@ -209,6 +237,14 @@ def models() -> None:
     from moot.actors.models.resolve import MODELS
 
     _columns(MODELS.items())
+
+
+@app.command()
+def encoders() -> None:
+    """List the forms of an encoder's name."""
+    from moot.actors.encoders.resolve import ENCODERS
+
+    _columns(ENCODERS.items())
 
 
 @app.command()

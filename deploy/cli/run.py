@@ -17,20 +17,22 @@ from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.interrupt import hold_in_thread
-from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, Run
+from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import Prepared, default_out, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import REPLAY_DIVERGED, ConfigError
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.tasks import open_task
 
 _NAMED = 3
 """Waiting cases that are named."""
 
-_INVALID = "invalid_case"
+_LASTING = frozenset({"invalid_case", REPLAY_DIVERGED})
+"""Failures that another attempt does not mend."""
+
 _LONGEST = 300
 
 
@@ -109,6 +111,8 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
             return _interrupted(done, each)
         failed = failed or done.exit_code == EXIT_SOME_FAILED
         _tell(done, each, quiet=quiet)
+        if done.status == "stopped":
+            return EXIT_STOPPED
     show_comparison(compare([_shown(each) for each in runs]))
     print(f"\nnext: moot show {_shown(runs[0])}")
     return EXIT_SOME_FAILED if failed else EXIT_OK
@@ -155,6 +159,13 @@ def _interrupted(done: Run, prepared: Prepared) -> int:
 
 def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
     """What a user has to know besides the figures."""
+    if done.status == "stopped":
+        of = "" if prepared.total is None else f" of {prepared.total:,}"
+        print(
+            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done in {_shown(prepared)}; the same command, with "
+            "what stopped it changed, goes on from here",
+            file=sys.stderr,
+        )
     if not done.worked:
         _say("nothing left to do: every case has a verdict", quiet=quiet)
     _tell_failures(done)
@@ -176,7 +187,7 @@ def _tell_failures(done: Run) -> None:
     if kinds:
         what = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
         first = next(row for row in latest.values() if row["failure"])
-        again = "; --retry-failed gives a new attempt" if set(kinds) - {_INVALID} else ""
+        again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
         print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
         print(visible_line(f"  {first['case_id']}: {first['error']}"[:_LONGEST]), file=sys.stderr)
     asked, usable = Counter[str](), Counter[str]()

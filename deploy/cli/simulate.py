@@ -18,6 +18,9 @@ def simulate(
     fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
     rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429.")] = None,
     garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
+    busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429.")] = 0.0,
+    cut_rate: Annotated[float, typer.Option(help="Share of replies cut off in their middle.")] = 0.0,
+    hang_rate: Annotated[float, typer.Option(help="Share of calls that are never answered.")] = 0.0,
     competence: Annotated[float | None, typer.Option(help="Of the agents, 0 to 1.")] = None,
     calibration: Annotated[float | None, typer.Option(help="Of their confidence, 0 to 1.")] = None,
     stubbornness: Annotated[float | None, typer.Option(help="1 never gives way.")] = None,
@@ -25,7 +28,7 @@ def simulate(
     reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning.")] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
-    """Serve the simulated model over HTTP with the OpenAI chat-completions wire."""
+    """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated_settings import SimulatedSettings
     from moot.deploy.running.config import validated
@@ -50,6 +53,9 @@ def simulate(
         fail_rate=fail_rate,
         rate_limit=rate_limit,
         garble_rate=garble_rate,
+        busy_rate=busy_rate,
+        cut_rate=cut_rate,
+        hang_rate=hang_rate,
     )
     key = AnswerKey.from_cases(open_task(task).cases()) if task is not None else None
 

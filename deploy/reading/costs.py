@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.deploy.reading.record import CaseKey, Noted, Reply
+from moot.protocols.messages import Usage
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
 _SKIP_PATHS = ("judge/consensus/",)
@@ -21,30 +23,66 @@ class Totals:
     Attributes:
         paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
             bound when `calls_without_usage` is not 0, None when no call said what it used.
-        reused: tokens of replies taken from another run.
+        reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
+        replies_reused: how many those are.
         repaid: see `tokens_repaid`.
         calls: replies paid for here.
         calls_without_usage: calls that did not say all that they used.
+        unconfirmed: attempts that may have been billed without the server saying what they used.
+        unconfirmed_max: at most so many tokens in them; at least 0.
+        usd: what the known usage cost; a lower bound when `calls_without_usage` or `unconfirmed` is not 0, None when
+            the price of a model is unknown.
     """
 
     paid: int | None
-    reused: int
+    reused: int | None
+    replies_reused: int
     repaid: int
     calls: int
     calls_without_usage: int
+    unconfirmed: int
+    unconfirmed_max: int
+    usd: float | None
 
 
-def totals(replies: Sequence[Reply], asked: Iterable[Noted]) -> Totals:
-    """Count a run's tokens; `asked` are the events of that kind."""
+def totals(replies: Sequence[Reply], asked: Iterable[Noted], prices: Mapping[str, Price]) -> Totals:
+    """Count a run's tokens and money.
+
+    Args:
+        replies: all of the run's.
+        asked: its events of the kinds `asked` and `unpaid`.
+        prices: by model.
+    """
     paid = [reply for reply in replies if not reply.reused]
-    silent = all(reply.prompt is None and reply.completion is None for reply in paid)
+    reused = [reply for reply in replies if reply.reused]
     return Totals(
-        paid=None if paid and silent else sum(map(_known, paid)),
-        reused=sum(_known(reply) for reply in replies if reply.reused),
+        paid=_at_least(paid),
+        reused=_at_least(reused),
+        replies_reused=len(reused),
         repaid=tokens_repaid(replies, asked),
         calls=len(paid),
         calls_without_usage=sum(reply.tokens is None for reply in paid),
+        unconfirmed=sum(reply.unconfirmed for reply in replies),
+        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in replies),
+        usd=_usd(paid, prices),
     )
+
+
+def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
+    known = {model: prices.get(model) or PriceTable().price(model) for model in {reply.model for reply in paid}}
+    costs = 0.0
+    for reply in paid:
+        price = known[reply.model]
+        if price is None:
+            return None
+        costs += price.cost_usd(Usage(reply.prompt or 0, reply.completion or 0)) or 0.0
+    return costs
+
+
+def _at_least(replies: Sequence[Reply]) -> int | None:
+    """Tokens as far as they are known; None when there are replies and none of them said."""
+    silent = all(reply.prompt is None and reply.completion is None for reply in replies)
+    return None if replies and silent else sum(map(_known, replies))
 
 
 def _known(reply: Reply) -> int:
@@ -57,15 +95,18 @@ def tokens_repaid(replies: Sequence[Reply], asked: Iterable[Noted]) -> int:
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
     the tokens of its standing reply (and of its unreadable first one) count once per extra note, although the
     call that was lost may have been cut off early or never have left. A superseded reply lies in the record, so
-    its ask is no extra one. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
+    its ask is no extra one, and one that a budget put off (`unpaid`) was never sent. A note that was itself lost,
+    less than one flush (1 s) before a `kill -9`, is not seen.
     """
-    notes = Counter((*event.key, event.path) for event in asked)
+    notes: Counter[tuple[str, int, str]] = Counter()
+    for event in asked:
+        notes[(*event.key, event.path)] += 1 if event.kind == "asked" else -1
     recorded: Counter[tuple[str, int, str]] = Counter()
     cost: Counter[tuple[str, int, str]] = Counter()
     for reply in replies:
         place = (*reply.key, reply.path.removesuffix(INVALID_SUFFIX))
         recorded[place] += place[2] == reply.path
-        if not reply.superseded:
+        if not (reply.superseded or reply.reused):
             cost[place] += _known(reply)
     return sum(max(0, count - recorded[place]) * cost[place] for place, count in notes.items() if place in cost)
 

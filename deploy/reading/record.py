@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.tables import read_table
@@ -29,6 +30,8 @@ class Reply(NamedTuple):
         prompt, completion: tokens billed; None when the server did not say.
         reused: taken from another run, so not paid for here.
         superseded: replaced by a later reply on the same path.
+        unconfirmed: attempts that may have been billed without the server saying what they used.
+        unconfirmed_tokens: at most so many tokens in them.
     """
 
     case_id: str
@@ -42,6 +45,8 @@ class Reply(NamedTuple):
     completion: int | None
     reused: bool
     superseded: bool
+    unconfirmed: int = 0
+    unconfirmed_tokens: int = 0
 
     @property
     def key(self) -> CaseKey:
@@ -99,6 +104,8 @@ class RunFacts:
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
         last_started_at: unix time at which the last owner took the folder; None when unknown.
         owners: how many owners the folder has had.
+        stopped_by: what stopped the last session by itself; empty when nothing did.
+        prices: by model, as they were when the run began; only of models whose price was known.
     """
 
     path: Path
@@ -113,6 +120,8 @@ class RunFacts:
     wall_s: float | None
     last_started_at: float | None
     owners: int
+    stopped_by: str
+    prices: dict[str, Price]
 
 
 def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
@@ -148,6 +157,8 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         wall_s=_wall(raw.get("sessions")),
         last_started_at=epochs[-1].started_at if epochs else None,
         owners=len(epochs),
+        stopped_by=_stopped_by(raw.get("sessions")),
+        prices=_prices(raw.get("price_table")),
     )
 
 
@@ -179,6 +190,15 @@ def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
     return {family: sorted(names) for family, names in sorted(used.items())}
 
 
+def _stopped_by(sessions: Any) -> str:
+    last = sessions[-1] if isinstance(sessions, list) and sessions else {}
+    return str(last.get("stopped_by") or "") if isinstance(last, Mapping) else ""
+
+
+def _prices(raw: Any) -> dict[str, Price]:
+    return {str(name): Price.model_validate(price) for name, price in raw.items()} if isinstance(raw, Mapping) else {}
+
+
 def _wall(sessions: Any) -> float | None:
     if not isinstance(sessions, list) or not sessions:
         return None
@@ -191,15 +211,40 @@ def _wall(sessions: Any) -> float | None:
 def read_replies(folder: str | Path) -> list[Reply]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
-    table = read_table(folder, "turns", names)
+    more = ["unconfirmed_attempts", "unconfirmed_tokens_max"]
+    table = read_table(folder, "turns", [*names, *more])
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
         Reply(
-            case, attempt, path, role or "", model or "", outcome or "", failure or "", prompt, completion, bool(r), s
+            case,
+            attempt,
+            path,
+            role or "",
+            model or "",
+            outcome or "",
+            failure or "",
+            prompt,
+            completion,
+            bool(reused),
+            superseded,
+            unconfirmed or 0,
+            tokens or 0,
         )
-        for case, attempt, path, role, model, outcome, failure, prompt, completion, r, s in zip(
-            *(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded")), strict=True
-        )
+        for (
+            case,
+            attempt,
+            path,
+            role,
+            model,
+            outcome,
+            failure,
+            prompt,
+            completion,
+            reused,
+            superseded,
+            unconfirmed,
+            tokens,
+        ) in zip(*(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded", *more)), strict=True)
         if role != "person"
     ]
 

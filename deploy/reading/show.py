@@ -118,15 +118,24 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     at_least = "at least " if unsaid and summary.tokens_paid is not None else ""
     rows = [
         ("tokens paid", f"{at_least}{count(summary.tokens_paid)} in {count(summary.calls)} calls"),
-        ("tokens reused", count(summary.tokens_reused)),
+        ("tokens reused", _reused(summary)),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
     ]
+    if summary.attempts_unconfirmed:
+        attempts = count(summary.attempts_unconfirmed)
+        rows.append(("tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"))
+    if summary.cost_usd is None or summary.cost_usd > 0.0:
+        rows.append(
+            ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
+        )
     if summary.token_cost_x is not None or unsaid:
         rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x)))
     if unsaid:
         rows.insert(1, ("calls without usage", count(unsaid)))
     if summary.token_cost_x_without_audits != summary.token_cost_x:
         rows.append(("cost without what only measures", times(summary.token_cost_x_without_audits)))
+    if summary.stopped_by is not None:
+        rows.append(("stopped by", summary.stopped_by))
     rows.append(("wall time", "unknown" if summary.wall_s is None else f"{summary.wall_s:,.1f} s"))
     rows.append(("how", _counts(summary.how)))
     if summary.failures:
@@ -137,6 +146,12 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if mended:
         rows.append(("mended replies", _counts(mended)))
     return rows
+
+
+def _reused(summary: Summary) -> str:
+    if not summary.replies_reused:
+        return "0"
+    return f"{count(summary.tokens_reused)} in {count(summary.replies_reused)} replies"
 
 
 def _cases(summary: Summary) -> str:

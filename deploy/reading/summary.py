@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from moot.actors.models.prices import Price
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.record import (
@@ -30,7 +31,7 @@ from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
 from moot.protocols.tasks.scoring import is_correct
 
-_KINDS = ("asked", "gate", "judging", "audit", "branches", "parked")
+_KINDS = ("asked", "unpaid", "gate", "judging", "audit", "branches", "parked")
 _JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 
 
@@ -74,8 +75,13 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
-        tokens_reused: replies taken from another run.
+        tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
+            bound where one did not say what it had cost, None when none did.
         tokens_repaid: upper bound of what was paid again after a kill; see `show_costs.tokens_repaid`.
+        tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
+            without the server saying what they used.
+        cost_usd: of what the servers said that they used; None when the price of a model is unknown.
+        stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.
         token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
             `token_cost_x_without_audits` leaves out what served only to measure.
@@ -118,8 +124,13 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     tokens_paid: int | None
-    tokens_reused: int
+    tokens_reused: int | None
+    replies_reused: int
     tokens_repaid: int
+    tokens_unconfirmed: tuple[int, int]
+    attempts_unconfirmed: int
+    cost_usd: float | None
+    stopped_by: str | None
     calls: int
     calls_without_usage: int
     token_cost_x: float | None
@@ -168,7 +179,8 @@ def summarise(folder: str | Path) -> Summary:
         audit=audit_difference(finished, events),
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **_judging(folder, finished, events),
-        **_costs(replies, finished, events),
+        **_costs(replies, finished, events, facts.prices),
+        stopped_by=facts.stopped_by or None,
     )
 
 
@@ -264,15 +276,21 @@ def verdict_sources(events: Iterable[Noted]) -> dict[CaseKey, str]:
     return {event.key: str(event.data.get("verdict_from")) for event in both}
 
 
-def _costs(replies: Sequence[Reply], finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
-    whole = totals(replies, [event for event in events if event.kind == "asked"])
+def _costs(
+    replies: Sequence[Reply], finished: Sequence[VerdictRow], events: Sequence[Noted], prices: Mapping[str, Price]
+) -> dict[str, Any]:
+    whole = totals(replies, [event for event in events if event.kind in ("asked", "unpaid")], prices)
     costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
     shared = sum(reply.tokens or 0 for reply in replies if reply.case_id.startswith("shared-"))
     relative = relative_cost(costs.values(), shared)
     return {
         "tokens_paid": whole.paid,
         "tokens_reused": whole.reused,
+        "replies_reused": whole.replies_reused,
         "tokens_repaid": whole.repaid,
+        "tokens_unconfirmed": (0, whole.unconfirmed_max),
+        "attempts_unconfirmed": whole.unconfirmed,
+        "cost_usd": whole.usd,
         "calls": whole.calls,
         "calls_without_usage": whole.calls_without_usage,
         "token_cost_x": relative.token_cost_x,

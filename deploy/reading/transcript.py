@@ -163,10 +163,15 @@ def _state(verdict: VerdictView | None, events: Iterable[EventView], turns: Iter
 
 def _cost(turns: Sequence[TurnView]) -> Cost:
     paid = [turn for turn in turns if turn.role != "person" and not turn.reused]
-    silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in paid)
     return Cost(
         calls=len(paid),
-        tokens=None if paid and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in paid),
-        tokens_reused=sum(turn.tokens or 0 for turn in turns if turn.reused),
+        tokens=_at_least(paid),
+        tokens_reused=_at_least([turn for turn in turns if turn.reused]),
         calls_without_usage=sum(turn.tokens is None for turn in paid),
     )
+
+
+def _at_least(turns: Sequence[TurnView]) -> int | None:
+    """Tokens as far as they are known; None when there are turns and none of them said."""
+    silent = all(turn.prompt_tokens is None and turn.completion_tokens is None for turn in turns)
+    return None if turns and silent else sum((t.prompt_tokens or 0) + (t.completion_tokens or 0) for t in turns)

@@ -92,7 +92,7 @@ def cost_words(cost: Cost) -> str:
     )
     if unsaid:
         words += f", {unsaid} of which did not say what they used"
-    return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused else "")
+    return words + (f"; {count(cost.tokens_reused)} tokens reused" if cost.tokens_reused != 0 else "")
 
 
 def turn_head(turn: TurnView) -> str:

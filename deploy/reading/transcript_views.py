@@ -95,7 +95,7 @@ class Cost(_View):
 
     calls: int
     tokens: int | None
-    tokens_reused: int
+    tokens_reused: int | None
     calls_without_usage: int
 
 

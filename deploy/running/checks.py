@@ -1,61 +1,118 @@
-"""What is asked of the models before a run starts: a key, a server that answers, log-probabilities where needed."""
+"""What is asked before a run starts: a key, servers that answer, log-probabilities where needed, and a vector."""
 
 from __future__ import annotations
 
+import asyncio
+
+from pydantic import BaseModel
+
+from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
-from moot.actors.models.probe import probe
-from moot.actors.models.resolve import ModelBinding, make_model
+from moot.actors.models.probe import PROBE_RETRIES, probe
+from moot.actors.models.resolve import ModelBinding, is_embedded, make_model
+from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.replies import Position
 
 
 async def check_models(prepared: Prepared, *, network: bool = True) -> None:
-    """Ask every distinct model of the run whether it can be used.
+    """Ask every distinct model of the run, and its encoder, whether they can be used.
 
     Args:
-        network: False makes the models, so that a wrong setting is found, and asks nobody.
+        network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
 
     Raises:
-        ConfigError: a model's setting is malformed, or too many alternatives are asked of it.
+        ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, or the
+            run whose replies are reused cannot be read.
         MissingKey: naming the environment variable.
         ModelUnavailable: a server does not answer or refuses us.
-        CapabilityMissing: no log-probabilities, though the protocol needs them.
+        CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
+            replies held to one; no pictures, though cases bring some; or a package is not installed.
     """
     wanted: dict[ModelBinding, list[RoleBinding]] = {}
     for member in prepared.members:
         wanted.setdefault(model_binding(member), []).append(member)
+    if prepared.reuse is not None and not network:
+        await asyncio.to_thread(reusable_replies, prepared.reuse)
     needed = prepared.protocol.needs_logprobs
+    shown = _shown_pictures(prepared)
     for binding, roles in wanted.items():
-        await _check(binding, roles, prepared.config.seed, needed, network)
+        model = make_model(binding, seed=prepared.config.seed, answer_key=None)
+        try:
+            if binding in shown and not model.capabilities.images:
+                raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
+            await _check(model, roles, needed, network, probed=not is_embedded(binding.model))
+        finally:
+            await model.close()
+    await _check_encoder(prepared, network)
 
 
-async def _check(
-    binding: ModelBinding, roles: list[RoleBinding], seed: int, needs_logprobs: bool, network: bool
-) -> None:
-    model = make_model(binding, seed=seed, answer_key=None)
+def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
+    """The models that speak of cases with pictures; none when that cannot be known before the cases are read."""
+    if not (prepared.in_memory and prepared.task.replayable):
+        return set()
+    if not any(labelled.case.images for labelled in prepared.cases()):
+        return set()
+    speakers = ["agent"] if "agent" in prepared.bindings else list(prepared.bindings)
+    return {model_binding(member) for family in speakers for member in prepared.bindings[family]}
+
+
+async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, network: bool, probed: bool) -> None:
+    most = model.capabilities.max_alternatives
+    asked = max(role.top_logprobs or 0 for role in roles)
+    if needs_logprobs and asked and not most:
+        raise _no_logprobs(model)
+    if asked > most:
+        raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
+    if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
+        raise CapabilityMissing(
+            f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
+        )
+    _check_sampling(model, roles)
+    if not network:
+        return
+    await model.check()
+    if probed:
+        await _probe(model, roles, needs_logprobs and bool(asked))
+
+
+def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
+    """A setting that somebody wrote down is never left out in silence; the defaults are, where a model takes none."""
+    most = model.capabilities.max_temperature
+    for role in roles:
+        written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
+        if most is None:
+            for name in sorted(role.model_fields_set.intersection(written)):
+                raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
+        elif role.temperature is not None and role.temperature > most:
+            raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
+
+
+async def _check_encoder(prepared: Prepared, network: bool) -> None:
+    config = prepared.config
+    encoder = make_encoder(config.encoder, PROBE_RETRIES, api_key_env=config.encoder_key_env)
     try:
-        most = model.capabilities.max_alternatives
-        asked = max(role.top_logprobs or 0 for role in roles)
-        if needs_logprobs and asked and not most:
-            raise _no_logprobs(model)
-        if asked > most:
-            raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
-        if not network:
-            return
-        await model.check()
-        if not model.capabilities.simulated:
-            await _probe(model, roles, needs_logprobs and bool(asked))
+        if network:
+            await encoder.check()
     finally:
-        await model.close()
+        await encoder.close()
 
 
 async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:
-    """Try a call of the role that asks for most."""
-    role = max(roles, key=lambda member: member.top_logprobs or 0)
-    if not await probe(model, role.decoding(), role.timeout_s) and needs_logprobs:
-        raise _no_logprobs(model)
+    """Try a call of the role that asks for most; two, if some roles want a schema and others none."""
+    by_schema: dict[type[BaseModel] | None, list[RoleBinding]] = {}
+    for role in roles:
+        schema = reply_schema(model.capabilities, role.structured, Position)
+        by_schema.setdefault(schema, []).append(role)
+    for schema, alike in by_schema.items():
+        role = max(alike, key=lambda member: member.top_logprobs or 0)
+        given = await probe(model, role.decoding(), role.timeout_s, schema)
+        if not given and needs_logprobs and role.top_logprobs:
+            raise _no_logprobs(model)
 
 
 def _no_logprobs(model: Model) -> CapabilityMissing:

@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
-from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.protocols.errors import ConfigError, unknown_name
@@ -30,7 +31,7 @@ RECORD_KEYS = frozenset(
         "bindings",
         "models",
         "simulated",
-        "encoder",
+        "price_table",
         "templates",
         "task_digest",
         "cases",
@@ -40,7 +41,7 @@ RECORD_KEYS = frozenset(
 )
 """What run.yaml holds beside the configuration; passed over when it is read as one."""
 
-_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url"})
+_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url", "encoder_key_env"})
 
 
 def _as_members(value: Any) -> Any:
@@ -71,6 +72,9 @@ class RunConfig(BaseModel):
         agents: how many agents answer; the setting `agents` of the protocol.
         limit: only the first so many cases; None for all.
         seed: of the run; everything random hangs on it.
+        encoder: turns texts into vectors; see `moot encoders`.
+        encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
+            `openai/NAME`, and for no key with a URL.
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
@@ -78,9 +82,17 @@ class RunConfig(BaseModel):
         set: settings of the protocol, nested or with dotted keys.
         prompts: a folder of templates that replace the package's.
         save_tokens: how much of the token log-probabilities is recorded.
+        reuse: another run's folder, whose replies answer what is asked in just the same way; None for none.
         max_open: most debates open at once.
         attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
         retry_failed: open a new attempt for every failed case.
+        requests_per_min, tokens_per_min, concurrency: bounds on every endpoint, over all processes of the run; without
+            them the concurrency adapts to what the server takes.
+        limits: the same by model name, where models differ.
+        max_cost_usd, max_tokens, max_minutes: the run stops by itself before it uses more, over all its sessions (the
+            minutes: in this one); the same command with a larger bound goes on.
+        prices: a YAML file of prices, over the package's own.
+        debate_timeout_s: seconds after which a debate is failed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +104,8 @@ class RunConfig(BaseModel):
     agents: int | None = Field(default=None, ge=1)
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
+    encoder: str = "hashed-ngrams"
+    encoder_key_env: EnvName | None = None
     out: str | None = Field(default=None, min_length=1)
     placement: Placement = "actors"
     engine: Engine = "ray"
@@ -99,9 +113,19 @@ class RunConfig(BaseModel):
     set: dict[str, Any] = {}
     prompts: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    reuse: str | None = Field(default=None, min_length=1)
     max_open: int = Field(default=200, ge=1)
     attended: bool = False
     retry_failed: bool = False
+    requests_per_min: int | None = Field(default=None, ge=1)
+    tokens_per_min: int | None = Field(default=None, ge=1)
+    concurrency: int | None = Field(default=None, ge=1)
+    limits: dict[str, EndpointLimits] = {}
+    max_cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_tokens: int | None = Field(default=None, ge=0)
+    max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    prices: str | None = None
+    debate_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     @classmethod
     def build(

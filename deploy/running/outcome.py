@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
     from moot.deploy.reading.summary import Summary
 
-Status = Literal["finished", "waiting", "interrupted"]
-"""How a session ended; `waiting` when only debates are left that wait for a person."""
+Status = Literal["finished", "waiting", "stopped", "interrupted"]
+"""How a session ended; `waiting` when only debates are left that wait for a person, `stopped` by a budget or because an
+endpoint did not answer any more."""
 
-EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_INTERRUPTED = 0, 2, 3, 130
+EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 2, 3, 4, 130
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Run:
         left: cases without a verdict; None when the source cannot be read twice.
         parked: ids of the cases that wait for a person.
         worked: False when there was nothing left to do, so that nothing was started.
+        stopped_by: what stopped the run, in words; empty unless `stopped`.
     """
 
     path: Path
@@ -42,12 +44,16 @@ class Run:
     left: int | None
     parked: tuple[str, ...] = ()
     worked: bool = True
+    stopped_by: str = ""
 
     @property
     def exit_code(self) -> int:
-        """0 when all is well, 3 when some cases failed, 130 when the run was stopped before its end."""
+        """0 when all is well, 3 when some cases failed, 4 when a budget or a dead endpoint stopped the run, 130 when
+        somebody did."""
         if self.status == "interrupted":
             return EXIT_INTERRUPTED
+        if self.status == "stopped":
+            return EXIT_STOPPED
         return EXIT_SOME_FAILED if self.failed else EXIT_OK
 
     @cached_property

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.case import Case
 from moot.protocols.selene.opening import TEMPLATE as OPENING
 from moot.protocols.selene.opening import case_slots
@@ -45,6 +46,8 @@ class Plan:
         cases: how many; None for a source that cannot be read twice.
         least, most: calls over all cases; None for a protocol whose steps are not known, or without `cases`.
         least_tokens, most_tokens: prompts at four characters per token, replies at their full length.
+        reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
+            is known only when the debates are held, so the other figures count every call.
     """
 
     protocol: str
@@ -53,6 +56,7 @@ class Plan:
     most: int | None
     least_tokens: int | None
     most_tokens: int | None
+    reusable: int | None = None
 
     def lines(self) -> list[str]:
         """The plan as text."""
@@ -63,12 +67,14 @@ class Plan:
             if self.cases:
                 calls += f" ({self.least / self.cases:.4g} to {self.most / self.cases:.4g} a case)"
             tokens = f"at most about {self.most_tokens:,} (at least {self.least_tokens:,} if every debate is short)"
+        reuse = [] if self.reusable is None else [f"reuse     {self.reusable:,} replies answer equal asks for nothing"]
         return [
             f"protocol  {self.protocol}",
             f"cases     {'unknown' if self.cases is None else f'{self.cases:,}'}",
             f"calls     {calls}",
             f"tokens    {tokens}",
             "          prompts at 4 characters a token, replies at full length; without retries and re-asks",
+            *reuse,
             "dry run: nothing was asked, paid or written",
         ]
 
@@ -76,8 +82,9 @@ class Plan:
 def plan(prepared: Prepared) -> Plan:
     """Count what a run would do; reads the task once more, asks nobody, writes nothing."""
     protocol, total = prepared.protocol, prepared.total
+    reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
     if not isinstance(protocol, Selene) or total is None:
-        return Plan(protocol.name, total, None, None, None, None)
+        return Plan(protocol.name, total, None, None, None, None, reusable)
     judges = len(prepared.bindings.get("judge", ()))
     longest = max(member.max_tokens for member in prepared.members)
     agents = protocol.settings.agents
@@ -89,7 +96,7 @@ def plan(prepared: Prepared) -> Plan:
         most_calls += most.total
         least_tokens += least.total * prompt
         most_tokens += most.total * (prompt + longest) + most.revisions * agents * longest
-    return Plan(protocol.name, total, least_calls, most_calls, least_tokens, most_tokens)
+    return Plan(protocol.name, total, least_calls, most_calls, least_tokens, most_tokens, reusable)
 
 
 def calls_for(settings: SeleneSettings, case: Case, judges: int) -> tuple[Calls, Calls]:

@@ -14,20 +14,29 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pydantic import BaseModel
 
-from moot.actors.encoder import HashedNgramEncoder
+from moot.actors.encoders.resolve import identity
+from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.api_key import redact
-from moot.actors.models.resolve import ModelSpec
+from moot.actors.models.prices import Price
+from moot.actors.models.resolve import ModelSpec, absolute_model
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.recorded import placed, recorded_members, replayed_run, reused_folder
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
+from moot.protocols.selene.protocol import Selene
 from moot.protocols.tasks import Task, TaskSummary, open_task
 from moot.protocols.templates import Templates
+
+_log = structlog.get_logger(__name__)
 
 ALTERNATIVES = 5
 """Alternatives per token that agents ask for when the protocol needs log-probabilities."""
@@ -38,7 +47,7 @@ Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 _LONGEST = 60
 """Characters of a model's name that the default folder is called by."""
 
-_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
+_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json", "limits.json"})
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Prepared:
     """A run whose task, protocol, settings, models and templates have been found good.
 
     Attributes:
-        config: what the user wants, `out` filled in.
+        config: what the user wants, `out` filled in and `encoder` as its identity.
         task: the cases.
         checked: what one pass over the task found; None for a source that cannot be read twice.
         in_memory: whether the task was brought as an object, so that its spec cannot be opened by others.
@@ -54,8 +63,10 @@ class Prepared:
         settings: the protocol's settings with every default filled in, as plain data.
         bindings: models and decoding by role family.
         templates: every prompt.
-        encoder: the encoder's name.
         folder: the run's folder, absolute.
+        limits: by endpoint.
+        prices: by model, where they are known.
+        reuse: the folder whose replies are reused, absolute; None for none.
     """
 
     config: RunConfig
@@ -66,8 +77,10 @@ class Prepared:
     settings: Mapping[str, Any]
     bindings: Mapping[str, list[RoleBinding]]
     templates: Templates
-    encoder: str
     folder: Path
+    limits: Mapping[str, EndpointLimits]
+    prices: Mapping[str, Price]
+    reuse: Path | None
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -96,22 +109,34 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
-    def spec(self, epoch: int) -> RunSpec:
-        """What the actors need to know, for the owner `epoch` of the folder."""
+    def spec(self, epoch: int, spent: Mapping[str, float]) -> RunSpec:
+        """What the actors need to know.
+
+        Args:
+            epoch: number of the folder's owner.
+            spent: what earlier sessions have used, by budget.
+        """
         return RunSpec(
             protocol=self.config.protocol,
             settings=dict(self.settings),
-            roles=dict(self.bindings),
+            roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
             templates=self.templates.sources,
             task=_absolute(self.task),
             key=self._key() if self.in_memory else None,
             seed=self.config.seed,
-            encoder=self.encoder,
+            encoder=self.config.encoder,
+            encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
+            reuse=str(self.reuse) if self.reuse else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
             max_open=self.config.max_open,
+            limits=dict(self.limits),
+            budget=budget(self.config),
+            spent=dict(spent),
+            prices=dict(self.prices),
+            debate_timeout_s=self.config.debate_timeout_s,
         )
 
     def _key(self) -> dict[str, str]:
@@ -126,9 +151,12 @@ class Prepared:
 
 
 def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server is one."""
+    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
     spec = ModelSpec.parse(model)
-    return spec.kind == "simulated" or (spec.kind == "url" and spec.model == "simulated")
+    replayed = replayed_run(model)
+    if replayed is not None:
+        return bool(read_run_yaml(replayed).get("simulated", False))
+    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
 
 
 def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
@@ -145,13 +173,14 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     found = open_task(config.task) if task is None else _as_task(task)
     checked = found.validate()
     bindings = bind_roles(config, made)
+    members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
-    encoder = HashedNgramEncoder().name
-    check_encoder = getattr(_inner(made), "check_encoder", None)
-    if check_encoder is not None:
-        check_encoder(encoder)
+    encoder = identity(config.encoder)
+    made = _fitted(made, encoder)
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
-    config = config.model_copy(update={"out": out, "task": found.spec, "protocol": _named(config, protocol, made)})
+    found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
+    config = config.model_copy(update=found_out)
+    folder = run_folder(out)
     return Prepared(
         config=config,
         task=found,
@@ -161,8 +190,10 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         settings=_settings_of(made, config),
         bindings=bindings,
         templates=templates,
-        encoder=encoder,
-        folder=run_folder(out),
+        folder=folder,
+        limits=endpoint_limits(config, members),
+        prices=known_prices(config, members),
+        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
     )
 
 
@@ -214,13 +245,26 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     bindings = {}
     for family in protocol.roles:
-        members = [RoleBinding(**{"model": config.model, **change}) for change in config.roles.get(family, [{}])]
+        members = _members(config, family)
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
-        bindings[family] = members
-    for member in (member for members in bindings.values() for member in members):
-        ModelSpec.parse(member.model)
+        bindings[family] = [member.model_copy(update={"model": absolute_model(member.model)}) for member in members]
     return bindings
+
+
+def _members(config: RunConfig, family: str) -> list[RoleBinding]:
+    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
+
+    A single member stands for as many as were recorded.
+    """
+    members = []
+    given = config.roles.get(family, [{}])
+    for number, change in enumerate(given):
+        named = {"model": config.model, **change}
+        recorded = recorded_members(named["model"], family) or [{}]
+        chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
+        members += [RoleBinding(**{**each, **named}) for each in chosen]
+    return members
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:
@@ -232,7 +276,21 @@ def _as_task(cases: Cases) -> Task:
         return cases
     if not isinstance(cases, Iterable):
         raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
-    return Task.from_cases(cases)
+    return Task.from_cases([_with_pictures(case) for case in cases])
+
+
+def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
+    """The case with the pictures that it names by file, address or bytes read; a task itself reads none."""
+    if not isinstance(case, Mapping):
+        return case
+    given = case.get("images")
+    if not isinstance(given, list | tuple):
+        return case
+    from moot.actors.models.pictures import load_images
+
+    named = [place for place, image in enumerate(given) if isinstance(image, str | bytes | Path)]
+    loaded = dict(zip(named, load_images([given[place] for place in named]), strict=True))
+    return {**case, "images": [loaded.get(place, image) for place, image in enumerate(given)]}
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
@@ -242,6 +300,21 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
         raise ConfigError("`set` and `agents` go with a protocol's name; an object brings its own settings")
     path = f"{type(protocol).__module__}:{type(protocol).__qualname__}"
     return OwnProtocol(path, protocol)
+
+
+def _fitted(protocol: DebateProtocol, encoder: str) -> DebateProtocol:
+    """The protocol for the run's encoder; says so when a test of the gate is off because of it."""
+    inner = _inner(protocol)
+    if not isinstance(inner, Selene):
+        return protocol
+    fitted = inner.for_encoder(encoder)
+    gate = fitted.settings.gate
+    if gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d:
+        _log.warning(
+            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            encoder=encoder,
+        )
+    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
 
 
 def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:

@@ -50,6 +50,8 @@ def figures(counts: Counts, *, gated: bool = True) -> str:
     if gated or counts.skipped:
         parts.append(f"skipped {_share(counts.skipped, counts.finished)}")
     parts.append(f"{counts.tokens_paid:,} tokens")
+    if counts.reused:
+        parts.append(f"{counts.tokens_reused:,} reused")
     if counts.failed:
         parts.append(f"{counts.failed:,} failed")
     return " | ".join(parts)

@@ -12,12 +12,14 @@ from typing import Any
 import yaml
 
 from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.deploy.running.bounds import unsettled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
-from moot.protocols.errors import RecordError, RunMismatch
+from moot.protocols.errors import RunMismatch
 
-_PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "aiohttp", "jinja2")
+_PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env"})
 _SHOWN = 8
@@ -40,7 +42,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
             for family, members in prepared.bindings.items()
         },
         "simulated": prepared.simulated,
-        "encoder": prepared.encoder,
+        "price_table": {name: price.model_dump() for name, price in prepared.prices.items()},
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,
         "cases": prepared.total,
@@ -53,22 +55,6 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
     shown = config.model_dump(mode="json", exclude_none=True)
     shown["roles"] = {family: ms[0] if len(ms) == 1 else ms for family, ms in shown["roles"].items()}
     return shown
-
-
-def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
-    """The whole run.yaml.
-
-    Raises:
-        RecordError: it cannot be read.
-    """
-    file = folder.path / "run.yaml"
-    try:
-        content = yaml.safe_load(file.read_text("utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
-        raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(content, dict):
-        raise RecordError(f"{file}: expected keys and values")
-    return content
 
 
 def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None:
@@ -86,7 +72,7 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     raise RunMismatch(
         f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}. "
-        "Start a new one with another --out"
+        f"Start a new one with --out NEW --reuse {out}: it pays only for what differs"
     )
 
 
@@ -118,6 +104,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     for name in sorted(old.keys() & new.keys()):
         if old[name] != new[name]:
             yield _changed(f"template {name}", old[name], new[name])
+    if was.get("reuse") is not None and now.get("reuse") is None:
+        yield _changed("reuse", was.get("reuse"), None)  # what was free would be paid for, unseen
     before, after = was.get("limit"), now.get("limit")
     had = was.get("cases") if before is None else before
     if after is not None and (had is None or after < had):
@@ -168,6 +156,9 @@ class RunYaml:
         folder: owned by this process.
         prepared: the run.
         epoch: the owner's number.
+
+    Attributes:
+        earlier: the sessions before this one.
     """
 
     def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
@@ -188,13 +179,19 @@ class RunYaml:
             "placement": prepared.config.placement,
             "moot": self._content["versions"].get("moot"),
         }
-        earlier = [_closed(session) for session in old.get("sessions") or [] if isinstance(session, dict)]
-        self._content["sessions"] = [*earlier, self._session]
+        sessions = [session for session in old.get("sessions") or [] if isinstance(session, dict)]
+        self.earlier = [_closed(session, folder.path) for session in sessions]
+        self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
             for name, source in prepared.templates.sources.items():
                 write_whole(folder.path / "prompts" / f"{name}.j2", source.encode())
         self._write()
+
+    def stopped_by(self, why: str) -> None:
+        """Note what stopped the session; nothing when it is empty."""
+        if why:
+            self._session["stopped_by"] = why
 
     def finish(self, status: str) -> None:
         """Write down how the session ended, and how long it took."""
@@ -207,9 +204,12 @@ class RunYaml:
         write_whole(self._folder.path / "run.yaml", text.encode())
 
 
-def _closed(session: Mapping[str, Any]) -> dict[str, Any]:
-    """An earlier session; one that never said how it ended was killed."""
-    return {**session, "status": "killed" if session.get("status") == "running" else session.get("status")}
+def _closed(session: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """An earlier session; one that never said how it ended was killed, and what its calls had reserved may be spent."""
+    if session.get("status") != "running":
+        return dict(session)
+    lost = unsettled(folder, int(session.get("epoch") or 0))
+    return {**session, "status": "killed", **({"unsettled": lost} if lost else {})}
 
 
 def _now() -> str:

@@ -41,6 +41,8 @@ class RunOptions(TypedDict, total=False):
     agents: int | None
     limit: int | None
     seed: int
+    encoder: str
+    encoder_key_env: str | None
     out: str | Path
     placement: Placement
     engine: Engine
@@ -48,9 +50,19 @@ class RunOptions(TypedDict, total=False):
     set: Mapping[str, Any]
     prompts: str | Path | None
     save_tokens: Literal["none", "chosen", "all"]
+    reuse: str | Path | None
     max_open: int
     attended: bool
     retry_failed: bool
+    requests_per_min: int | None
+    tokens_per_min: int | None
+    concurrency: int | None
+    limits: Mapping[str, Mapping[str, int]]
+    max_cost_usd: float | None
+    max_tokens: int | None
+    max_minutes: float | None
+    prices: str | Path | None
+    debate_timeout_s: float | None
 
 
 async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
@@ -120,7 +132,7 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
         flags.pop("protocol")
     if isinstance(task, Mapping) or isinstance(protocol, type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    for key in ("out", "prompts"):
+    for key in ("out", "prompts", "prices", "reuse"):
         if isinstance(flags.get(key), Path):
             flags[key] = str(flags[key])
     built = RunConfig.build(config, flags)

@@ -12,11 +12,13 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
+from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
+from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared
@@ -90,6 +92,7 @@ class Session:
         self._arena: Arena | None = None
         self._stopping = asyncio.Event()
         self._stop_asked = False
+        self._out_of_time = False
 
     def stop(self) -> None:
         """Drain: nothing new starts, calls under way finish, the record is flushed. From any thread."""
@@ -154,15 +157,18 @@ class Session:
             past = await asyncio.to_thread(_past, prepared)
             left = await asyncio.to_thread(_left, prepared, past)
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
-            runtime = make_runtime(prepared, prepared.spec(ownership.epoch))
+            spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
+            runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent))
             await self._started(runtime, folder.path if fresh else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past)
             await self._debate(arena, runtime)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
             left = await asyncio.to_thread(_left, prepared, _past(prepared, retry_failed=False))
-            status = _status(arena, left)
-            return _outcome(prepared, status, left=left, parked=arena.parked)
+            status = _status(arena, left, self._out_of_time)
+            stopped_by = self._why(arena) if status == "stopped" else ""
+            record.stopped_by(stopped_by)
+            return _outcome(prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by)
         except (asyncio.CancelledError, Stopped):
             status = "interrupted"
             raise
@@ -186,14 +192,35 @@ class Session:
         if self._stop_asked:
             arena.stop()
         following = asyncio.create_task(self._follow(runtime.archive))
+        minutes = self._prepared.config.max_minutes
+        clock = asyncio.get_running_loop().call_later(minutes * 60.0, self._time_is_up) if minutes else None
         try:
             await arena.run()
         finally:
+            if clock is not None:
+                clock.cancel()
             following.cancel()
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
                 await self._poll(runtime.archive)
             await runtime.stop(compact=not arena.stopping)  # a run that was stopped goes on from its journal
+
+    def _time_is_up(self) -> None:
+        self._out_of_time = not self._stopping.is_set()
+        if self._arena is not None:
+            self._arena.stop()
+
+    def _why(self, arena: Arena) -> str:
+        """What stopped the run, in words."""
+        config = self._prepared.config
+        if self._out_of_time:
+            return f"--max-minutes {config.max_minutes:g} is over"
+        kind, _, what = arena.stopped_by.partition(": ")
+        if kind == "endpoint_down":
+            return f"{what} has not answered for {GIVE_UP_S:.0f} s"
+        if what == "usd":
+            return f"--max-cost {config.max_cost_usd:g} does not allow another call"
+        return f"--max-tokens {config.max_tokens} does not allow another call"
 
     async def _follow(self, archive: Archive) -> None:
         while True:
@@ -247,15 +274,23 @@ def _left(prepared: Prepared, past: Past) -> int | None:
     return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
 
 
-def _status(arena: Arena, left: int | None) -> Status:
+def _status(arena: Arena, left: int | None, out_of_time: bool) -> Status:
     waiting = len(set(arena.parked))
+    if arena.stopped_by or (out_of_time and (left is None or left > waiting)):
+        return "stopped"
     if arena.stopping and (left is None or left > waiting):
         return "interrupted"
     return "waiting" if waiting else "finished"
 
 
 def _outcome(
-    prepared: Prepared, status: Status, *, left: int | None, parked: Sequence[str] = (), worked: bool = True
+    prepared: Prepared,
+    status: Status,
+    *,
+    left: int | None,
+    parked: Sequence[str] = (),
+    worked: bool = True,
+    stopped_by: str = "",
 ) -> Run:
     latest: dict[str, tuple[int, bool]] = {}
     begun = RunFolder(prepared.folder).exists()
@@ -269,4 +304,5 @@ def _outcome(
         left=left,
         parked=tuple(sorted(set(parked))),
         worked=worked,
+        stopped_by=stopped_by,
     )

@@ -17,7 +17,7 @@ class SimulateOptions:
     Attributes:
         port: 0 takes a free one.
         host: only this machine, unless told otherwise; then `token_env` is needed.
-        token_env: environment variable with the token that clients must send as `Authorization: Bearer`.
+        token_env: environment variable with the token that clients must send as `Authorization: Bearer` or `x-api-key`.
         seed: the run's seed; replies, failures and waiting times hang on it.
         settings: of the simulated model.
         latency_ms, jitter_ms: every reply waits the first plus a uniform share of the second.
@@ -25,6 +25,9 @@ class SimulateOptions:
         rate_limit: calls per minute, spread over its seconds; more get 429 with `Retry-After`. None for no
             limit.
         garble_rate: share of replies whose own JSON is torn or broken, in [0, 1].
+        busy_rate: share of calls answered with 429 whatever the rate limit, in [0, 1]; so for the next two.
+        cut_rate: share of calls whose reply is cut off in the middle of its body, by closing the connection.
+        hang_rate: share of calls that are accepted and never answered.
 
     Raises:
         ConfigError: for a value out of range, or a host for others without `token_env`.
@@ -40,11 +43,14 @@ class SimulateOptions:
     fail_rate: float = 0.0
     rate_limit: float | None = None
     garble_rate: float = 0.0
+    busy_rate: float = 0.0
+    cut_rate: float = 0.0
+    hang_rate: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ConfigError(f"--port {self.port} is not in [0, 65535]")
-        for name in ("fail_rate", "garble_rate"):
+        for name in ("fail_rate", "garble_rate", "busy_rate", "cut_rate", "hang_rate"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ConfigError(f"{_flag(name)} {getattr(self, name)} is not in [0, 1]")
         for name in ("latency_ms", "jitter_ms"):

@@ -1,8 +1,8 @@
-"""`moot simulate`: the simulated model as a local HTTP server that speaks the OpenAI chat-completions wire.
+"""`moot simulate`: the simulated model as a local HTTP server that speaks OpenAI's and Anthropic's wires.
 
-Its replies are those of the embedded model of the same seed. What may not be concluded from them is said in
-`moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an oracle that does not
-depend on any client's record.
+Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
+concluded from them is said in `moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an
+oracle that does not depend on any client's record.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 import hmac
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
@@ -22,48 +22,27 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.simulated import SimulatedModel
 from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import count_reasks
+from moot.deploy.simulation.anthropic_wire import ANTHROPIC
+from moot.deploy.simulation.embeddings_wire import embeddings, read_embeddings_request
 from moot.deploy.simulation.faults import RateLimit, garble, is_garbled, retry_headers
+from moot.deploy.simulation.openai_wire import OPENAI
 from moot.deploy.simulation.options import SimulateOptions
-from moot.deploy.simulation.wire import ChatRequest, WireError, completion, events, read_request
+from moot.deploy.simulation.stats import Stats
+from moot.deploy.simulation.wire import ChatRequest, R, Wire, WireError
 from moot.protocols.errors import ConfigError
 
 __all__ = ["SimulateOptions", "run_server", "serve"]
 
 _LARGEST_BODY = 64 * 2**20
 _SHUTDOWN_S = 1.0
-
-
-class _Served(msgspec.Struct):
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-    def add(self, reply: ModelReply) -> None:
-        self.calls += 1
-        self.prompt_tokens += reply.usage.prompt_tokens or 0
-        self.completion_tokens += reply.usage.completion_tokens or 0
-
-
-class _Stats(_Served):
-    by_step: dict[str, _Served] = {}
-    in_flight: int = 0
-    failed: int = 0
-    limited: int = 0
-    garbled: int = 0
-
-    @contextmanager
-    def flying(self) -> Iterator[None]:
-        self.in_flight += 1
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
+_BUSY_S = 0.5
 
 
 class _Server:
@@ -72,7 +51,7 @@ class _Server:
         self._model = SimulatedModel(options.settings, options.seed, key)
         self._token = options.read_token()
         self._limit = RateLimit(options.rate_limit, time.monotonic) if options.rate_limit else None
-        self._stats = _Stats()
+        self._stats = Stats()
         self._attempts: dict[str, int] = {}
         self._started = int(time.time())
 
@@ -81,7 +60,9 @@ class _Server:
         app = web.Application(middlewares=middlewares, client_max_size=_LARGEST_BODY)
         app.add_routes(
             [
-                web.post("/v1/chat/completions", self._chat),
+                web.post(OPENAI.path, self._chat(OPENAI)),
+                web.post(ANTHROPIC.path, self._chat(ANTHROPIC)),
+                web.post("/v1/embeddings", self._embeddings),
                 web.get("/v1/models", self._models),
                 web.get("/stats", self._show_stats),
                 web.get("/health", self._health),
@@ -92,35 +73,71 @@ class _Server:
     @web.middleware
     async def _authorise(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if self._token is not None and request.path != "/health":
-            sent = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-            if not hmac.compare_digest(sent, f"Bearer {self._token}".encode()):
-                raise WireError(401, "the token is missing or wrong", code="invalid_api_key")
+            sent = request.headers.get("Authorization") or f"Bearer {request.headers.get('x-api-key', '')}"
+            if not hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), f"Bearer {self._token}".encode()):
+                raise WireError(401, "the token is missing or wrong")
         return await handler(request)
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
+    def _chat(self, wire: Wire[R]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            return await self._answer(wire, request)
+
+        return handler
+
+    async def _answer(self, wire: Wire[R], request: web.Request) -> web.StreamResponse:
         body = await request.read()
-        asked = read_request(body)
+        asked = wire.read(body, request.headers)
         step_key = _step_key(request, body)
         self._take_from_limit()
         with self._stats.flying():
-            attempt = self._attempts.get(step_key, 0)
-            self._attempts[step_key] = attempt + 1
-            await self._wait(step_key, attempt)
-            if stable_uniform(self._options.seed, "fail", step_key, attempt) < self._options.fail_rate:
-                self._stats.failed += 1
-                raise WireError(500, "the server failed on purpose (fail rate)", "server_error")
+            attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
-            self._stats.add(reply)
-            self._stats.by_step.setdefault(step_key, _Served()).add(reply)
+            self._stats.serve(step_key, reply)
+            if self._drawn("cut", step_key, attempt):
+                self._stats.cut.add(reply)
+                return await _cut_off(request, wire.whole(asked, reply, "cut", 0))
             identity = blake2b(f"{step_key}#{attempt}".encode("utf-8", "replace"), digest_size=12).hexdigest()
-            return await _answer(request, asked, reply, identity)
+            return await _written(wire, request, asked, reply, identity)
+
+    def _drawn(self, fault: str, step_key: str, attempt: int) -> bool:
+        """Whether a fault befalls this attempt at a step."""
+        rate: float = getattr(self._options, f"{fault}_rate")
+        return rate > 0.0 and stable_uniform(self._options.seed, fault, step_key, attempt) < rate
+
+    async def _embeddings(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        asked = read_embeddings_request(body)
+        step_key = _step_key(request, body)
+        self._take_from_limit()
+        with self._stats.flying():
+            await self._attempt(step_key)
+            rows = await asyncio.to_thread(HashedNgramEncoder(asked.dimension).rows, asked.texts)
+            self._stats.embedding_calls += 1
+            self._stats.embedded_texts += len(asked.texts)
+            return web.Response(body=embeddings(asked, rows), content_type="application/json")
+
+    async def _attempt(self, step_key: str) -> int:
+        """Wait as a model would, and fail on purpose if that is drawn; the number of the attempt at this step."""
+        attempt = self._attempts.get(step_key, 0)
+        self._attempts[step_key] = attempt + 1
+        if self._drawn("busy", step_key, attempt):
+            self._stats.limited += 1
+            raise WireError(429, "the server is busy on purpose (busy rate)", retry_headers(_BUSY_S))
+        if self._drawn("hang", step_key, attempt):
+            self._stats.hung += 1
+            await asyncio.Event().wait()
+        await self._wait(step_key, attempt)
+        if self._drawn("fail", step_key, attempt):
+            self._stats.failed += 1
+            raise WireError(500, "the server failed on purpose (fail rate)")
+        return attempt
 
     def _take_from_limit(self) -> None:
         wait_s = self._limit.wait_s() if self._limit else 0.0
         if wait_s > 0.0:
             self._stats.limited += 1
             message = f"rate limit reached: try again in {wait_s:.3f} s"
-            raise WireError(429, message, "requests", "rate_limit_exceeded", retry_headers(wait_s))
+            raise WireError(429, message, retry_headers(wait_s))
 
     async def _wait(self, step_key: str, attempt: int) -> None:
         options = self._options
@@ -144,14 +161,13 @@ class _Server:
         return reply
 
     async def _models(self, request: web.Request) -> web.Response:
-        model = {"id": "simulated", "object": "model", "created": self._started, "owned_by": "moot"}
-        return _json({"object": "list", "data": [model]})
+        return _json(_wire_of(request).models(self._started))
 
     async def _show_stats(self, request: web.Request) -> web.Response:
-        return _json(self._stats)
+        return _json(msgspec.json.encode(self._stats))
 
     async def _health(self, request: web.Request) -> web.Response:
-        return _json({"status": "ok", "simulated": True})
+        return _json(b'{"status": "ok", "simulated": true}')
 
 
 def _step_key(request: web.Request, body: bytes) -> str:
@@ -159,16 +175,34 @@ def _step_key(request: web.Request, body: bytes) -> str:
     return given or blake2b(body, digest_size=16).hexdigest()
 
 
-async def _answer(request: web.Request, asked: ChatRequest, reply: ModelReply, identity: str) -> web.StreamResponse:
+async def _written(
+    wire: Wire[R], request: web.Request, asked: R, reply: ModelReply, identity: str
+) -> web.StreamResponse:
     created = int(time.time())
     if not asked.stream:
-        return web.Response(body=completion(asked, reply, identity, created), content_type="application/json")
+        return _json(wire.whole(asked, reply, identity, created))
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
     await response.prepare(request)
-    for event in events(asked, reply, identity, created):
+    for event in wire.events(asked, reply, identity, created):
         await response.write(event)
     await response.write_eof()
     return response
+
+
+async def _cut_off(request: web.Request, body: bytes) -> web.StreamResponse:
+    """The first half of a response that promises the whole."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
+    return response
+
+
+def _wire_of(request: web.Request) -> Wire[Any]:
+    """The wire that a request of any path is meant for: Anthropic's clients always send the API's version."""
+    spoken = request.path == ANTHROPIC.path or "anthropic-version" in request.headers
+    return ANTHROPIC if spoken else OPENAI
 
 
 @web.middleware
@@ -181,14 +215,14 @@ async def _errors_as_objects(request: web.Request, handler: Handler) -> web.Stre
         failure = WireError(error.status, error.reason)
     return web.Response(
         status=failure.status,
-        body=failure.body(),
+        body=_wire_of(request).error(failure),
         headers=failure.headers,
         content_type="application/json",
     )
 
 
-def _json(data: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(data), content_type="application/json")
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")
 
 
 async def serve(options: SimulateOptions, key: AnswerKey | None, ready: Callable[[int], None] | None = None) -> None:

@@ -1,226 +1,79 @@
-"""The server's side of the OpenAI chat-completions wire: requests in, completions, chunks and errors out."""
+"""What the server asks of a wire: how requests are read, and how replies, streams, lists and errors are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import msgspec
 
-from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.simulated import MAX_ALTERNATIVES
+from moot.actors.models.interface import ModelReply
 from moot.protocols.messages import Decoding, Message
 
-_UNBOUNDED = 1 << 20
-_TOKENS_PER_CHUNK = 4
-
-_encode = msgspec.json.Encoder().encode
+TOKENS_PER_EVENT = 4
+"""Tokens that one event of a stream carries."""
 
 
 class WireError(Exception):
     """A request that is answered with an error object.
 
     Args:
-        status: the HTTP status.
+        status: the HTTP status; a wire's words for the error follow from it.
         message: what is wrong, fit to be shown.
-        kind: OpenAI's `type` of the error.
-        code: OpenAI's `code`; None when it has none.
         headers: what else the response carries.
     """
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        kind: str = "invalid_request_error",
-        code: str | None = None,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(status, message, kind, code, headers)
-        self.status, self.message, self.kind, self.code = status, message, kind, code
-        self.headers = headers or {}
-
-    def body(self) -> bytes:
-        """The error object as JSON."""
-        error = {"message": self.message, "type": self.kind, "param": None, "code": self.code}
-        return _encode({"error": error})
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(status, message, headers)
+        self.status, self.message, self.headers = status, message, headers or {}
 
 
-class _Part(msgspec.Struct):
-    type: str
-    text: str | None = None
+def require(holds: bool, message: str) -> None:
+    """Refuse a request that does not hold what it must.
+
+    Raises:
+        WireError: 400.
+    """
+    if not holds:
+        raise WireError(400, message)
 
 
-class _Message(msgspec.Struct):
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[_Part] | None = None
-
-
-class _StreamOptions(msgspec.Struct):
-    include_usage: bool | None = None
-
-
-class _Body(msgspec.Struct):
-    model: str
-    messages: list[_Message]
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = None
-    logprobs: bool | None = None
-    top_logprobs: int | None = None
-    n: int | None = None
-    stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-
-
-_decode = msgspec.json.Decoder(_Body).decode
-
-
-class ChatRequest(msgspec.Struct, frozen=True):
-    """A request that has been checked.
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that has been checked, whatever wire it came by.
 
     Attributes:
         model: the model's name as the client wrote it; any name is served.
         messages: the conversation; text parts of one message are joined by line ends.
         decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
         stream: whether to answer with server-sent events.
-        stream_usage: whether the events end with one that holds the usage.
     """
 
     model: str
     messages: tuple[Message, ...]
     decoding: Decoding
     stream: bool
-    stream_usage: bool
 
 
-def read_request(body: bytes) -> ChatRequest:
-    """Check and translate a request; unknown fields are ignored.
+R = TypeVar("R", bound=ChatRequest)
 
-    Raises:
-        WireError: 400, for what is not a chat-completions request or is not offered here.
+
+@dataclass(frozen=True, slots=True)
+class Wire(Generic[R]):
+    """One vendor's wire format.
+
+    Attributes:
+        path: where its requests are posted.
+        read: checks and translates a body and its headers; raises `WireError`.
+        whole: the body of a reply that is not streamed, from request, reply, identity and Unix seconds.
+        events: the same as server-sent events; the reply must have its tokens.
+        models: the list of models, from Unix seconds.
+        error: an error's body.
     """
-    try:
-        asked = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(400, f"the body is not a chat-completions request: {error}") from None
-    _require(bool(asked.messages), "`messages` is empty")
-    _require(asked.n in (None, 1), "`n` must be 1")
-    _require(asked.temperature is None or 0.0 <= asked.temperature <= 2.0, "`temperature` must be in [0, 2]")
-    _require(asked.top_p is None or 0.0 < asked.top_p <= 1.0, "`top_p` must be in (0, 1]")
-    longest = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
-    _require(longest is None or longest >= 1, "`max_tokens` must be at least 1")
-    options = asked.stream_options
-    return ChatRequest(
-        model=asked.model,
-        messages=tuple(_message(message) for message in asked.messages),
-        decoding=Decoding(
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            max_tokens=_UNBOUNDED if longest is None else longest,
-            top_logprobs=_top_logprobs(asked),
-        ),
-        stream=bool(asked.stream),
-        stream_usage=bool(options and options.include_usage),
-    )
 
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise WireError(400, message)
-
-
-def _top_logprobs(asked: _Body) -> int | None:
-    if not asked.logprobs:
-        _require(asked.top_logprobs is None, "`top_logprobs` needs `logprobs: true`")
-        return None
-    alternatives = asked.top_logprobs or 0
-    _require(0 <= alternatives <= MAX_ALTERNATIVES, f"`top_logprobs` must be in [0, {MAX_ALTERNATIVES}]")
-    return alternatives
-
-
-def _message(message: _Message) -> Message:
-    role: Literal["system", "user", "assistant"] = "system" if message.role == "developer" else message.role
-    if not isinstance(message.content, list):
-        return Message(role, message.content or "")
-    for part in message.content:
-        _require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
-    return Message(role, "\n".join(part.text or "" for part in message.content))
-
-
-def completion(request: ChatRequest, reply: ModelReply, identity: str, created: int) -> bytes:
-    """The body of a reply that is not streamed. `created` is in Unix seconds."""
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": reply.text, "refusal": None},
-        "logprobs": _logprobs(reply.tokens, 0, None),
-        "finish_reason": reply.finish_reason,
-    }
-    head = _head("chat.completion", request, identity, created)
-    return _encode({**head, "choices": [choice], "usage": _usage(reply)})
-
-
-def events(request: ChatRequest, reply: ModelReply, identity: str, created: int) -> Iterator[bytes]:
-    """The server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end mark.
-
-    Args:
-        reply: must have its tokens; their log-probabilities are sent only when the request asked for them.
-    """
-    assert reply.tokens is not None
-    head = _head("chat.completion.chunk", request, identity, created)
-    usage = {"usage": None} if request.stream_usage else {}
-    asked = request.decoding.top_logprobs is not None
-
-    def event(delta: dict[str, Any], logprobs: object = None, finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
-        return _event({**head, "choices": [choice], **usage})
-
-    yield event({"role": "assistant", "content": "", "refusal": None})
-    for start in range(0, len(reply.tokens.tokens), _TOKENS_PER_CHUNK):
-        end = start + _TOKENS_PER_CHUNK
-        piece = "".join(reply.tokens.tokens[start:end])
-        yield event({"content": piece}, _logprobs(reply.tokens, start, end) if asked else None)
-    yield event({}, finish=reply.finish_reason)
-    if request.stream_usage:
-        yield _event({**head, "choices": [], "usage": _usage(reply)})
-    yield b"data: [DONE]\n\n"
-
-
-def _event(data: dict[str, Any]) -> bytes:
-    return b"data: " + _encode(data) + b"\n\n"
-
-
-def _head(kind: str, request: ChatRequest, identity: str, created: int) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{identity}", "object": kind, "created": created, "model": request.model}
-
-
-def _usage(reply: ModelReply) -> dict[str, int]:
-    prompt, reply_tokens = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
-    return {
-        "prompt_tokens": prompt,
-        "completion_tokens": reply_tokens,
-        "total_tokens": prompt + reply_tokens,
-    }
-
-
-def _logprobs(tokens: TokenLogprobs | None, start: int, end: int | None) -> dict[str, Any] | None:
-    if tokens is None:
-        return None
-    width = tokens.alternatives
-    content = []
-    chosen, listed = tokens.logprob[start:end].tolist(), tokens.alt_logprob[start:end].tolist()
-    for place, (logprob, row) in enumerate(zip(chosen, listed, strict=True), start):
-        names = tokens.alt_tokens[place * width : (place + 1) * width]
-        content.append(
-            {
-                **_token(tokens.tokens[place], logprob),
-                "top_logprobs": [_token(name, value) for name, value in zip(names, row, strict=True)],
-            }
-        )
-    return {"content": content, "refusal": None}
-
-
-def _token(token: str, logprob: float) -> dict[str, Any]:
-    # The simulated model's values have six decimals: rounding takes off what float32 added.
-    return {"token": token, "logprob": round(logprob, 6), "bytes": None}
+    path: str
+    read: Callable[[bytes, Mapping[str, str]], R]
+    whole: Callable[[R, ModelReply, str, int], bytes]
+    events: Callable[[R, ModelReply, str, int], Iterator[bytes]]
+    models: Callable[[int], bytes]
+    error: Callable[[WireError], bytes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -57,9 +58,15 @@ class Selene:
         self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
         self.needs_logprobs = self.settings.needs_logprobs
 
-    def check_encoder(self, encoder: str) -> None:
-        """Raise `ConfigError` when `gate.tau_d` was chosen for another encoder than the run's."""
-        self.settings.check_encoder(encoder)
+    def for_encoder(self, encoder: str) -> Selene:
+        """This protocol for a run with `encoder`; see `SeleneSettings.for_encoder`.
+
+        Raises:
+            ConfigError: `gate.tau_d` was set for another encoder.
+        """
+        fitted = copy.copy(self)
+        fitted.settings = self.settings.for_encoder(encoder)
+        return fitted
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from moot.protocols.errors import ConfigError
 
 DEFAULT_ENCODER = "hashed-ngrams-512-v1"
-"""The encoder that the default `gate.tau_d` and `debate.epsilon` were chosen for."""
+"""The encoder that the default `gate.tau_d` was chosen for."""
 
 
 def _off_is_none(value: Any) -> Any:
@@ -41,7 +41,8 @@ class GateSettings(Settings):
 
     Attributes:
         when: `selective` asks the signals; `always` debates every case; `never` debates none.
-        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`.
+        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`. When neither is set and
+            the run has another encoder, the test is off: no threshold is known for it.
         tau_m: skip only when the misalignment M (eq. 3) is below.
         tau_p: skip only when the mean intrinsic probability is at least this. Not in the paper: without it,
             low D and low M at c = p = 0.5 would skip, which the paper itself calls collective uncertainty.
@@ -178,15 +179,24 @@ class SeleneSettings(Settings):
         """Whether the gate needs token log-probabilities as configured."""
         return self.gate.uses_intrinsic and self.gate.intrinsic in ("normalised", "printed")
 
-    def check_encoder(self, encoder: str) -> None:
-        """Refuse an encoder that `gate.tau_d` was not chosen for.
+    def for_encoder(self, encoder: str) -> SeleneSettings:
+        """These settings for a run with `encoder`: the default `gate.tau_d` is not carried over to another one.
+
+        Args:
+            encoder: its name, as the run records it.
 
         Raises:
-            ConfigError: when the gate compares D with a threshold of another encoder.
+            ConfigError: when the gate would compare D with a threshold that was set for another encoder.
         """
         gate = self.gate
-        if gate.when == "selective" and gate.tau_d is not None and gate.tau_d_encoder != encoder:
+        if gate.tau_d is None or gate.tau_d_encoder == encoder:
+            return self
+        if not gate.model_fields_set & {"tau_d", "tau_d_encoder"}:
+            unknown = gate.model_copy(update={"tau_d": None, "tau_d_encoder": encoder})
+            return self.model_copy(update={"gate": unknown})
+        if gate.when == "selective":
             raise ConfigError(
                 f"gate.tau_d={gate.tau_d:g} was chosen for encoder {gate.tau_d_encoder!r}, not for {encoder!r}: "
                 f"calibrate it with `moot calibrate`, then set gate.tau_d and gate.tau_d_encoder={encoder}"
             )
+        return self

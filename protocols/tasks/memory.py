@@ -88,5 +88,5 @@ def _texts(row: Row, field: str) -> tuple[str, ...] | None:
 def _images(row: Row) -> tuple[Image, ...]:
     value = row.values.get("images") or ()
     if not isinstance(value, (list, tuple)) or not all(isinstance(image, Image) for image in value):
-        raise row.error("images", "expected a list of moot.protocols.case.Image")
+        raise row.error("images", "expected a list of moot.Image (moot.load_image gives one)")
     return tuple(value)

@@ -20,7 +20,7 @@ import msgspec
 from aiohttp import web
 
 from moot.actors.models.simulated import SimulatedModel, SimulatedSettings
-from moot.deploy.simulation.wire import completion, read_request
+from moot.deploy.simulation.openai_wire import completion, read_request
 
 _MARKER = re.compile(r"\[\[([\w-]+)\]\]")
 _WAIT = re.compile(r"/wait-(\d+)(?:/|$|~)")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from houses import make_spec, same_for_all
+from pydantic import BaseModel
 
 from moot.actors.agent import Agent
 from moot.actors.models.interface import Capabilities, ModelReply
@@ -28,7 +29,14 @@ class GatedModel:
         self.calls = 0
         self.cancelled = 0
 
-    async def complete(self, messages: Sequence[Message], decoding: Decoding, *, step_key: str) -> ModelReply:
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
         self.calls += 1
         try:
             await self.gate.wait()

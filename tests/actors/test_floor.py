@@ -565,7 +565,7 @@ async def test_stored_embeddings_are_read_back(server: ScriptedServer, tmp_path:
         await hold("inline", folder, TwoSteps(), cases, roles, templates=templates, meanwhile=stop)
     server.misbehaving = False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("moot.actors.encoder.HashedNgramEncoder.encode", _never)
+        patch.setattr("moot.actors.encoders.hashed_ngrams.HashedNgramEncoder.encode", _never)
         held = await hold("inline", folder, TwoSteps(), cases, roles, templates=templates)
     assert held.verdict("c")["failure"] == ""
     assert len(held.rows("embeddings")) == 1
@@ -580,7 +580,7 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     recorder = Recorder(folder, owner.epoch)
     await recorder.load()
     spec = make_spec(folder, _roles(server.model), templates=five_protocols.TEMPLATES)
-    crew = LocalCrew(spec, _LateScribe(recorder))
+    crew = LocalCrew(spec, _LateScribe(recorder), None)
     floors = []
     for i in range(4):
         house = build_house(spec, crew, LocalScribe(recorder))

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,31 +10,19 @@ import numpy as np
 import pytest
 import structlog
 from aiohttp import web
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import unused_port
+from http_backends import BACKENDS, DECODING, KEY, MESSAGES, WITH_LOGPROBS, MakeModel, compatible, completion
+from loopback import Handler, answers, served
 from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, ModelError
-from moot.actors.models.openai_sdk import OpenAIModel
 from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.case import Image
 from moot.protocols.errors import MissingKey, ModelUnavailable
-from moot.protocols.messages import Decoding, Message
-
-KEY = "sk-very-secret-0123456789"
-MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")]
-DECODING = Decoding(temperature=0.3, top_p=None, max_tokens=9)
-WITH_LOGPROBS = Decoding(top_logprobs=2)
-
-MakeModel = Callable[[str], Model]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def completion(text: str | None = "No.", **choice: Any) -> dict[str, Any]:
-    message = {"role": "assistant", "content": text}
-    usage = {"prompt_tokens": 7, "completion_tokens": 2}
-    return {"choices": [{"message": message, "finish_reason": "stop", **choice}], "usage": usage}
+from moot.protocols.messages import Message
+from moot.protocols.replies import Position
 
 
 @pytest.fixture(autouse=True)
@@ -48,61 +33,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture(params=["compatible", "openai"])
+@pytest.fixture(params=BACKENDS)
 def make(request: pytest.FixtureRequest) -> MakeModel:
-    if request.param == "compatible":
-        return lambda url: CompatibleModel(url, "m", api_key_env="MOOT_TEST_KEY")
-    return lambda url: OpenAIModel("m", api_key_env="MOOT_TEST_KEY", base_url=url)
-
-
-@asynccontextmanager
-async def served(make: MakeModel, handler: Handler) -> AsyncIterator[Model]:
-    app = web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler)
-    server = TestServer(app)
-    await server.start_server()
-    model = make(str(server.make_url("/v1")))
-    try:
-        yield model
-    finally:
-        await model.close()
-        await server.close()
-
-
-@asynccontextmanager
-async def served_raw(make: MakeModel, answer: bytes) -> AsyncIterator[Model]:
-    """A server that reads a request's head and writes `answer`, whatever that is."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-    try:
-        yield model
-    finally:
-        await model.close()
-        server.close()
-
-
-def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:
-    async def handler(request: web.Request) -> web.Response:
-        await request.read()
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return web.Response(status=status, body=raw, headers=headers, content_type="application/json")
-
-    return handler
-
-
-async def failure(make: MakeModel, handler: Handler, decoding: Decoding = DECODING) -> ModelError:
-    async with served(make, handler) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.complete(MESSAGES, decoding, step_key="c/1/a")
-    assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
-    return caught.value
+    return BACKENDS[request.param]
 
 
 async def test_request_as_sent_and_reply_as_read(make: MakeModel) -> None:
@@ -155,135 +88,6 @@ async def test_logprobs_and_images(make: MakeModel) -> None:
     assert reply.tokens is not None
     np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -1.0]])
     assert reply.tokens.alt_tokens == ["No.", "Yes"]
-
-
-@pytest.mark.parametrize(
-    ("status", "error", "kind"),
-    [
-        (400, {"message": "bad", "code": None}, "request"),
-        (400, {"message": "too long", "code": "context_length_exceeded"}, "context_length"),
-        (400, {"message": "This model's maximum context length is 8 tokens", "code": 400}, "context_length"),
-        (400, {"message": "no", "code": "content_filter"}, "content_filter"),
-        (401, {"message": f"Incorrect API key provided: {KEY}"}, "refused"),
-        (403, {"message": "no"}, "refused"),
-        (404, {"message": "no such model"}, "request"),
-        (408, {"message": "slow"}, "server"),
-        (409, {"message": "locked"}, "server"),
-        (422, {"message": "no"}, "request"),
-        (429, {"message": "slow down"}, "rate_limited"),
-        (429, {"message": "pay first", "code": "insufficient_quota"}, "refused"),
-        (500, {"message": "oops"}, "server"),
-        (503, {"message": "loading"}, "server"),
-    ],
-)
-async def test_error_status(make: MakeModel, status: int, error: dict[str, Any], kind: str) -> None:
-    caught = await failure(make, answers(status, {"error": error}))
-    assert caught.kind == kind
-    assert caught.message.startswith(f"HTTP {status}: ")
-
-
-@pytest.mark.parametrize(
-    ("headers", "low", "high"),
-    [
-        ({"Retry-After": "3"}, 3, 3),
-        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25, 0.25),
-        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0, 0),
-        ({"Retry-After": "-1"}, 0, 0),
-    ],
-)
-async def test_retry_after(make: MakeModel, headers: dict[str, str], low: float, high: float) -> None:
-    caught = await failure(make, answers(429, {"error": {"message": "wait"}}, headers))
-    assert caught.retry_after_s is not None
-    assert low <= caught.retry_after_s <= high
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind"),
-    [
-        (200, {"error": {"message": f"upstream said {KEY}", "code": 429}}, "rate_limited"),
-        (200, {"error": "overloaded"}, "server"),
-        (200, {"choices": []}, "server"),
-        (200, {}, "server"),
-        (200, b"", "server"),
-        (200, b'{"choices": [{"mess', "server"),
-        (200, b"<html>gateway</html>", "server"),
-        (200, b"\xff\xfe", "server"),
-        (200, {"choices": "none"}, "server"),
-        (200, completion("", finish_reason="content_filter"), "content_filter"),
-        (200, {"choices": [{"message": {"content": None, "refusal": "I will not."}}]}, "refused"),
-        (502, b"<html>bad\x1b[31m gateway</html>", "server"),
-        (400, b"", "request"),
-        (400, [{"error": {"message": "in a list", "code": "context_length_exceeded"}}], "context_length"),
-    ],
-)
-async def test_unusable_bodies(make: MakeModel, status: int, body: object, kind: str) -> None:
-    caught = await failure(make, answers(status, body), WITH_LOGPROBS)
-    assert caught.kind == kind
-    assert caught.message.isprintable()
-
-
-async def test_long_message_is_cut(make: MakeModel) -> None:
-    caught = await failure(make, answers(500, {"error": {"message": "x" * 5000}}))
-    assert len(caught.message) == 300
-
-
-async def test_redirect_is_not_followed(make: MakeModel) -> None:
-    calls: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        calls.append(request.path)
-        raise web.HTTPTemporaryRedirect("/v1/elsewhere")
-
-    caught = await failure(make, handler)
-    assert caught.kind == "request"
-    assert "redirect" in caught.message
-    assert calls == ["/v1/chat/completions"]
-
-
-async def test_nobody_listens(make: MakeModel) -> None:
-    model = make(f"http://127.0.0.1:{unused_port()}/v1")
-    with pytest.raises(ModelError) as caught:
-        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
-    assert caught.value.kind == "connection"
-    await model.close()
-
-
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (b"", "connection"),
-        (b'HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"choices"', "connection"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "server"),
-    ],
-)
-async def test_broken_http(make: MakeModel, answer: bytes, kind: str) -> None:
-    async with served_raw(make, answer) as model:
-        with pytest.raises(ModelError) as caught:
-            await model.complete(MESSAGES, DECODING, step_key="c/1/a")
-    assert caught.value.kind == kind
-
-
-async def test_cancelling_closes_the_request(make: MakeModel) -> None:
-    arrived, gone = asyncio.Event(), asyncio.Event()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        arrived.set()
-        while await reader.read(1 << 16):
-            pass
-        gone.set()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-    call = asyncio.ensure_future(model.complete(MESSAGES, DECODING, step_key="c/1/a"))
-    await asyncio.wait_for(arrived.wait(), 10)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await asyncio.wait_for(gone.wait(), 10)
-    await model.close()
-    server.close()
 
 
 async def test_many_calls_at_once(make: MakeModel) -> None:
@@ -352,10 +156,6 @@ def test_one_model_in_two_loops(make: MakeModel) -> None:
 # check() of the compatible client, and the probe of both
 
 
-def compatible(url: str) -> CompatibleModel:
-    return CompatibleModel(url, "m", api_key_env="MOOT_TEST_KEY")
-
-
 @pytest.mark.parametrize("status", [200, 404, 405])
 async def test_check_passes(status: int) -> None:
     async with served(compatible, answers(status, {"data": []})) as model:
@@ -419,6 +219,17 @@ async def test_probe_refuses_what_every_call_would_meet(make: MakeModel, status:
         with pytest.raises(ModelUnavailable, match=said) as caught:
             await probe(model, DECODING, timeout_s=5.0)
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("said", ["'response_format' is not supported", "json_schema: unknown field"])
+async def test_probe_says_how_to_do_without_schemas(make: MakeModel, said: str) -> None:
+    async with served(make, answers(400, {"error": {"message": said}})) as model:
+        with pytest.raises(ModelUnavailable, match="`structured: false`") as caught:
+            await probe(model, DECODING, timeout_s=5.0, schema=Position)
+        assert "\n" not in str(caught.value)
+        with pytest.raises(ModelUnavailable) as caught:
+            await probe(model, DECODING, timeout_s=5.0)
+    assert "structured" not in str(caught.value)
 
 
 async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:

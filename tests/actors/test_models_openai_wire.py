@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, Field, create_model
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.interface import ModelError, ModelReply
-from moot.actors.models.openai_errors import error_from_response, retry_after
+from moot.actors.models.interface import Capabilities, RateHeaders
+from moot.actors.models.json_schema import json_schema
+from moot.actors.models.openai_errors import retry_after
 from moot.actors.models.openai_wire import decode_reply, encode_request, request_id
+from moot.actors.models.rate_headers import duration_s, rate_headers
+from moot.actors.models.response_format import response_format
+from moot.actors.models.structured_output import reply_schema
 from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.replies import FreeText
 
 K = 2
 ASKED = Decoding(top_logprobs=K)
-KINDS = {"request", "server", "refused", "rate_limited", "content_filter", "context_length"}
 
 
 def body(text: str | None, content: Any = None, **fields: Any) -> bytes:
@@ -128,77 +134,58 @@ def test_settings_that_are_none_are_left_out() -> None:
     assert (zero["temperature"], zero["logprobs"], zero["top_logprobs"]) == (0.0, True, 0)
 
 
-def outcome(raw: bytes, decoding: Decoding) -> None:
-    try:
-        reply = decode_reply(raw, decoding)
-    except ModelError as error:
-        check_error(error)
-        return
-    assert isinstance(reply, ModelReply)
-    reply.text.encode()
-    if reply.tokens is not None:
-        count = len(reply.tokens.tokens)
-        assert reply.tokens.logprob.shape == (count,)
-        assert reply.tokens.alt_logprob.shape == (count, K)
-        assert len(reply.tokens.alt_tokens) == count * K
-        assert not (reply.tokens.alt_logprob > 0).any()
+class Colour(BaseModel):
+    """A model with a docstring that is nobody's business."""
+
+    answer: Literal["red", "blue"]
+    shade: float = Field(ge=0, le=1, description="0 is light")
 
 
-def check_error(error: ModelError) -> None:
-    assert error.kind in KINDS
-    assert len(error.message) <= 300
-    assert error.message.isprintable()
+def test_a_schema_on_the_wire() -> None:
+    sent = msgspec.json.decode(encode_request("m", [Message("user", "x")], Decoding(), schema=Colour))
+    wanted = sent["response_format"]
+    assert wanted["type"] == "json_schema"
+    held = wanted["json_schema"]
+    assert (held["name"], held["strict"]) == ("Colour", True)
+    assert held["schema"] == json_schema(Colour)
+    assert list(held["schema"]["properties"]) == ["answer", "shade"]
+    assert "nobody" not in json.dumps(sent)
+    assert "response_format" not in msgspec.json.decode(encode_request("m", [Message("user", "x")], Decoding()))
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
-    max_leaves=8,
+@pytest.mark.parametrize("name", ["Répo[int]", "x" * 100])
+def test_a_schema_has_a_name_that_the_wire_takes(name: str) -> None:
+    model = create_model(name, answer=(str, ...))
+    held = msgspec.json.decode(response_format(model))["json_schema"]
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", held["name"])
+
+
+class Table(BaseModel):
+    """A reply that no schema can hold."""
+
+    cells: dict[str, int]
+
+
+@pytest.mark.parametrize(
+    ("offered", "wanted", "model", "held"),
+    [
+        ("yes", None, Colour, True),
+        ("yes", True, Colour, True),
+        ("yes", False, Colour, False),
+        ("yes", None, FreeText, False),
+        ("yes", True, FreeText, False),
+        ("yes", None, Table, False),
+        ("yes", True, Table, True),
+        ("on request", None, Colour, False),
+        ("on request", True, Colour, True),
+        ("no", None, Colour, False),
+    ],
 )
-alternatives = st.fixed_dictionaries({"token": st.text(max_size=3), "logprob": st.none() | st.floats()})
-tokens = st.fixed_dictionaries(
-    {"token": st.text(max_size=3) | json_values, "logprob": st.floats() | json_values},
-    optional={
-        "top_logprobs": st.none() | st.lists(alternatives, max_size=4),
-        "bytes": st.none() | st.lists(st.integers(-1, 300), max_size=4),
-    },
-)
-choices = st.fixed_dictionaries(
-    {"message": st.fixed_dictionaries({"content": st.none() | st.text(max_size=9) | json_values})},
-    optional={
-        "finish_reason": st.none() | st.sampled_from(["stop", "length", "content_filter"]),
-        "logprobs": st.none() | st.fixed_dictionaries({"content": st.none() | st.lists(tokens, max_size=4)}),
-    },
-)
-replies = st.fixed_dictionaries(
-    {"choices": st.lists(choices, max_size=2) | json_values}, optional={"usage": json_values, "error": json_values}
-)
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.binary(max_size=200), st.sampled_from([Decoding(), ASKED]))
-def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes, decoding: Decoding) -> None:
-    outcome(raw, decoding)
-
-
-@settings(max_examples=500, deadline=None)
-@given(replies, st.integers(0, 40), st.booleans())
-def test_any_json_whole_or_cut_gives_a_reply_or_a_model_error(reply: Any, cut: int, ascii_only: bool) -> None:
-    raw = json.dumps(reply, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    outcome(raw, ASKED)
-    outcome(raw[: len(raw) - cut], ASKED)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.integers(300, 599), st.binary(max_size=100) | json_values.map(lambda v: json.dumps(v).encode()))
-def test_any_error_body_gives_a_model_error(status: int, raw: bytes) -> None:
-    check_error(error_from_response(status, {}, raw))
-
-
-@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"choices":' * 50_000, b'{"choices":[{"message":' + b"9" * 9999])
-def test_bodies_that_exhaust_a_parser(raw: bytes) -> None:
-    outcome(raw, ASKED)
-    assert error_from_response(400, {}, raw).kind == "request"
+def test_when_a_reply_is_held_to_its_schema(
+    offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
+) -> None:
+    found = reply_schema(Capabilities(structured_output=offered), wanted, model)
+    assert found is (model if held else None)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +203,56 @@ def test_bodies_that_exhaust_a_parser(raw: bytes) -> None:
 )
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
     assert retry_after(headers, now=10.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, None),
+        ({"content-type": "x", "x-ratelimit": "5", "X-RateLimit-Other": "5"}, None),
+        ({"X-RateLimit-Limit-Requests": "60"}, RateHeaders(requests_limit=60)),
+        ({"x-ratelimit-remaining-requests": " 0 "}, RateHeaders(requests_left=0)),
+        ({"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-limit-tokens": "many"}, None),
+        ({"x-ratelimit-limit-tokens": "9" * 30}, None),
+        (
+            {
+                "x-ratelimit-limit-requests": "5000",
+                "x-ratelimit-limit-tokens": "160000",
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-remaining-tokens": "159000",
+                "x-ratelimit-reset-requests": "20ms",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            RateHeaders(0, 5000, 159000, 160000, 0.02),
+        ),
+        (
+            {"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "6m0s"},
+            RateHeaders(reset_s=360.0),
+        ),
+        ({"x-ratelimit-reset-tokens": "soon"}, None),
+    ],
+)
+def test_rate_headers(headers: dict[str, str], expected: RateHeaders | None) -> None:
+    assert rate_headers([(name.encode(), value.encode()) for name, value in headers.items()]) == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(["h", "m", "s", "ms", "µs"]), st.integers(0, 99)), min_size=1, max_size=4))
+def test_durations_add_up(parts: list[tuple[str, int]]) -> None:
+    seconds = {"h": 3600, "m": 60, "s": 1, "ms": 1e-3, "µs": 1e-6}
+    said = "".join(f"{number}{unit}" for unit, number in parts)
+    assert duration_s(said) == pytest.approx(sum(number * seconds[unit] for unit, number in parts))
+
+
+@given(st.text(max_size=20))
+def test_any_duration_is_a_time_or_unknown(text: str) -> None:
+    found = duration_s(text)
+    assert found is None or 0 <= found < 1e18
+
+
+@given(st.lists(st.tuples(st.binary(max_size=9).map(lambda end: b"x-ratelimit-" + end), st.binary(max_size=9))))
+def test_any_headers_are_read(raw: list[tuple[bytes, bytes]]) -> None:
+    found = rate_headers(raw)
+    assert found is None or isinstance(found, RateHeaders)
 
 
 def test_secrets_in_messages() -> None:

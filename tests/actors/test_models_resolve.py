@@ -18,6 +18,9 @@ from moot.protocols.errors import ConfigError
         ("simulated", ModelSpec("simulated", "simulated")),
         ("simulated?competence=0.8", ModelSpec("simulated", "simulated?competence=0.8")),
         ("openai/gpt-4o-mini", ModelSpec("openai", "openai/gpt-4o-mini", model="gpt-4o-mini")),
+        ("anthropic/claude-opus-5-5", ModelSpec("anthropic", "anthropic/claude-opus-5-5", model="claude-opus-5-5")),
+        ("local/models/qwen", ModelSpec("local", "local/models/qwen", model="models/qwen")),
+        ("local//srv/qwen", ModelSpec("local", "local//srv/qwen", model="/srv/qwen")),
         ("openai/ft:x/y", ModelSpec("openai", "openai/ft:x/y", model="ft:x/y")),
         (
             "http://localhost:8000/v1/#meta/Llama-3",
@@ -38,9 +41,12 @@ def test_names(name: str, spec: ModelSpec) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("anthropic/claude", "unknown model 'anthropic/claude'"),
-        ("local/llama", "unknown model"),
-        ("replay/runs/x", "unknown model"),
+        ("anthropc/claude", "unknown model 'anthropc/claude'"),
+        ("anthropic/", "anthropic/NAME"),
+        ("replay/", "names no run"),
+        ("local", "unknown model"),
+        ("local/", "local/PATH"),
+        ("local/a\nb", "local/PATH"),
         ("simulatd", "did you mean 'simulated'"),
         ("gpt-4o", "unknown model"),
         ("", "unknown model"),
@@ -68,7 +74,7 @@ def test_names_that_are_refused(name: str, said: str) -> None:
 
 def test_an_unknown_name_lists_what_exists() -> None:
     with pytest.raises(ConfigError) as caught:
-        ModelSpec.parse("anthropic/claude")
+        ModelSpec.parse("mistral/large")
     for form in MODELS:
         assert form in str(caught.value)
 
@@ -81,37 +87,48 @@ def test_a_pasted_key_is_refused_and_not_echoed(pasted: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("binding", "kind", "name"),
+    ("binding", "kind", "name", "most"),
     [
-        (ModelBinding(model="simulated"), "SimulatedModel", "simulated"),
-        (ModelBinding(model="openai/m", base_url="http://h/v1/"), "OpenAIModel", "openai/m"),
-        (ModelBinding(model="http://h/v1#m", api_key_env="K"), "CompatibleModel", "http://h/v1#m"),
+        (ModelBinding(model="simulated"), "SimulatedModel", "simulated", 20),
+        (ModelBinding(model="openai/m", base_url="http://h/v1/"), "OpenAIModel", "openai/m", 20),
+        (ModelBinding(model="anthropic/m", base_url="http://h/proxy/"), "AnthropicModel", "anthropic/m", 0),
+        (ModelBinding(model="http://h/v1#m", api_key_env="K"), "CompatibleModel", "http://h/v1#m", 20),
     ],
 )
-def test_backends(binding: ModelBinding, kind: str, name: str) -> None:
+def test_backends(binding: ModelBinding, kind: str, name: str, most: int) -> None:
     model = make_model(binding, seed=1, answer_key=None)
     assert type(model).__name__ == kind
     assert model.name == name
-    assert model.capabilities.max_alternatives >= 5
+    assert model.capabilities.max_alternatives == most
 
 
 @pytest.mark.parametrize("model", ["simulated", "http://h/v1#m"])
-def test_base_url_is_for_openai(model: str) -> None:
+def test_base_url_is_for_vendors(model: str) -> None:
     with pytest.raises(ConfigError, match="base_url"):
         make_model(ModelBinding(model=model, base_url="http://h/v1"), seed=1, answer_key=None)
 
 
 @pytest.mark.parametrize("url", ["http://u:hunter2@h/v1", "h:80", "http://h/v1#m"])
-def test_base_url_is_checked(url: str) -> None:
+@pytest.mark.parametrize("model", ["openai/m", "anthropic/m"])
+def test_base_url_is_checked(model: str, url: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_model(ModelBinding(model="openai/m", base_url=url), seed=1, answer_key=None)
+        make_model(ModelBinding(model=model, base_url=url), seed=1, answer_key=None)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["/v1", "/v1/", "/v1/messages"])
+def test_base_url_of_anthropic_ends_before_its_version(end: str) -> None:
+    with pytest.raises(ConfigError, match="should end before /v1"):
+        make_model(ModelBinding(model="anthropic/m", base_url=f"http://h{end}"), seed=1, answer_key=None)
 
 
 def test_names_are_resolved_without_heavy_imports() -> None:
     code = (
-        "import sys, moot.actors.models.resolve as r; r.ModelSpec.parse('openai/m');"
-        "print([m for m in ('ray', 'openai', 'aiohttp', 'httpx2', 'pandas', 'torch') if m in sys.modules])"
+        "import sys, moot.actors.models.resolve as r;"
+        "[r.ModelSpec.parse(f'{v}/m') for v in ('openai', 'anthropic', 'local')];"
+        "import moot.actors.models.local.model;"
+        "heavy = ('ray', 'openai', 'anthropic', 'aiohttp', 'httpx2', 'pandas', 'torch', 'transformers');"
+        "print([m for m in heavy if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

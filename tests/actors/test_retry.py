@@ -113,7 +113,7 @@ async def test_jitter_is_full() -> None:
 
     world = World(failed("server"), failed("rate_limited", 2.0), REPLY)
     await call_with_retries(RetryPolicy(), world.attempt, sleep=world.sleep, uniform=uniform)
-    assert drawn == [(0.0, 0.5), (0.0, 0.5)]
+    assert drawn == [(0.0, 0.5), (0.0, 1.0)]
     assert world.waits == [0.0, 2.0]
 
 

@@ -75,10 +75,14 @@ class Child:
 
 
 class MockServer(Child):
-    """The mock server in a process of its own; its CPU is never counted."""
+    """The mock server in a process of its own; its CPU is never counted.
 
-    def __init__(self) -> None:
-        super().__init__("mock_server.py")
+    Args:
+        tokens: tokens per reply.
+    """
+
+    def __init__(self, tokens: int = 100) -> None:
+        super().__init__("mock_server.py", "--tokens", str(tokens))
         self.port = int(self.line().split()[1])
         self.url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         self.model = f"http://127.0.0.1:{self.port}/v1#mock"

@@ -25,7 +25,7 @@ from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, figures
 from moot.protocols.errors import ConfigError
 
-COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "tasks", "protocols", "simulate"]
+COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "encoders", "tasks", "protocols", "simulate"]
 INLINE = ["run", "--engine", "inline", "--quiet"]
 
 
@@ -60,7 +60,12 @@ def test_the_command_is_installed() -> None:
 
 
 def test_lists(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    for command, name in (("models", "simulated"), ("tasks", "boolq:PATH"), ("protocols", "majority-vote")):
+    for command, name in (
+        ("models", "simulated"),
+        ("encoders", "hashed-ngrams"),
+        ("tasks", "boolq:PATH"),
+        ("protocols", "majority-vote"),
+    ):
         code, out, _ = moot(command, capsys=capsys, monkeypatch=monkeypatch)
         assert code == 0
         assert name in out

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -20,6 +21,7 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.simulated import SimulatedModel
@@ -37,6 +39,10 @@ SLOTS = {"question": QUESTION, "labels": LABELS, "choices": (), "passage": "Peng
 OPENING = Templates().render("selene/opening", SLOTS)
 KEY = AnswerKey.from_cases([LabelledCase(Case(id="1", question=QUESTION, labels=LABELS), 0, "No")])
 STEP = "X-Client-Request-Id"
+
+
+def picture(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 @asynccontextmanager
@@ -199,6 +205,11 @@ class TestBadRequests:
             ({"messages": []}, "`messages` is empty"),
             ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "tool"),
             ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "image_url"),
+            ({"messages": [{"role": "user", "content": [picture("http://h/cat.png")]}]}, "data:image/"),
+            ({"messages": [{"role": "user", "content": [picture("data:image/png;base64,?")]}]}, "base64"),
+            ({"response_format": {"type": "json_schema"}}, "response_format"),
+            ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format"),
+            ({"response_format": {"type": "yaml"}}, "yaml"),
             ({"logprobs": True, "top_logprobs": 21}, "`top_logprobs` must be in"),
             ({"top_logprobs": 2}, "needs `logprobs: true`"),
             ({"max_tokens": 0}, "`max_tokens`"),
@@ -221,7 +232,7 @@ class TestBadRequests:
                 assert status == 400
                 assert error["error"]["type"] == "invalid_request_error"
             with pytest.raises(openai.NotFoundError):
-                await made.embeddings.create(model="any", input="x")
+                await made.moderations.create(model="any", input="x")
 
     async def test_token(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MOOT_TEST_TOKEN", "s3cret")
@@ -452,3 +463,58 @@ def test_blocking_server_reports_a_bad_address(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MOOT_TEST_TOKEN", "x")
     with pytest.raises(ConfigError, match="cannot listen"):
         run_server(SimulateOptions(host="host.invalid", token_env="MOOT_TEST_TOKEN"), None)
+
+
+class TestEmbeddings:
+    TEXTS = ("Can penguins fly?", "No, they swim.", "été 東京")
+
+    @pytest.mark.parametrize("form", ["float", "base64", None])
+    async def test_the_official_client_reads_the_hashed_vectors(self, form: Any) -> None:
+        asked = {} if form is None else {"encoding_format": form}
+        async with serving() as address, client(address) as made:
+            reply = await made.embeddings.create(model="any", input=list(self.TEXTS), **asked)
+            served = await get(address, "/stats")
+        assert [item.index for item in reply.data] == [0, 1, 2]
+        vectors = [_floats(item.embedding) for item in reply.data]
+        np.testing.assert_allclose(vectors, HashedNgramEncoder().rows(self.TEXTS), atol=1e-7)
+        assert reply.model == "any"
+        assert reply.usage.total_tokens == reply.usage.prompt_tokens == 5 + 4 + 2
+        assert (served["embedding_calls"], served["embedded_texts"], served["calls"]) == (1, 3, 0)
+
+    async def test_one_text_and_another_size(self) -> None:
+        async with serving() as address, client(address) as made:
+            reply = await made.embeddings.create(model="any", input="penguins", dimensions=64)
+        np.testing.assert_allclose(
+            [_floats(item.embedding) for item in reply.data], HashedNgramEncoder(64).rows(["penguins"]), atol=1e-7
+        )
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"input": []},
+            {"input": ""},
+            {"input": ["a", ""]},
+            {"input": [1, 2]},
+            {"input": ["a"] * 2049},
+            {"input": "a", "dimensions": 0},
+            {"input": "a", "dimensions": 10**6},
+        ],
+    )
+    async def test_what_is_not_offered_is_a_bad_request(self, asked: Any) -> None:
+        async with serving() as address, client(address) as made:
+            with pytest.raises(openai.BadRequestError):
+                await made.embeddings.create(model="any", **asked)
+
+    async def test_it_fails_and_limits_like_the_chats(self) -> None:
+        async with serving(fail_rate=1.0) as address, client(address) as made:
+            with pytest.raises(openai.InternalServerError, match="on purpose"):
+                await made.embeddings.create(model="any", input="a")
+        async with serving(rate_limit=60) as address, client(address) as made:
+            await made.embeddings.create(model="any", input="a")
+            with pytest.raises(openai.RateLimitError):
+                await made.embeddings.create(model="any", input="a")
+
+
+def _floats(vector: list[float] | str) -> list[float]:
+    """What the client gives: numbers, or the base64 that was asked for by name."""
+    return vector if isinstance(vector, list) else np.frombuffer(b64decode(vector), "<f4").tolist()

@@ -60,12 +60,30 @@ def test_bad_settings_are_refused_in_one_line(settings: dict[str, Any], message:
 
 
 def test_a_threshold_belongs_to_its_encoder() -> None:
-    settings = SeleneSettings()
-    settings.check_encoder("hashed-ngrams-512-v1")
+    settings = read(**{"gate.tau_d": 0.35})
+    assert settings.for_encoder("hashed-ngrams-512-v1") is settings
     with pytest.raises(ConfigError, match="calibrate"):
-        settings.check_encoder("other")
-    for off in ({"gate.tau_d": None}, {"gate.when": "always"}, {"gate.tau_d_encoder": "other"}):
-        read(**off).check_encoder("other")
+        settings.for_encoder("other")
+    with pytest.raises(ConfigError, match="'other', not for 'hashed-ngrams-512-v1'"):
+        read(**{"gate.tau_d_encoder": "other"}).for_encoder("hashed-ngrams-512-v1")
+    for fits in ({"gate.tau_d": None}, {"gate.tau_d": 0.1, "gate.when": "always"}, {"gate.tau_d_encoder": "other"}):
+        assert read(**fits).for_encoder("other") == read(**fits)
+
+
+@pytest.mark.parametrize("given", [{}, {"gate.tau_m": 0.3}, {"both_branches": True}, {"gate.when": "always"}])
+def test_the_default_threshold_is_not_carried_over_to_another_encoder(given: dict[str, Any]) -> None:
+    fitted = read(**given).for_encoder("other")
+    assert (fitted.gate.tau_d, fitted.gate.tau_d_encoder) == (None, "other")
+    assert fitted == read(**given, **{"gate.tau_d": None, "gate.tau_d_encoder": "other"})
+    assert fitted.for_encoder("other") is fitted
+
+
+def test_a_built_in_protocol_is_fitted_to_the_encoder() -> None:
+    made = make_protocol("always-debate")
+    assert isinstance(made, Selene)
+    fitted = made.for_encoder("other")
+    assert (fitted.name, fitted.roles, fitted.settings.gate.tau_d) == ("always-debate", made.roles, None)
+    assert made.settings.gate.tau_d == 0.35
 
 
 @pytest.mark.parametrize(

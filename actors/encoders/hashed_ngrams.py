@@ -1,35 +1,21 @@
-"""Sentence encoders: texts in, unit vectors out."""
+"""The default encoder: hashed counts of words and word pieces."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.float32]
+from moot.actors.encoders.interface import Rows
 
-
-class Encoder(Protocol):
-    """Turns texts into vectors whose dot product is their cosine similarity.
-
-    Attributes:
-        name: identifies the encoder and its version; embeddings are stored under it.
-        dimension: length of a vector.
-    """
-
-    name: str
-    dimension: int
-
-    def encode(self, texts: Sequence[str]) -> Rows:
-        """One row of Euclidean length 1 per text, shape (n, dimension), float32."""
-        ...
-
+_LONG_TEXTS = 3_000
+"""Characters that take the encoder some milliseconds."""
 
 _WORD = re.compile(r"\w+")
 _MARK = re.compile(r"\S")
@@ -64,7 +50,19 @@ class HashedNgramEncoder:
         self.dimension = dimension
         self.name = f"hashed-ngrams-{dimension}-v1"
 
-    def encode(self, texts: Sequence[str]) -> Rows:
+    async def encode(self, texts: Sequence[str]) -> Rows:
+        """See `Encoder.encode`; never fails. Long texts leave the event loop."""
+        if sum(map(len, texts)) > _LONG_TEXTS:
+            return await asyncio.to_thread(self.rows, texts)
+        return self.rows(texts)
+
+    async def check(self) -> None:
+        """See `Encoder.check`: nothing can be missing."""
+
+    async def close(self) -> None:
+        """See `Encoder.close`: nothing is held."""
+
+    def rows(self, texts: Sequence[str]) -> Rows:
         """One unit row per text, shape (n, dimension), float32."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         for index, text in enumerate(texts):

@@ -11,59 +11,59 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.encoder import Encoder, HashedNgramEncoder
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 
-ENCODER: Encoder = HashedNgramEncoder()
+ENCODER = HashedNgramEncoder()
 TEXTS = ["Can penguins fly?", "", "été 東京 \U0001f427", "x" * 500]
 
 
 def cosine(first: str, second: str) -> float:
-    a, b = ENCODER.encode([first, second])
+    a, b = ENCODER.rows([first, second])
     return float(a @ b)
 
 
 def test_shape_and_name() -> None:
-    rows = ENCODER.encode(TEXTS)
+    rows = ENCODER.rows(TEXTS)
     assert rows.shape == (4, 512)
     assert rows.dtype == np.float32
     assert (ENCODER.name, ENCODER.dimension) == ("hashed-ngrams-512-v1", 512)
-    assert ENCODER.encode([]).shape == (0, 512)
+    assert ENCODER.rows([]).shape == (0, 512)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60), st.sampled_from([1, 2, 7, 512]))
 def test_rows_are_unit_vectors(text: str, dimension: int) -> None:
-    (row,) = HashedNgramEncoder(dimension).encode([text])
+    (row,) = HashedNgramEncoder(dimension).rows([text])
     assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-6)
 
 
 @given(st.lists(st.text(max_size=20), max_size=6), st.randoms(use_true_random=False))
 def test_a_row_depends_on_its_text_only(texts: list[str], random: object) -> None:
-    rows = ENCODER.encode(texts)
-    np.testing.assert_array_equal(ENCODER.encode(texts[::-1]), rows[::-1])
+    rows = ENCODER.rows(texts)
+    np.testing.assert_array_equal(ENCODER.rows(texts[::-1]), rows[::-1])
 
 
 @pytest.mark.parametrize("seed", ["0", "12345"])
 def test_equal_in_every_process(seed: str) -> None:
     code = (
-        "import sys; from moot.actors.encoder import HashedNgramEncoder;"
-        f"sys.stdout.buffer.write(HashedNgramEncoder().encode({TEXTS!r}).tobytes())"
+        "import sys; from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder;"
+        f"sys.stdout.buffer.write(HashedNgramEncoder().rows({TEXTS!r}).tobytes())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
-    assert done.stdout == ENCODER.encode(TEXTS).tobytes()
+    assert done.stdout == ENCODER.rows(TEXTS).tobytes()
 
 
 def test_the_vectors_of_version_1_do_not_change() -> None:
     """Embeddings are stored under the encoder's name: another vector needs another version."""
-    (row,) = ENCODER.encode(["penguins"])
+    (row,) = ENCODER.rows(["penguins"])
     places = np.flatnonzero(row)
     assert places.tolist() == [92, 168, 169, 222, 239, 244, 258, 282, 417]
     word, triple = 0.710669, 0.248734  # 1 and 0.35 over the length of the row
     signs = np.array([-1, -1, 1, 1, 1, -1, -1, 1, -1])
     sizes = np.where(places == 417, word, triple)
     np.testing.assert_allclose(row[places], signs * sizes, atol=1e-6)
-    assert np.flatnonzero(ENCODER.encode(["a b"])[0]).tolist() == [
+    assert np.flatnonzero(ENCODER.rows(["a b"])[0]).tolist() == [
         16,
         161,
         204,
@@ -94,7 +94,13 @@ def test_empty_texts_are_alike_and_like_nothing_else() -> None:
 
 
 def test_lone_surrogates_and_control_characters() -> None:
-    assert np.isfinite(ENCODER.encode(["\ud800", "\x00\x01", "a\u202eb"])).all()
+    assert np.isfinite(ENCODER.rows(["\ud800", "\x00\x01", "a\u202eb"])).all()
+
+
+async def test_long_texts_are_encoded_off_the_loop_and_equally() -> None:
+    texts = ["a few words", "many words " * 500]
+    np.testing.assert_array_equal(await ENCODER.encode(texts), ENCODER.rows(texts))
+    np.testing.assert_array_equal(await ENCODER.encode(texts[:1]), ENCODER.rows(texts[:1]))
 
 
 def test_dimension_must_be_positive() -> None:

@@ -1,0 +1,51 @@
+"""What an agent knows of one ask while it answers it."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import BaseModel
+
+from moot.actors.deadline import Deadline
+from moot.actors.limits.admitted import Unconfirmed
+from moot.actors.models.interface import ModelReply
+from moot.actors.roles import RoleBinding
+from moot.protocols.messages import Ask, Message, Usage
+
+
+class Attempt:
+    """What is known of one ask while it is answered.
+
+    Args:
+        ask: the ask.
+        binding: its role's.
+        reply_id: of the reply to come.
+    """
+
+    __slots__ = (
+        "ask",
+        "at",
+        "binding",
+        "deadline",
+        "decoding",
+        "messages",
+        "reasked",
+        "reply",
+        "reply_id",
+        "schema",
+        "started",
+        "unconfirmed",
+        "usage_before",
+    )
+
+    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str) -> None:
+        self.ask, self.binding, self.reply_id = ask, binding, reply_id
+        self.decoding = ask.decoding or binding.decoding()
+        self.at, self.started = time.time(), time.perf_counter()
+        self.messages: tuple[Message, ...] = ()
+        self.reply: ModelReply | None = None
+        self.usage_before: Usage | None = None
+        self.reasked: tuple[str, str] | None = None
+        self.schema: type[BaseModel] | None = None
+        self.deadline: Deadline | None = None
+        self.unconfirmed = Unconfirmed()

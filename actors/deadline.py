@@ -1,0 +1,58 @@
+"""The time that an ask has: it runs while work is done for it, and stands still while it waits for leave to start."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+
+class Deadline:
+    """`asyncio.timeout` that can stand still.
+
+    Waiting for a rate limit, for a budget or for a server that everybody waits for is nobody's slowness: with a limit
+    of 60 requests per minute the two-hundredth ask would else be dead before it began.
+
+    Args:
+        seconds: how long the work may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio.timeout(seconds)
+        self._began = time.monotonic()
+        self._stood_still_s = 0.0
+
+    async def __aenter__(self) -> Deadline:
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._timeout.__aexit__(kind, error, trace)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is up."""
+        return self._timeout.expired()
+
+    def clock(self) -> float:
+        """Seconds of work so far."""
+        return time.monotonic() - self._began - self._stood_still_s
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """A block whose time does not count."""
+        when, began = self._timeout.when(), time.monotonic()
+        if when is None or self._timeout.expired():
+            yield
+            return
+        left_s = when - asyncio.get_running_loop().time()
+        self._timeout.reschedule(None)
+        try:
+            yield
+        finally:
+            self._stood_still_s += time.monotonic() - began
+            self._timeout.reschedule(asyncio.get_running_loop().time() + left_s)

@@ -1,0 +1,237 @@
+"""Batches of texts across debates: what waits together is encoded together, each text once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+
+from moot.actors.encoders.interface import Rows
+from moot.actors.models.interface import ModelError
+from moot.actors.models.openai_errors import plain
+from moot.actors.models.retry import RetryPolicy, retried
+from moot.protocols.errors import EncoderFailed, ModelUnavailable
+
+log = structlog.get_logger(__name__)
+
+MOST_TEXTS = 64
+"""Texts of one batch at most."""
+
+_SAMPLE = "Can penguins fly?"
+_OF_ONE_TEXT = frozenset({"request", "context_length", "content_filter"})
+"""Kinds of failure that one text, or too many of them, can bring upon a batch: its halves are then tried apart."""
+
+
+class Batched(Protocol):
+    """A backend that encodes one batch at a time.
+
+    Attributes:
+        name: as `Encoder.name`.
+        dimension: as `Encoder.dimension`.
+        most_under_way: batches that it takes at once.
+        deadline_s: seconds that a batch may take, and that a text may wait; None for local work, which only the
+            machine bounds.
+    """
+
+    name: str
+    dimension: int | None
+    most_under_way: int
+    deadline_s: float | None
+
+    async def encode_batch(self, texts: Sequence[str]) -> Rows:
+        """Unit vectors, one per text; never repeated here. Raises `ModelError`."""
+        ...
+
+    async def check(self) -> None:
+        """Raise a `UserError` for what is missing; encodes nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and threads."""
+        ...
+
+
+class _Wanted:
+    """A text that somebody waits for.
+
+    Attributes:
+        row: its vector, or why there is none; an error is a value here, so that nobody has to fetch it.
+        waiting: how many calls want it.
+        batch: the task that encodes it; None while it is queued.
+    """
+
+    __slots__ = ("batch", "row", "text", "waiting")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.row: asyncio.Future[npt.NDArray[np.float32] | ModelError] = asyncio.get_running_loop().create_future()
+        self.waiting = 0
+        self.batch: asyncio.Task[None] | None = None
+
+
+class BatchedEncoder:
+    """An encoder whose calls leave together, across all debates of its event loop.
+
+    A batch leaves as soon as the backend has a place for it; what comes while none is free gathers for the next.
+    A text that several debates want is encoded once. A call that is cancelled takes its texts back, and ends a batch
+    only when nobody else waits for it. A text that the backend refuses fails those who want it, not its neighbours.
+
+    Args:
+        backend: encodes a batch.
+        retry: how failed batches are repeated.
+        most_texts: of one batch, at least 1.
+    """
+
+    def __init__(self, backend: Batched, retry: RetryPolicy, *, most_texts: int = MOST_TEXTS) -> None:
+        self.name = backend.name
+        self._backend, self._retry, self._most_texts = backend, retry, most_texts
+        self._wanted: dict[str, _Wanted] = {}
+        self._queued: dict[str, _Wanted] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    @property
+    def dimension(self) -> int | None:
+        """Length of a vector; None until the first vectors tell."""
+        return self._backend.dimension
+
+    async def encode(self, texts: Sequence[str]) -> Rows:
+        """See `Encoder.encode`. Waits at most the backend's deadline.
+
+        Raises:
+            EncoderFailed: with the kind of the failure, after retries.
+        """
+        if not texts:
+            return np.empty((0, self.dimension or 0), np.float32)
+        mine = {text: self._want(text) for text in dict.fromkeys(texts)}
+        try:
+            async with asyncio.timeout(self._backend.deadline_s):
+                await asyncio.wait([wanted.row for wanted in mine.values()])
+        except TimeoutError:
+            raise self._failed(self._too_late()) from None
+        finally:
+            for wanted in mine.values():
+                self._let_go(wanted)
+        rows = {text: self._row(wanted) for text, wanted in mine.items()}
+        return np.stack([rows[text] for text in texts])
+
+    async def check(self) -> None:
+        """See `Encoder.check`.
+
+        Raises:
+            UserError: one line about what is missing, or `ModelUnavailable` with what the backend said.
+        """
+        await self._backend.check()
+        try:
+            await self.encode([_SAMPLE])
+        except EncoderFailed as error:
+            raise ModelUnavailable(f"encoder {self.name}: {error.message}") from None
+
+    async def close(self) -> None:
+        """End what is under way or queued with a failure, and release the backend."""
+        self._end(list(self._queued.values()))
+        under_way = list(self._under_way)
+        for batch in under_way:
+            batch.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._backend.close()
+
+    def _want(self, text: str) -> _Wanted:
+        wanted = self._wanted.get(text)
+        if wanted is None:
+            wanted = self._wanted[text] = self._queued[text] = _Wanted(text)
+            self._leave_soon()
+        wanted.waiting += 1
+        return wanted
+
+    def _let_go(self, wanted: _Wanted) -> None:
+        wanted.waiting -= 1
+        if wanted.waiting or wanted.row.done():
+            return
+        self._forget(wanted)
+        batch = wanted.batch
+        if batch is not None and not any(other.batch is batch for other in self._wanted.values()):
+            batch.cancel()
+
+    def _forget(self, wanted: _Wanted) -> None:
+        for known in (self._wanted, self._queued):
+            if known.get(wanted.text) is wanted:
+                del known[wanted.text]
+
+    def _row(self, wanted: _Wanted) -> npt.NDArray[np.float32]:
+        row = wanted.row.result()
+        if isinstance(row, ModelError):
+            raise self._failed(row)
+        return row
+
+    def _failed(self, error: ModelError) -> EncoderFailed:
+        return EncoderFailed(self.name, error.kind, error.message)
+
+    def _too_late(self) -> ModelError:
+        return ModelError("timeout", f"no vectors within {self._backend.deadline_s:g} s")
+
+    def _leave_soon(self) -> None:
+        """At the loop's next turn, so that what is asked for in this one leaves together."""
+        if not self._leaving:
+            self._leaving = True
+            asyncio.get_running_loop().call_soon(self._leave)
+
+    def _leave(self) -> None:
+        self._leaving = False
+        while self._queued and len(self._under_way) < self._backend.most_under_way:
+            batch = list(islice(self._queued.values(), self._most_texts))
+            task = asyncio.create_task(self._encode(batch), name=f"embeddings of {len(batch)} texts")
+            task.add_done_callback(partial(self._left, batch))
+            self._under_way.add(task)
+            for wanted in batch:
+                del self._queued[wanted.text]
+                wanted.batch = task
+
+    async def _encode(self, batch: Sequence[_Wanted]) -> None:
+        rows = await self._within_deadline([wanted.text for wanted in batch])
+        for wanted, row in zip(batch, rows, strict=True):
+            wanted.row.set_result(row)
+
+    def _left(self, batch: Sequence[_Wanted], task: asyncio.Task[None]) -> None:
+        """A batch is done, or was cancelled, perhaps before it began."""
+        self._under_way.discard(task)
+        self._end(batch)
+        if self._queued:
+            self._leave_soon()
+
+    def _end(self, several: Sequence[_Wanted]) -> None:
+        """Nobody joins these any more; those without a vector will get none."""
+        for wanted in several:
+            self._forget(wanted)
+            if not wanted.row.done():
+                wanted.row.set_result(ModelError("connection", "the encoder was closed"))
+
+    async def _within_deadline(self, texts: Sequence[str]) -> Sequence[npt.NDArray[np.float32] | ModelError]:
+        try:
+            async with asyncio.timeout(self._backend.deadline_s):
+                rows = list(await self._rows(texts))
+                if len(rows) != len(texts):
+                    raise ValueError(f"{len(rows)} vectors for {len(texts)} texts")
+                return rows
+        except TimeoutError:
+            return [self._too_late()] * len(texts)
+        except Exception as bug:
+            log.exception("the encoder raised")
+            return [ModelError("bug", plain(f"{type(bug).__name__}: {bug}"))] * len(texts)
+
+    async def _rows(self, texts: Sequence[str]) -> Iterable[npt.NDArray[np.float32] | ModelError]:
+        """A vector, or why there is none, per text."""
+        try:
+            rows, _ = await retried(self._retry, lambda: self._backend.encode_batch(texts))
+        except ModelError as error:
+            if error.kind not in _OF_ONE_TEXT or len(texts) == 1:
+                return [error] * len(texts)
+            middle = len(texts) // 2
+            return [*await self._rows(texts[:middle]), *await self._rows(texts[middle:])]
+        return rows

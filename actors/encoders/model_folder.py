@@ -1,0 +1,63 @@
+"""Where the weights of a local encoder lie, and which they are: a folder, or one inside an installed package."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from hashlib import blake2b
+from pathlib import Path
+
+from moot.protocols.errors import ConfigError
+
+_MARK = "modules.json"
+"""The file by which a sentence-transformers model is known."""
+
+_CHUNK = 2**20
+_NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
+"""Files that can change without changing a vector."""
+
+
+def find_folder(name: str) -> Path:
+    """The absolute folder of the model `name`: a path, or an installed package that carries one.
+
+    The package is found, not imported.
+
+    Raises:
+        ConfigError: neither holds a sentence-transformers model.
+    """
+    folder = Path(name).expanduser()
+    if (folder / _MARK).is_file():
+        return folder.absolute()
+    package = re.sub(r"[-.]+", "_", name)
+    found = importlib.util.find_spec(package) if package.isidentifier() else None
+    for place in (found.submodule_search_locations or ()) if found is not None else ():
+        for mark in (Path(place) / _MARK, *sorted(Path(place).glob(f"*/{_MARK}"))):
+            if mark.is_file():
+                return mark.parent
+    raise ConfigError(
+        f"encoder 'sentence-transformers/{name}': no folder with a {_MARK} is at that path or in an installed package "
+        "of that name; nothing is downloaded"
+    )
+
+
+def folder_digest(folder: Path) -> str:
+    """Twelve hexadecimal digits for all files that the vectors hang on, names and content.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    whole = blake2b(digest_size=6)
+    try:
+        for file in sorted(path for path in folder.rglob("*") if _counts(path, folder)):
+            whole.update(f"{file.relative_to(folder).as_posix()}\0{file.stat().st_size}\0".encode())
+            with file.open("rb") as content:
+                while chunk := content.read(_CHUNK):
+                    whole.update(chunk)
+    except OSError as error:
+        raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
+    return whole.hexdigest()
+
+
+def _counts(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
+    return path.is_file() and not hidden and path.suffix not in _NOT_WEIGHTS

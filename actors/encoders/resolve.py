@@ -1,0 +1,135 @@
+"""From an encoder's name, as users write it, to an encoder."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.interface import Encoder
+from moot.actors.models.api_key import redact
+from moot.actors.models.resolve import check_base_url
+from moot.actors.models.retry import RetryPolicy
+from moot.protocols.errors import ConfigError, unknown_name
+
+ENCODERS = {
+    "hashed-ngrams": "shared words and word pieces, not meaning; no download, deterministic (the default)",
+    "http://HOST:PORT/v1#NAME": "any server with OpenAI's /v1/embeddings: vLLM, Ollama, llama.cpp, `moot simulate`",
+    "openai/NAME": "OpenAI's embeddings; the key is read from OPENAI_API_KEY",
+    "sentence-transformers/NAME": "a model in a folder or an installed package, in this process; never downloaded",
+}
+"""The forms of an encoder's name, with what each gives."""
+
+_OPENAI_URL = "https://api.openai.com/v1"
+_OPENAI_KEY = "OPENAI_API_KEY"
+_PINNED = re.compile(r"(?P<model>.+?)(?:@(?P<digest>[0-9a-f]{12}))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSpec:
+    """An encoder's name, taken apart.
+
+    Attributes:
+        kind: which encoder.
+        model: the model's name at its server, or the path or package of a local one; empty for `hashed-ngrams`.
+        base_url: the server, without a trailing slash; empty unless `url`.
+        digest: which weights a local model has; empty when the name does not say.
+    """
+
+    kind: Literal["hashed-ngrams", "url", "openai", "sentence-transformers"]
+    model: str = ""
+    base_url: str = ""
+    digest: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> EncoderSpec:
+        """Take `name` apart; looks at no file.
+
+        Raises:
+            ConfigError: it has none of the forms in `ENCODERS`, or holds a password.
+        """
+        if name.startswith(("http://", "https://")):
+            return _url_spec(name)
+        if name in ("hashed-ngrams", HashedNgramEncoder().name):
+            return cls("hashed-ngrams")
+        kind, _, model = name.partition("/")
+        if kind not in ("openai", "sentence-transformers"):
+            raise unknown_name("encoder", redact(name), ENCODERS)
+        if not model.strip() or not model.isprintable():
+            example = "text-embedding-3-small" if kind == "openai" else "path/to/all-MiniLM-L6-v2"
+            raise ConfigError(f"encoder '{kind}/' has no name: write {kind}/NAME, such as {kind}/{example}")
+        if kind == "openai":
+            return cls("openai", model=model)
+        found = _PINNED.fullmatch(model)
+        assert found is not None
+        return cls("sentence-transformers", model=found["model"], digest=found["digest"] or "")
+
+
+def _url_spec(name: str) -> EncoderSpec:
+    base_url, _, model = name.partition("#")
+    base_url = check_base_url(base_url)
+    if base_url.endswith("/embeddings"):
+        raise ConfigError(f"encoder {base_url!r} should end before /embeddings")
+    if not model.strip() or not model.isprintable():
+        raise ConfigError(f"encoder {base_url!r} does not say which model: add #NAME, as in {base_url}#NAME")
+    return EncoderSpec("url", model=model, base_url=base_url)
+
+
+def identity(name: str) -> str:
+    """The name that embeddings are stored under, and that thresholds belong to; it can be given back as a name.
+
+    For a local model it says which weights: `sentence-transformers/NAME@DIGEST`, a path made absolute. Reads them once.
+
+    Raises:
+        ConfigError: the name is malformed, no such model is there, or it has other weights than the name says.
+    """
+    spec = EncoderSpec.parse(name)
+    if spec.kind == "hashed-ngrams":
+        return HashedNgramEncoder().name
+    if spec.kind == "url":
+        return f"{spec.base_url}#{spec.model}"
+    if spec.kind == "openai":
+        return f"openai/{spec.model}"
+    from moot.actors.encoders.model_folder import find_folder, folder_digest
+
+    folder = find_folder(spec.model)
+    digest = folder_digest(folder)
+    if spec.digest not in ("", digest):
+        raise ConfigError(f"encoder {name!r}: {folder} holds another model ({digest})")
+    at_path = folder == Path(spec.model).expanduser().absolute()
+    return f"sentence-transformers/{folder if at_path else spec.model}@{digest}"
+
+
+def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = None) -> Encoder:
+    """The encoder behind an identity, ready to be called; no connection is opened and no model loaded.
+
+    Args:
+        name: as `identity` gives it.
+        retry: how failed requests are repeated.
+        api_key_env: name of the environment variable with a server's key; None for the form's default.
+
+    Raises:
+        ConfigError: the name is malformed, or a key goes with an encoder that takes none.
+    """
+    spec = EncoderSpec.parse(name)
+    if api_key_env is not None and spec.kind not in ("url", "openai"):
+        raise ConfigError(f"`encoder_key_env` goes with a server's encoder only, not with {redact(name)!r}")
+    if spec.kind == "hashed-ngrams":
+        return HashedNgramEncoder()
+    from moot.actors.encoders.batching import BatchedEncoder
+
+    if spec.kind == "sentence-transformers":
+        from moot.actors.encoders.sentence_model import SentenceModel
+
+        return BatchedEncoder(SentenceModel(name, spec.model, spec.digest), retry)
+    from moot.actors.encoders.endpoint import EmbeddingsEndpoint
+
+    if spec.kind == "openai":
+        base_url = check_base_url(os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL)
+        endpoint = EmbeddingsEndpoint(name, base_url, spec.model, api_key_env=api_key_env or _OPENAI_KEY)
+    else:
+        endpoint = EmbeddingsEndpoint(name, spec.base_url, spec.model, api_key_env=api_key_env)
+    return BatchedEncoder(endpoint, retry)

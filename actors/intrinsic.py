@@ -1,0 +1,67 @@
+"""What the token probabilities of a reply say of its answer, for the asker and for the record."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, Literal
+
+from moot.actors.models.interface import ModelReply
+from moot.metrics.answer_probability import answer_probability
+from moot.protocols.labels import surface_forms
+from moot.protocols.messages import Ask, Intrinsic
+
+_ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
+
+
+def intrinsic_of(
+    reply: ModelReply | None, answer: str | None, ask: Ask, stage: Literal["before", "after", "unknown"]
+) -> Intrinsic | None:
+    """The answer's probability, read at the answer's token.
+
+    Args:
+        reply: as the model gave it.
+        answer: the label that was read from it.
+        ask: what was asked.
+        stage: where the model takes its probabilities; a replayed reply brings its own.
+
+    Returns:
+        None when there are no log-probabilities or no closed set of labels.
+    """
+    if reply is None or reply.tokens is None or not ask.labels or answer is None:
+        return None
+    stage = reply.replayed.logprob_stage if reply.replayed else stage
+    places = list(_ANSWER_VALUE.finditer(reply.text))
+    if len(places) != 1:
+        return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
+    tokens = reply.tokens
+    known = answer_probability(
+        tokens.tokens,
+        tokens.logprob,
+        tokens.alt_tokens,
+        tokens.alt_logprob,
+        places[0].end(),
+        surface_forms(ask.labels, ask.choices),
+    )
+    return Intrinsic(
+        normalised=known.normalised,
+        printed=known.printed,
+        raw=known.raw,
+        bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
+        stage=stage,
+        reason=known.reason,
+    )
+
+
+def intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
+    """The same as columns of the reply's row."""
+    if intrinsic is None:
+        return {}
+    return {
+        "p_normalised": intrinsic.normalised,
+        "p_printed": intrinsic.printed,
+        "p_raw": intrinsic.raw,
+        "p_bound_shift": intrinsic.bound_shift,
+        "p_reason": intrinsic.reason,
+        "logprob_stage": intrinsic.stage,
+    }

@@ -1,0 +1,254 @@
+"""Calls of one process to one endpoint: those that wait, those under way, and the permits at hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from moot.actors.limits.envelopes import EndpointGrant, EndpointReport
+from moot.actors.limits.settings import PERMIT_TTL_S, EndpointLimits
+
+_AHEAD_S = 0.25
+"""Permits are asked for ahead as many as calls have started within this time."""
+
+_REPORT_S = 0.5
+
+How = Literal["answered", "limited", "broken", "refused", "unused"]
+"""How a call ended: with a reply; 429; the endpoint's own failure; any other failure; it never started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a call may use.
+
+    Attributes:
+        tokens: estimate of its prompt and completion tokens, for the rate.
+        budgets: upper bounds by budget, `usd` or `tokens`; empty without budgets.
+    """
+
+    tokens: int = 0
+    budgets: Mapping[str, float] = field(default_factory=dict)
+
+
+class Admission:
+    """Leave for one call to be under way."""
+
+    __slots__ = ("_lease", "_need", "_queue", "_started_at")
+
+    def __init__(self, queue: Queue, need: Need, lease: int, started_at: float) -> None:
+        self._queue, self._need, self._lease, self._started_at = queue, need, lease, started_at
+
+    def end(
+        self,
+        how: How,
+        *,
+        tokens: int | None = None,
+        spent: Mapping[str, float] | None = None,
+        drained: bool = False,
+        error: str = "",
+    ) -> None:
+        """The call has ended.
+
+        Args:
+            how: see `How`.
+            tokens: what the server says that it used; None when it does not say.
+            spent: by budget; None when that is not known, so that all that was reserved counts as spent.
+            drained: the reply's headers say that nothing is left of the server's own limits.
+            error: a failure in words.
+        """
+        queue = self._queue
+        queue.ended(how, self._started_at, drained, error)
+        if how == "unused":
+            queue.give_back(self._lease, self._need)
+            spent = {}
+        elif tokens is not None:
+            queue.correct(self._lease, self._need, tokens)
+        queue.finish(self._need, self._need.budgets if spent is None else spent)
+
+
+class _Lease:
+    __slots__ = ("expires_at", "number", "requests", "tokens")
+
+    def __init__(self, number: int, requests: int, tokens: int, expires_at: float) -> None:
+        self.number, self.requests, self.tokens, self.expires_at = number, requests, tokens, expires_at
+
+
+class Queue:
+    """Calls to one endpoint, first come, first served.
+
+    Args:
+        endpoint: its name.
+        limits: its bounds.
+        clock: monotonic seconds.
+        finish: called when a call has ended, with what it needed and what of the budgets it has spent.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        limits: EndpointLimits,
+        clock: Callable[[], float],
+        finish: Callable[[Need, Mapping[str, float]], None],
+    ) -> None:
+        self.endpoint = endpoint
+        self._clock, self.finish = clock, finish
+        self._rated = limits.requests_per_min is not None or limits.tokens_per_min is not None
+        self._most_tokens = limits.tokens_per_min
+        self.waiting: deque[tuple[Need, asyncio.Future[Admission]]] = deque()
+        self._in_use = self._slots = 0
+        self._leases: deque[_Lease] = deque()
+        self._starts: deque[float] = deque(maxlen=4096)
+        self._asked_again_at = 0.0
+        self._lowered = False
+        self._clear_news()
+
+    def _clear_news(self) -> None:
+        self._fine = self._limited = self._broken = 0
+        self._round_trips_s = 0.0
+        self._drained = False
+        self._error = ""
+        self._unused: list[tuple[int, int, int]] = []
+        self._corrections: dict[int, int] = {}
+        self._news = False
+
+    def start(self, need: Need) -> Admission | None:
+        """Start a call from what is at hand; None when that is not enough."""
+        if self._in_use >= self._slots:
+            return None
+        now = self._clock()
+        lease = 0
+        if self._rated:
+            found = self._permit(need, now)
+            if found is None:
+                return None
+            lease = found
+        self._in_use += 1
+        self._starts.append(now)
+        return Admission(self, need, lease, now)
+
+    def _permit(self, need: Need, now: float) -> int | None:
+        while self._leases and (self._leases[0].expires_at <= now or not self._leases[0].requests):
+            old = self._leases.popleft()
+            if old.requests or old.tokens:
+                self._unused.append((old.number, old.requests, old.tokens))
+                self._news = True
+        tokens = self._foreseen(need)
+        for lease in self._leases:
+            if lease.requests and lease.tokens >= tokens:
+                lease.requests -= 1
+                lease.tokens -= tokens
+                return lease.number
+        return None
+
+    def _foreseen(self, need: Need) -> int:
+        return 0 if self._most_tokens is None else min(need.tokens, self._most_tokens)
+
+    def wait(self, need: Need) -> asyncio.Future[Admission]:
+        """Queue a call."""
+        waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
+        self.waiting.append((need, waiter))
+        return waiter
+
+    def first(self) -> Need | None:
+        """What the first call that waits needs; None when none does."""
+        while self.waiting and self.waiting[0][1].done():
+            self.waiting.popleft()
+        return self.waiting[0][0] if self.waiting else None
+
+    def admit_first(self, admission: Admission) -> None:
+        """Let the first call start."""
+        self.waiting.popleft()[1].set_result(admission)
+
+    def refuse(self, budget: str, least: float, error: Exception) -> None:
+        """Fail the calls that need at least so much of a budget."""
+        for need, waiter in self.waiting:
+            if not waiter.done() and need.budgets.get(budget, 0.0) >= least:
+                waiter.set_exception(error)
+
+    def fail_all(self, error: Exception) -> None:
+        """Fail every call that waits."""
+        self.refuse("", 0.0, error)
+
+    def ended(self, how: How, started_at: float, drained: bool, error: str) -> None:
+        """A call is no longer under way."""
+        self._in_use -= 1
+        self._news = True
+        if how in ("answered", "refused"):
+            self._fine += 1
+            self._round_trips_s += self._clock() - started_at
+        self._limited += how == "limited"
+        self._broken += how == "broken"
+        self._drained = self._drained or drained
+        if how == "broken":
+            self._error = error
+
+    def give_back(self, lease: int, need: Need) -> None:
+        """A permit that was taken and not used."""
+        if lease:
+            self._unused.append((lease, 1, self._foreseen(need)))
+
+    def correct(self, lease: int, need: Need, tokens: int) -> None:
+        """A call used other than the foreseen number of tokens."""
+        more = tokens - self._foreseen(need)
+        if lease and more and self._most_tokens is not None:
+            self._corrections[lease] = self._corrections.get(lease, 0) + more
+
+    def wanted_budgets(self) -> dict[str, float]:
+        """What the calls that wait may use."""
+        wanted: dict[str, float] = {}
+        for need, waiter in self.waiting:
+            if not waiter.done():
+                for name, amount in need.budgets.items():
+                    wanted[name] = wanted.get(name, 0.0) + amount
+        return wanted
+
+    def due_at(self, heard_at: float) -> float:
+        """When the limiter is to be asked or told again; infinity when there is no need."""
+        if self._lowered:
+            return heard_at
+        if self.first() is not None:
+            return self._asked_again_at
+        if self._in_use or self._slots or self._news:
+            return heard_at + _REPORT_S
+        return float("inf")
+
+    def report(self, now: float) -> EndpointReport | None:
+        """What there is to say; None when there is nothing."""
+        first = self.first()
+        if first is None and not (self._in_use or self._slots or self._news or self._lowered):
+            return None
+        self._lowered = False
+        while self._starts and self._starts[0] + _AHEAD_S < now:
+            self._starts.popleft()
+        waiting = sum(not waiter.done() for _, waiter in self.waiting)
+        wanted = waiting + len(self._starts) if self._rated else waiting
+        mean = sum(self._foreseen(need) for need, _ in self.waiting) / max(1, len(self.waiting))
+        report = EndpointReport(
+            endpoint=self.endpoint,
+            in_use=self._in_use,
+            waiting=waiting,
+            wanted=wanted,
+            first_tokens=self._foreseen(first) if first is not None else 0,
+            wanted_tokens=int(mean * wanted),
+            fine=self._fine,
+            limited=self._limited,
+            broken=self._broken,
+            round_trips_s=self._round_trips_s,
+            drained=self._drained,
+            error=self._error,
+            unused=self._unused,
+            corrections=list(self._corrections.items()),
+        )
+        self._clear_news()
+        return report
+
+    def take(self, grant: EndpointGrant, *, asked_at: float, now: float) -> None:
+        """What the limiter grants. A permit's time counts from before it was asked for."""
+        self._lowered = grant.slots < self._slots  # to be confirmed: only then may others have them
+        self._slots = grant.slots
+        self._asked_again_at = now + grant.again_in_s
+        if grant.lease:
+            self._leases.append(_Lease(grant.lease, grant.requests, grant.tokens, asked_at + PERMIT_TTL_S))

@@ -1,0 +1,133 @@
+"""A model behind the gate: every attempt waits for leave, and what it used is settled when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from moot.actors.deadline import Deadline
+from moot.actors.limits.admission import Admission, How, Need
+from moot.actors.limits.gate import Gate
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders
+from moot.actors.models.prices import Price
+from moot.actors.models.token_bounds import prompt_bound, prompt_estimate
+from moot.protocols.messages import Decoding, Message, Usage
+
+
+class Unconfirmed:
+    """Attempts of one ask that may have been billed without the server saying what they used.
+
+    Attributes:
+        attempts: how many.
+        tokens_at_most: upper bound of their tokens together; the lower one is 0.
+    """
+
+    __slots__ = ("attempts", "tokens_at_most")
+
+    def __init__(self) -> None:
+        self.attempts = self.tokens_at_most = 0
+
+    def add(self, tokens_at_most: int) -> None:
+        """One more."""
+        self.attempts += 1
+        self.tokens_at_most += tokens_at_most
+
+
+class AdmittedModel:
+    """Calls a model, each attempt with leave of the gate.
+
+    Args:
+        model: the backend.
+        gate: the process's gate; None admits everything, for a model that runs in this process.
+        endpoint: the model's name at the limiter.
+        price: the model's price; None when it is not known.
+    """
+
+    def __init__(self, model: Model, gate: Gate | None, endpoint: str, price: Price | None) -> None:
+        self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
+        self._budgets = gate.budgets if gate is not None else frozenset()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None,
+        deadline: Deadline,
+        unconfirmed: Unconfirmed,
+    ) -> ModelReply:
+        """One attempt. Waiting for leave does not count against the deadline.
+
+        Raises:
+            ModelError: as the model.
+            BudgetSpent, EndpointDown: the attempt may not start.
+        """
+        admission = None
+        if self._gate is not None:
+            need = self._need(messages, decoding)
+            with deadline.standing_still():
+                admission = await self._gate.admit(self._endpoint, need)
+        at_most = None
+        try:
+            reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
+        except ModelError as error:
+            if error.may_be_billed:
+                unconfirmed.add(at_most := _at_most(messages, decoding))
+            _end(admission, _how(error), billed=at_most is not None, error=str(error), limits=error.limits)
+            raise
+        except BaseException:
+            unconfirmed.add(_at_most(messages, decoding))
+            _end(admission, "broken" if deadline.passed else "refused", billed=True, error="no reply in time")
+            raise
+        self._settle(admission, reply, unconfirmed, _at_most(messages, decoding))
+        return reply
+
+    def _need(self, messages: Sequence[Message], decoding: Decoding) -> Need:
+        tokens = prompt_estimate(messages) + decoding.max_tokens
+        if not self._budgets:
+            return Need(tokens)
+        bound, budgets = prompt_bound(messages), {}
+        if "tokens" in self._budgets:
+            budgets["tokens"] = float(bound + decoding.max_tokens)
+        if "usd" in self._budgets and self._price is not None:
+            budgets["usd"] = self._price.bound_usd(bound, decoding.max_tokens)
+        return Need(tokens, budgets)
+
+    def _settle(self, admission: Admission | None, reply: ModelReply, unconfirmed: Unconfirmed, at_most: int) -> None:
+        tokens = _tokens(reply.usage)
+        if tokens is None:
+            unconfirmed.add(at_most)
+        if admission is None:
+            return
+        spent: dict[str, float] | None = None
+        if tokens is not None:
+            cost = self._price.cost_usd(reply.usage) if self._price is not None else None
+            spent = {"tokens": float(tokens), "usd": cost or 0.0}
+        admission.end("answered", tokens=tokens, spent=spent, drained=_drained(reply.limits))
+
+
+def _end(admission: Admission | None, how: How, *, billed: bool, error: str, limits: RateHeaders | None = None) -> None:
+    if admission is not None:
+        admission.end(how, spent=None if billed else {}, drained=_drained(limits), error=error)
+
+
+def _how(error: ModelError) -> How:
+    if error.kind == "rate_limited":
+        return "limited"
+    return "broken" if error.kind in ("server", "connection", "timeout") else "refused"
+
+
+def _tokens(usage: Usage) -> int | None:
+    if usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    return usage.prompt_tokens + usage.completion_tokens
+
+
+def _at_most(messages: Sequence[Message], decoding: Decoding) -> int:
+    return prompt_bound(messages) + decoding.max_tokens
+
+
+def _drained(limits: RateHeaders | None) -> bool:
+    return limits is not None and (limits.requests_left == 0 or limits.tokens_left == 0)

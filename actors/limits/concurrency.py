@@ -1,0 +1,73 @@
+"""How many requests may be under way at an endpoint: fixed by the user, or adapted to what the server takes."""
+
+from __future__ import annotations
+
+START = 32
+MOST = 10_000
+CUT = 0.85
+LIMITED_SHARE = 0.2
+"""Share of a round trip's replies that must be "too many requests" before the concurrency is cut: a lower one says that
+the server is nearly full, which is where it should be."""
+
+_LEAST_ROUND_S, _UNKNOWN_ROUND_S = 0.05, 1.0
+_ENOUGH = 10
+"""Replies that a share of them must be over."""
+
+
+class Concurrency:
+    """A bound that doubles with each round trip (slow start), after a cut grows slowly, and is cut at most once in two.
+
+    Two, because a refusal comes at once and a reply after a round trip: over a single one the share of the refusals
+    would look greater than it is.
+
+    Args:
+        fixed: the user's own bound, which is never changed; None adapts.
+    """
+
+    def __init__(self, fixed: int | None = None) -> None:
+        self._fixed = fixed
+        self._bound = float(fixed or START)
+        self._slow_start = True
+        self._round_trip_s = 0.0
+        self._since: float | None = None
+        self._fine = self._limited = 0
+        self._full = False
+
+    @property
+    def bound(self) -> int:
+        """Requests that may be under way."""
+        return max(1, int(self._bound))
+
+    def report(
+        self, now: float, *, fine: int, limited: int, round_trip_s: float | None, demand: int, drained: bool
+    ) -> None:
+        """Learn what came back.
+
+        Args:
+            now: any clock, in seconds.
+            fine: replies that were not "too many requests".
+            limited: replies that were (429).
+            round_trip_s: mean time of the replies; None when there were none.
+            demand: requests under way, and calls that wait to be.
+            drained: whether a reply's headers say that nothing is left of the server's own limits.
+        """
+        self._fine += fine
+        self._limited += limited
+        self._full = self._full or demand >= self.bound
+        if round_trip_s is not None:
+            known = self._round_trip_s
+            self._round_trip_s = round_trip_s if not known else 0.7 * known + 0.3 * round_trip_s
+        heard = self._fine + self._limited
+        if self._since is None:
+            self._since = now
+        round_s = max(_LEAST_ROUND_S, self._round_trip_s or _UNKNOWN_ROUND_S)
+        if self._fixed is not None or heard < min(_ENOUGH, self.bound) or now < self._since + round_s:
+            return
+        if self._limited > LIMITED_SHARE * heard or drained:
+            if now < self._since + 2 * round_s:
+                return
+            self._bound = max(1.0, min(self._bound, float(demand)) * CUT)
+            self._slow_start = False
+        elif self._full:
+            self._bound = min(MOST, self._bound * 2 if self._slow_start else self._bound + max(1.0, self._bound / 20))
+        self._since, self._fine, self._limited, self._full = now, 0, 0, False

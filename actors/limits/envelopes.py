@@ -1,0 +1,104 @@
+"""What a holder of permits and the limiter tell each other: one exchange serves hundreds of calls."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """A holder's part of one budget.
+
+    Attributes:
+        reserved: what its calls under way may still use. Whatever else was set aside for it is given back with each
+            report: two holders that each keep too little for a call would wait for each other.
+        spent: what its calls have used since it began.
+        wanted: what the calls that wait need.
+        least: what the first of them needs.
+    """
+
+    reserved: float = 0.0
+    spent: float = 0.0
+    wanted: float = 0.0
+    least: float = 0.0
+
+
+class EndpointReport(msgspec.Struct, frozen=True):
+    """What a holder has to say of one endpoint.
+
+    Attributes:
+        endpoint: its name.
+        in_use: requests under way.
+        waiting: calls that wait to start.
+        wanted: rate permits to grant, calls that are about to come included.
+        first_tokens, wanted_tokens: tokens that the first call that waits, and all wanted ones, may use.
+        fine, limited, broken: replies since the last report, of all kinds but 429; 429s; failures of the endpoint.
+        round_trips_s: seconds that the `fine` took, together.
+        drained: whether headers said that nothing is left of the server's own limits.
+        error: one of the failures in words; empty when there was none.
+        unused: permits that were not used in time: (lease, requests, tokens).
+        corrections: by how many tokens calls used more, or less, than was foreseen: (lease, tokens).
+    """
+
+    endpoint: str
+    in_use: int = 0
+    waiting: int = 0
+    wanted: int = 0
+    first_tokens: int = 0
+    wanted_tokens: int = 0
+    fine: int = 0
+    limited: int = 0
+    broken: int = 0
+    round_trips_s: float = 0.0
+    drained: bool = False
+    error: str = ""
+    unused: list[tuple[int, int, int]] = []
+    corrections: list[tuple[int, int]] = []
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a holder says and asks for.
+
+    Attributes:
+        holder: names one life of one process.
+        endpoints: those of which there is something to say.
+        budgets: by budget, `usd` or `tokens`; only those with a cap.
+    """
+
+    holder: str
+    endpoints: list[EndpointReport] = []
+    budgets: dict[str, Totals] = {}
+
+
+class EndpointGrant(msgspec.Struct, frozen=True):
+    """What a holder may do at one endpoint until the next exchange.
+
+    Attributes:
+        endpoint: its name.
+        slots: requests that it may have under way.
+        lease: number of the rate permits; 0 when there are none.
+        requests, tokens: the rate permits.
+        again_in_s: when to ask for more; 0 for at once.
+        down_s: how long the endpoint has failed for everyone; 0 while it works.
+    """
+
+    endpoint: str
+    slots: int = 0
+    lease: int = 0
+    requests: int = 0
+    tokens: int = 0
+    again_in_s: float = 0.0
+    down_s: float = 0.0
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """The limiter's answer.
+
+    Attributes:
+        endpoints: one for each endpoint of the report.
+        reserved: by budget, what is now set aside on top of what was reported.
+        exhausted: the budget in which not even the first waiting call will ever fit; empty otherwise.
+    """
+
+    endpoints: list[EndpointGrant] = []
+    reserved: dict[str, float] = {}
+    exhausted: str = ""

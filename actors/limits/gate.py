@@ -1,0 +1,209 @@
+"""The gate: where the calls of one process wait until they may start. Most start at once, from permits at hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from uuid import uuid4
+
+from moot.actors.limits.admission import Admission, Need, Queue
+from moot.actors.limits.envelopes import Grant, Report, Totals
+from moot.actors.limits.settings import EndpointLimits
+
+HEARTBEAT_S = 0.5
+"""Seconds between two reports of a process that has calls under way."""
+
+SPACING_S = 0.01
+"""Least seconds between two exchanges: calls that come together share one."""
+
+GIVE_UP_S = 300.0
+"""Seconds without any reply of an endpoint after which a run is put aside: who repairs the server goes on with it."""
+
+Exchange = Callable[[Report], Awaitable[Grant]]
+
+
+class BudgetSpent(Exception):
+    """A call that may never start, because the run's budget is used up; `str()` is the budget: `usd` or `tokens`."""
+
+    kind = "budget"
+
+
+class EndpointDown(Exception):
+    """A call to an endpoint that has given no reply for `GIVE_UP_S`; `str()` is the endpoint."""
+
+    kind = "endpoint_down"
+
+
+class Gate:
+    """Admits the calls of one process. Lives in one event loop.
+
+    Args:
+        limits: by endpoint, as the limiter has them.
+        budgets: names of the budgets that have a cap.
+        exchange: asks the limiter.
+        clock: monotonic seconds.
+
+    Attributes:
+        budgets: as above.
+        holder: this gate's name at the limiter.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, EndpointLimits],
+        budgets: Collection[str],
+        exchange: Exchange,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limits, self._exchange, self._clock = limits, exchange, clock
+        self.budgets = frozenset(budgets)
+        self.holder = uuid4().hex
+        self._queues: dict[str, Queue] = {}
+        self._idle = dict.fromkeys(budgets, 0.0)
+        self._in_flight = dict.fromkeys(budgets, 0.0)
+        self._spent = dict.fromkeys(budgets, 0.0)
+        self._wake = asyncio.Event()
+        self._exchanging: asyncio.Task[None] | None = None
+        self._heard_at = 0.0
+        self._broken: Exception | None = None
+
+    async def admit(self, endpoint: str, need: Need) -> Admission:
+        """Wait until a call may start; end what this gives when the call has ended.
+
+        Raises:
+            BudgetSpent: it may never start.
+            EndpointDown: the endpoint has been failing for long.
+        """
+        queue = self._queue(endpoint)
+        if not queue.waiting and self._affords(need) and (admission := queue.start(need)):
+            self._reserve_for(need)
+            return admission
+        if self._broken is not None:
+            raise self._broken
+        waiter = queue.wait(need)
+        self._start_exchanging()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if not waiter.cancelled() and waiter.exception() is None:
+                waiter.result().end("unused")
+            raise
+
+    async def close(self) -> None:
+        """Stop asking the limiter."""
+        if self._exchanging is not None:
+            self._exchanging.cancel()
+            await asyncio.gather(self._exchanging, return_exceptions=True)
+
+    def _queue(self, endpoint: str) -> Queue:
+        known = self._queues.get(endpoint)
+        if known is None:
+            limits = self._limits.get(endpoint, EndpointLimits())
+            known = self._queues[endpoint] = Queue(endpoint, limits, self._clock, self._end)
+        return known
+
+    def _affords(self, need: Need) -> bool:
+        return all(need.budgets.get(name, 0.0) <= idle for name, idle in self._idle.items())
+
+    def _reserve_for(self, need: Need) -> None:
+        for name in self._idle:
+            amount = need.budgets.get(name, 0.0)
+            self._idle[name] -= amount
+            self._in_flight[name] += amount
+
+    def _end(self, need: Need, spent: Mapping[str, float]) -> None:
+        """A call has ended: what it reserved is free for the next one, as far as it was not spent."""
+        for name in self._idle:
+            amount = need.budgets.get(name, 0.0)
+            used = spent.get(name, 0.0)
+            self._in_flight[name] -= amount
+            self._idle[name] += amount - used
+            self._spent[name] += used
+        self._admit_waiting()
+
+    def _admit_waiting(self) -> None:
+        for queue in self._queues.values():
+            while (need := queue.first()) is not None and self._affords(need):
+                admission = queue.start(need)
+                if admission is None:
+                    break
+                self._reserve_for(need)
+                queue.admit_first(admission)
+
+    def _start_exchanging(self) -> None:
+        self._wake.set()
+        if self._exchanging is None:
+            self._exchanging = asyncio.create_task(self._keep_exchanging())
+
+    async def _keep_exchanging(self) -> None:
+        try:
+            while True:
+                await self._until_due()
+                await self._exchange_once()
+        except Exception as error:
+            self._broken = error
+            for queue in self._queues.values():
+                queue.fail_all(error)
+
+    async def _until_due(self) -> None:
+        """Wait until there is something to ask for, or to tell."""
+        while True:
+            self._wake.clear()
+            now = self._clock()
+            due_at = min((q.due_at(self._heard_at) for q in self._queues.values()), default=float("inf"))
+            if any(idle > 0.0 for idle in self._idle.values()):
+                due_at = min(due_at, self._heard_at + HEARTBEAT_S)
+            delay = max(due_at, self._heard_at + SPACING_S) - now
+            if delay <= 0.0:
+                return
+            try:
+                async with asyncio.timeout(None if delay == float("inf") else delay):
+                    await self._wake.wait()
+            except TimeoutError:
+                return
+
+    async def _exchange_once(self) -> None:
+        now = self._clock()
+        reports = [report for queue in self._queues.values() if (report := queue.report(now)) is not None]
+        grant = await self._exchange(Report(self.holder, reports, self._totals()))
+        self._heard_at = self._clock()
+        for name, amount in grant.reserved.items():
+            self._idle[name] += amount
+        for given in grant.endpoints:
+            queue = self._queues[given.endpoint]
+            queue.take(given, asked_at=now, now=self._heard_at)
+            if given.down_s > GIVE_UP_S:
+                queue.fail_all(EndpointDown(given.endpoint))
+        self._admit_waiting()
+        if grant.exhausted:
+            self._refuse(grant.exhausted)
+
+    def _totals(self) -> dict[str, Totals]:
+        """This process's part of every budget; what no call under way needs is given back."""
+        wanted: defaultdict[str, float] = defaultdict(float)
+        least: dict[str, float] = {}
+        for queue in self._queues.values():
+            for name, amount in queue.wanted_budgets().items():
+                wanted[name] += amount
+            first = queue.first()
+            for name, amount in (first.budgets if first is not None else {}).items():
+                least[name] = min(amount, least.get(name, amount))
+        totals = {}
+        for name in self._idle:
+            self._idle[name] = 0.0
+            totals[name] = Totals(
+                reserved=self._in_flight[name],
+                spent=self._spent[name],
+                wanted=wanted[name],
+                least=least.get(name, 0.0),
+            )
+        return totals
+
+    def _refuse(self, budget: str) -> None:
+        """No call that waits and needs as much as the least of the first ones can ever start."""
+        heads = [need.budgets.get(budget, 0.0) for q in self._queues.values() if (need := q.first()) is not None]
+        for queue in self._queues.values():
+            queue.refuse(budget, min(heads, default=0.0), BudgetSpent(budget))

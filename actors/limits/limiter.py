@@ -1,0 +1,209 @@
+"""The limiter: the one place of a run that grants rates, concurrency and money, to all its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from moot.actors.limits.breaker import Breaker
+from moot.actors.limits.concurrency import Concurrency
+from moot.actors.limits.envelopes import EndpointGrant, EndpointReport, Grant, Report, Totals
+from moot.actors.limits.purse import Purse
+from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
+from moot.actors.limits.shares import shares
+from moot.actors.limits.window import SlidingWindow
+
+DEAD_AFTER_S = 15.0
+"""Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
+
+_SOON_S = 0.1
+"""When to ask again for what others hold: they give it back with their next report."""
+
+
+class _Holder:
+    """What one holder has at one endpoint."""
+
+    __slots__ = ("demand", "heard_at", "held", "slots", "waiting")
+
+    def __init__(self) -> None:
+        self.slots = self.held = self.demand = self.waiting = 0
+        self.heard_at = 0.0
+
+
+class _Endpoint:
+    """One model of one server."""
+
+    def __init__(self, name: str, limits: EndpointLimits) -> None:
+        self.concurrency = Concurrency(limits.concurrency)
+        self.breaker = Breaker(name)
+        self.requests, self.tokens = (
+            None if limit is None else SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
+            for limit in (limits.requests_per_min, limits.tokens_per_min)
+        )
+        self.holders: dict[str, _Holder] = {}
+
+
+class Limiter:
+    """Grants permits. A plain class: every call returns at once.
+
+    Args:
+        limits: by endpoint; an endpoint that is not named has no bounds but the adapted concurrency.
+        purses: by budget.
+        clock: monotonic seconds.
+        restarted: whether another limiter of the same run may have granted just before: the first window counts as
+            used up then.
+    """
+
+    def __init__(
+        self,
+        limits: Mapping[str, EndpointLimits],
+        purses: Mapping[str, Purse],
+        *,
+        clock: Callable[[], float],
+        restarted: bool = False,
+    ) -> None:
+        self._limits, self.purses = dict(limits), dict(purses)
+        self._clock, self._restarted = clock, restarted
+        self._endpoints: dict[str, _Endpoint] = {}
+        self._leases = 0
+        self._heard: dict[str, float] = {}
+
+    def exchange(self, report: Report) -> Grant:
+        """Take a report and grant what can be granted."""
+        now = self._clock()
+        self._heard[report.holder] = now
+        reserved, exhausted = self._reserve(report, now)
+        grants = [self._grant(report.holder, each, now) for each in report.endpoints]
+        return Grant(grants, reserved, exhausted)
+
+    def _reserve(self, report: Report, now: float) -> tuple[dict[str, float], str]:
+        """New reservations by budget, and the budget that is used up for the first call that waits."""
+        granted: dict[str, float] = {}
+        exhausted = ""
+        dead = [holder for holder, heard_at in self._heard.items() if heard_at + DEAD_AFTER_S < now]
+        for name, totals in report.budgets.items():
+            purse = self.purses[name]
+            purse.settle(report.holder, reserved=totals.reserved, spent=totals.spent)
+            amount = _reserved(purse, report.holder, totals)
+            if amount:
+                granted[name] = amount
+            elif totals.least and purse.never_fits(totals.least, dead):
+                exhausted = name
+        return granted, exhausted
+
+    def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
+        endpoint = self._endpoint(report.endpoint, now)
+        self._learn(endpoint, report, now)
+        mine = endpoint.holders.setdefault(holder, _Holder())
+        mine.heard_at, mine.held = now, max(report.in_use, mine.slots)
+        mine.demand, mine.waiting = report.in_use + report.waiting, report.waiting
+        self._forget_the_dead(endpoint, now)
+        slots = self._slots(endpoint, holder, report, now)
+        room = max(0, slots - report.in_use)
+        lease, requests, tokens, again_in_s = self._permits(endpoint, report, room, now)
+        mine.slots = slots
+        mine.held = max(mine.held, slots)
+        down_s = endpoint.breaker.down_s(now)
+        if down_s:
+            again_in_s = max(again_in_s, min(1.0, endpoint.breaker.next_try_in(now)))
+        elif report.waiting > room:
+            again_in_s = max(again_in_s, _SOON_S)
+        return EndpointGrant(report.endpoint, slots, lease, requests, tokens, again_in_s, down_s)
+
+    def _endpoint(self, name: str, now: float) -> _Endpoint:
+        known = self._endpoints.get(name)
+        if known is None:
+            known = self._endpoints[name] = _Endpoint(name, self._limits.get(name, EndpointLimits()))
+            for window in (known.requests, known.tokens):
+                if self._restarted and window is not None:
+                    window.grant(now, self._next_lease(), window.limit)
+        return known
+
+    def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:
+        endpoint.breaker.report(now, replies=report.fine + report.limited, broken=report.broken, error=report.error)
+        endpoint.concurrency.report(
+            now,
+            fine=report.fine,
+            limited=report.limited,
+            round_trip_s=report.round_trips_s / report.fine if report.fine else None,
+            demand=sum(each.demand for each in endpoint.holders.values()),
+            drained=report.drained,
+        )
+        for lease, requests, tokens in report.unused:
+            if endpoint.requests is not None:
+                endpoint.requests.correct(lease, -requests)
+            if endpoint.tokens is not None:
+                endpoint.tokens.correct(lease, -tokens)
+        if endpoint.tokens is not None:
+            for lease, tokens in report.corrections:
+                endpoint.tokens.correct(lease, tokens)
+
+    def _forget_the_dead(self, endpoint: _Endpoint, now: float) -> None:
+        for name in [n for n, each in endpoint.holders.items() if each.heard_at + DEAD_AFTER_S < now]:
+            del endpoint.holders[name]
+
+    def _slots(self, endpoint: _Endpoint, holder: str, report: EndpointReport, now: float) -> int:
+        """Requests that a holder may have under way: its share, as far as the others have given back theirs."""
+        admitted = endpoint.breaker.admits(now, report.waiting)
+        if admitted < report.waiting:
+            return report.in_use + admitted
+        bound = endpoint.concurrency.bound
+        others = sum(each.held for name, each in endpoint.holders.items() if name != holder)
+        demands = {name: each.demand for name, each in endpoint.holders.items()}
+        served_last = {name: each.slots for name, each in endpoint.holders.items()}
+        share = shares(bound, demands, served_last)[holder]
+        return max(0, min(share, bound - others))
+
+    def _permits(
+        self, endpoint: _Endpoint, report: EndpointReport, room: int, now: float
+    ) -> tuple[int, int, int, float]:
+        """(lease, requests, tokens, seconds until more) of the rates; what is not bounded needs no permit."""
+        wanted = min(report.wanted, room)
+        if not wanted or (endpoint.requests is None and endpoint.tokens is None):
+            return 0, 0, 0, 0.0
+        requests, tokens = wanted, 0
+        again_in_s = 0.0
+        if endpoint.requests is not None:
+            left = endpoint.requests.left(now)
+            requests = min(requests, _fair(left, endpoint))
+            if requests < wanted:
+                again_in_s = endpoint.requests.free_in(now, 1) or _SOON_S
+        if endpoint.tokens is not None and requests > 0:
+            requests, tokens = _tokens(endpoint.tokens, report, requests, now)
+            if not requests:
+                again_in_s = max(again_in_s, endpoint.tokens.free_in(now, report.first_tokens) or _SOON_S)
+        if requests <= 0:
+            return 0, 0, 0, min(1.0, max(_SOON_S, again_in_s))
+        lease = self._next_lease()
+        if endpoint.requests is not None:
+            endpoint.requests.grant(now, lease, requests)
+        if endpoint.tokens is not None:
+            endpoint.tokens.grant(now, lease, tokens)
+        return lease, requests, tokens, again_in_s
+
+    def _next_lease(self) -> int:
+        self._leases += 1
+        return self._leases
+
+
+def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
+    """What could be set aside on top: for all calls that wait, or else for the first."""
+    return next((each for each in (totals.wanted, totals.least) if each and purse.reserve(holder, each)), 0.0)
+
+
+def _fair(left: int, endpoint: _Endpoint) -> int:
+    """What one holder may take of what is left, so that something is left for the others who wait."""
+    waiting = sum(each.waiting for each in endpoint.holders.values())
+    if waiting <= left:
+        return max(0, left)
+    return max(0, -(-left // max(1, sum(each.waiting > 0 for each in endpoint.holders.values()))))
+
+
+def _tokens(window: SlidingWindow, report: EndpointReport, requests: int, now: float) -> tuple[int, int]:
+    """(requests, tokens) that fit: all of them, or as many as the tokens that are left are enough for."""
+    left = window.left(now)
+    first = min(report.first_tokens, window.limit)
+    if left < first:
+        return 0, 0
+    each = max(1.0, report.wanted_tokens / max(1, report.wanted))
+    requests = max(1, min(requests, int(left // each)))
+    return requests, max(first, min(left, int(requests * each)))

@@ -1,0 +1,58 @@
+"""Something that a run may use only so much of: money or tokens, reserved before a call and settled after it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+
+class Purse:
+    """Keeps `spent + reserved <= cap` at all times.
+
+    Holders report totals, not changes: a report that comes twice, or to a limiter that has lost its memory, does no
+    harm. What a holder has reserved when it dies counts as spent, for its calls may have been billed.
+
+    Args:
+        cap: most that may be used; None for no bound.
+        spent: what earlier sessions of the run used.
+    """
+
+    def __init__(self, cap: float | None, spent: float = 0.0) -> None:
+        self.cap = cap
+        self._before = spent
+        self._spent: dict[str, float] = {}
+        self._reserved: dict[str, float] = {}
+
+    @property
+    def spent(self) -> float:
+        """What is known to be used."""
+        return self._before + math.fsum(self._spent.values())
+
+    @property
+    def reserved(self) -> float:
+        """What is set aside for calls whose cost is not known yet, dead holders' included."""
+        return math.fsum(self._reserved.values())
+
+    def settle(self, holder: str, *, reserved: float, spent: float) -> None:
+        """Take a holder's totals: what it still has reserved, and what its calls have used so far."""
+        self._reserved[holder] = reserved
+        self._spent[holder] = spent
+
+    def reserve(self, holder: str, amount: float) -> bool:
+        """Set `amount` more aside for a holder; False, and nothing done, when it does not fit."""
+        if self.cap is not None and self.spent + self.reserved + amount > self.cap:
+            return False
+        self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
+        return True
+
+    def never_fits(self, amount: float, dead: Collection[str]) -> bool:
+        """Whether `amount` would not fit even if all that the living have reserved were given back."""
+        if self.cap is None:
+            return False
+        lost = math.fsum(self._reserved.get(holder, 0.0) for holder in dead)
+        return self.spent + lost + amount > self.cap
+
+    def totals(self) -> dict[str, tuple[float, float]]:
+        """(reserved, spent) by holder, to be written down before a grant leaves."""
+        holders = self._reserved.keys() | self._spent.keys()
+        return {each: (self._reserved.get(each, 0.0), self._spent.get(each, 0.0)) for each in holders}

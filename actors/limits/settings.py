@@ -1,0 +1,45 @@
+"""What a user bounds: the rates and the concurrency of each endpoint, and what a run may cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+WINDOW_S = 60.0
+"""Seconds over which "per minute" is counted, wherever the window lies."""
+
+PERMIT_TTL_S = 1.0
+"""Seconds in which a rate permit must be used, counted by its holder from before it was asked for."""
+
+_Count = Annotated[int, Field(ge=1)]
+
+
+class EndpointLimits(BaseModel):
+    """Bounds on one model of one server, over all processes of a run.
+
+    Attributes:
+        requests_per_min: requests in any 60 s; None for no bound.
+        tokens_per_min: prompt and completion tokens in any 60 s; None for no bound.
+        concurrency: requests under way at once; None adapts it to what the server takes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_min: _Count | None = None
+    tokens_per_min: _Count | None = None
+    concurrency: _Count | None = None
+
+
+class Budget(BaseModel):
+    """What a run may use before it stops by itself, over all its sessions.
+
+    Attributes:
+        max_cost_usd: money; None for no bound.
+        max_tokens: prompt and completion tokens; None for no bound.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    max_cost_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    max_tokens: Annotated[int, Field(ge=0)] | None = None

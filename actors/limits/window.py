@@ -1,0 +1,69 @@
+"""A rate counted over a sliding window, for permits that are used some time after they were granted."""
+
+from __future__ import annotations
+
+from collections import deque
+
+
+class _Entry:
+    __slots__ = ("amount", "at", "number")
+
+    def __init__(self, at: float, number: int, amount: int) -> None:
+        self.at, self.number, self.amount = at, number, amount
+
+
+class SlidingWindow:
+    """Grants at most `limit` in any window of `span_s` seconds of use.
+
+    A permit may be used until `ttl_s` after its grant. So a grant counts for `span_s + ttl_s`: whatever is used within
+    some `span_s` was granted within that time. What a dead holder was granted may have been used and is not taken back.
+
+    Args:
+        limit: most that may be used in a window.
+        span_s: the window.
+        ttl_s: how long a permit may wait for its use.
+    """
+
+    def __init__(self, limit: int, span_s: float, ttl_s: float) -> None:
+        self.limit = limit
+        self._counts_s = span_s + ttl_s
+        self._entries: deque[_Entry] = deque()
+        self._by_number: dict[int, _Entry] = {}
+        self._granted = 0
+
+    def left(self, now: float) -> int:
+        """How much may be granted now; negative after more was used than had been foreseen."""
+        while self._entries and self._entries[0].at + self._counts_s <= now:
+            gone = self._entries.popleft()
+            self._granted -= gone.amount
+            self._by_number.pop(gone.number, None)
+        return self.limit - self._granted
+
+    def grant(self, now: float, number: int, amount: int) -> None:
+        """Count `amount` under the grant's `number`; the caller has looked at `left`."""
+        if amount <= 0:
+            return
+        entry = _Entry(now, number, amount)
+        self._entries.append(entry)
+        self._by_number[number] = entry
+        self._granted += amount
+
+    def correct(self, number: int, by: int) -> None:
+        """Change a grant that still counts: below 0 what its holder has not used and never will, above 0 what it used
+        beyond."""
+        entry = self._by_number.get(number)
+        if entry is not None:
+            by = max(by, -entry.amount)
+            entry.amount += by
+            self._granted += by
+
+    def free_in(self, now: float, amount: int) -> float:
+        """Seconds until `amount` (at most the limit) may be granted; 0 when it may be now."""
+        missing = min(amount, self.limit) - self.left(now)
+        if missing <= 0:
+            return 0.0
+        for entry in self._entries:
+            missing -= entry.amount
+            if missing <= 0:
+                return max(0.0, entry.at + self._counts_s - now)
+        return self._counts_s

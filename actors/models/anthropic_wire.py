@@ -1,0 +1,181 @@
+"""The Anthropic messages wire as data: a request's bytes, and a response's bytes as a `ModelReply`."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.models.anthropic_errors import error_from_reply
+from moot.actors.models.anthropic_sampling import sampling
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.json_schema import json_schema
+from moot.actors.models.openai_errors import plain
+from moot.actors.models.openai_json import strict_json
+from moot.actors.models.openai_usage import token_count
+from moot.protocols.messages import Decoding, Message, Usage
+
+_FINISH_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+
+
+class _Request(msgspec.Struct, omit_defaults=True):
+    model: str
+    max_tokens: int
+    messages: list[dict[str, Any]]
+    system: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    output_config: dict[str, Any] | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_request(
+    model: str, messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None = None
+) -> bytes:
+    """The request's JSON body.
+
+    System messages go into `system`, in order. A message without text and images is left out: the service refuses
+    empty ones, and takes what then follows from the same speaker as one turn.
+
+    Raises:
+        ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+        ConfigError: `schema` cannot be written as a JSON schema.
+    """
+    temperature, top_p = sampling(model, decoding)
+    system = [message.content for message in messages if message.role == "system"]
+    request = _Request(
+        model=model,
+        max_tokens=decoding.max_tokens,
+        messages=[_message(message) for message in messages if message.role != "system" and _says(message)],
+        system="\n\n".join(system) or None,
+        temperature=temperature,
+        top_p=top_p,
+        output_config=None if schema is None else _held_to(schema),
+    )
+    try:
+        return _encode(request)
+    except UnicodeEncodeError:
+        raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
+
+
+def _held_to(schema: type[BaseModel]) -> dict[str, Any]:
+    # Not a tool that must be used: the models that always think refuse that.
+    return {"format": {"type": "json_schema", "schema": json_schema(schema)}}
+
+
+def _says(message: Message) -> bool:
+    return bool(message.images or message.content.strip())
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.images:
+        return {"role": message.role, "content": message.content}
+    blocks: list[dict[str, Any]] = [
+        {
+            "type": "image",
+            "source": {
+                "type": "base64",
+                "media_type": image.media_type,
+                "data": b64encode(image.data).decode("ascii"),
+            },
+        }
+        for image in message.images
+    ]
+    if message.content.strip():
+        blocks.append({"type": "text", "text": message.content})
+    return {"role": message.role, "content": blocks}
+
+
+class _Block(msgspec.Struct):
+    type: str
+    text: str | None = None
+
+
+class _StopDetails(msgspec.Struct):
+    explanation: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    output_tokens: Any = None
+
+
+class _Reply(msgspec.Struct):
+    content: list[_Block] | None = None
+    stop_reason: str | None = None
+    stop_details: _StopDetails | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Reply)
+
+
+def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | None = None) -> ModelReply:
+    """The reply in the body of a 200 response; the text is that of its text blocks, what was thought is left out.
+
+    Args:
+        body: as received, decompressed.
+        limits: what the response's headers said.
+        key: the API key in use, kept out of error messages.
+
+    Raises:
+        ModelError: `server` for a body that is not a message, `refused` when the model or the service declined to
+            answer, or what an error object inside the body says. All of these may have been billed.
+    """
+    reply = _decode(body, limits)
+    if reply.error:
+        raise error_from_reply(reply.error, limits, key)
+    if reply.content is None:
+        raise ModelError("server", "the reply holds no content", may_be_billed=True, limits=limits)
+    if reply.stop_reason == "refusal":
+        why = (reply.stop_details and reply.stop_details.explanation) or "the model declined to answer"
+        raise ModelError("refused", plain(why, key), may_be_billed=True, limits=limits)
+    stopped = reply.stop_reason or ""
+    return ModelReply(
+        text="".join(block.text or "" for block in reply.content if block.type == "text"),
+        finish_reason=_FINISH_REASONS.get(stopped, stopped),
+        usage=_usage(reply.usage),
+        limits=limits,
+    )
+
+
+def _decode(body: bytes, limits: RateHeaders | None) -> _Reply:
+    try:
+        return _decoder.decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return _decoder.decode(strict_json(body))
+    except msgspec.ValidationError as error:
+        said = f"the reply is not a message: {error}"
+    except (ValueError, RecursionError) as error:
+        said = f"the reply is not JSON ({type(error).__name__}, {len(body)} bytes)"
+    raise ModelError("server", plain(said, None), may_be_billed=True, limits=limits)
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    """Tokens billed; those of the prompt that were written to or read from a cache are stated apart, and count."""
+    if usage is None:
+        return Usage()
+    parts = [token_count(usage.input_tokens)]
+    parts += [
+        token_count(part)
+        for part in (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
+        if part is not None
+    ]
+    known = [part for part in parts if part is not None]
+    prompt = token_count(sum(known)) if len(known) == len(parts) else None
+    return Usage(prompt, token_count(usage.output_tokens))

@@ -1,0 +1,192 @@
+"""One HTTP request to an OpenAI-style endpoint: the lean path that chat completions and embeddings share."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+from moot.actors.models.api_key import ApiKey
+from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.interface import ModelError, RateHeaders
+from moot.actors.models.openai_errors import error_from_response
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
+from moot.actors.models.per_loop import PerLoop
+from moot.actors.models.rate_headers import rate_headers
+from moot.protocols.errors import MissingKey, ModelUnavailable
+
+CONNECT_TIMEOUT_S = 10.0
+"""Seconds to open a connection. A call has no other limit of its own: who calls cancels at the deadline."""
+
+CHECK_TIMEOUT_S = 5.0
+"""Seconds that `LeanHttp.check` waits for the server."""
+
+_LARGE_BODY = 2**19
+_HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
+_CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A whole response with status 200.
+
+    Attributes:
+        body: decompressed.
+        limits: what its headers say of rate limits; None when nothing.
+        key: the API key that was sent, to be kept out of what is said about the body; None when none was.
+    """
+
+    body: bytes
+    limits: RateHeaders | None
+    key: str | None
+
+    def __repr__(self) -> str:
+        return f"Received({len(self.body)} bytes)"
+
+
+class Opened:
+    """A response with status 200 whose body is still to come.
+
+    Attributes:
+        limits, key: see `Received`.
+    """
+
+    def __init__(self, url: str, response: aiohttp.ClientResponse, key: str | None) -> None:
+        self._url, self._response, self.key = url, response, key
+        self.limits = rate_headers(response.raw_headers)
+
+    @property
+    def content_type(self) -> str:
+        """What the body is said to be."""
+        return self._response.content_type
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises `ModelError` when the connection breaks."""
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self._url, error, self.key, self.limits) from None
+
+    async def whole(self) -> bytes:
+        """The rest of the body. Raises `ModelError` when the connection breaks."""
+        try:
+            return await self._response.read()
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self._url, error, self.key, self.limits) from None
+
+
+class LeanHttp:
+    """Connections to one server, kept open per event loop; close it in each of them.
+
+    Args:
+        base_url: without a trailing slash; holds no user, password or query.
+        api_key_env: name of the environment variable with the key; None sends no key.
+        connection_limit: most connections open at once; 0 for no limit.
+    """
+
+    def __init__(self, base_url: str, *, api_key_env: str | None = None, connection_limit: int = 0) -> None:
+        self.base_url = base_url
+        self.key = ApiKey(api_key_env)
+        self._connection_limit = connection_limit
+        self._sessions = PerLoop(self._new_session)
+
+    async def post(self, path: str, body: bytes, step_key: str) -> Received:
+        """One POST of JSON, never repeated here; cancelling it closes its connection.
+
+        Args:
+            path: below the base URL, with its leading slash.
+            step_key: identifies the step, so that a server can count.
+
+        Raises:
+            ModelError: see `moot.actors.models.openai_errors` for the kinds.
+        """
+        async with self.opened(path, body, step_key) as response:
+            return Received(await response.whole(), response.limits, response.key)
+
+    @asynccontextmanager
+    async def opened(
+        self, path: str, body: bytes, step_key: str, *, accept: str = "application/json"
+    ) -> AsyncIterator[Opened]:
+        """The same for a body that is read while it comes; leaving early closes the connection.
+
+        Args:
+            path, body, step_key: see `post`.
+            accept: the content type that is wanted.
+
+        Raises:
+            ModelError: see `moot.actors.models.openai_errors` for the kinds.
+        """
+        try:
+            key = self.key.read()
+        except MissingKey as error:
+            raise ModelError("refused", str(error)) from None
+        headers = {**_HEADERS, "Accept": accept, REQUEST_ID_HEADER: request_id(step_key), **_bearer(key)}
+        url = URL(f"{self.base_url}{path}")
+        try:
+            async with self._sessions.get().post(
+                url, data=_sendable(body), headers=headers, allow_redirects=False
+            ) as response:
+                opened = Opened(self.base_url, response, key)
+                if response.status != 200:
+                    failed = await opened.whole()
+                    raise error_from_response(response.status, response.headers, failed, key=key, limits=opened.limits)
+                yield opened
+        except _CONNECTION_ERRORS as error:
+            raise connection_failure(self.base_url, error, key) from None
+
+    async def check(self) -> None:
+        """Ask the server for its list of models, which costs nothing. A server without such a list passes.
+
+        Raises:
+            MissingKey: the key's environment variable is not set.
+            ModelUnavailable: the server does not answer within `CHECK_TIMEOUT_S`, is failing, or refuses the
+                key.
+        """
+        key = self.key.read()
+        url = f"{self.base_url}/models"
+        try:
+            async with self._sessions.get().get(
+                URL(url),
+                headers=_bearer(key),
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
+            ) as response:
+                received = await response.read()
+        except TimeoutError:
+            raise ModelUnavailable(f"{url} did not answer within {CHECK_TIMEOUT_S:g} s") from None
+        except (*_CONNECTION_ERRORS, ValueError) as error:
+            raise ModelUnavailable(connection_failure(url, error, key).message) from None
+        if response.status in (401, 403):
+            raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
+        if response.status >= 500 and response.status != 501:
+            raise ModelUnavailable(f"{url}: {error_from_response(response.status, {}, received, key=key).message}")
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later call opens new ones."""
+        session = self._sessions.take()
+        if session is not None:
+            await session.close()
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connection_limit),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
+        )
+
+    def _credential(self) -> str:
+        return f"the key in {self.key.env}" if self.key.env else "a call without a key: set `api_key_env`"
+
+
+def _sendable(body: bytes) -> bytes | io.BytesIO:
+    """The body as aiohttp wants it: a large one as a file, which is sent piece by piece."""
+    return body if len(body) < _LARGE_BODY else io.BytesIO(body)
+
+
+def _bearer(key: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"} if key else {}

@@ -1,0 +1,1 @@
+"""Weights on disk, run by transformers inside the actor."""

@@ -1,0 +1,121 @@
+"""One copy of a model's weights in this process, and the thread that generates replies with it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from pathlib import Path
+
+import torch
+
+from moot.actors.models.interface import ModelError
+from moot.actors.models.local.generation import Generation
+from moot.actors.models.local.row import Call
+from moot.actors.models.local.weights import load_weights
+from moot.actors.models.openai_errors import plain
+
+
+class Engine:
+    """Generates what is submitted to it, as many replies at once as fit; starts to load when it is made.
+
+    Calls that wait join the batch between two steps, in the order they came, and leave it when their reply ends or
+    their future is cancelled. All of it happens in one thread of its own.
+
+    Args:
+        folder: the model's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.loaded: Future[None] = Future()
+        self._waiting: deque[Call] = deque()
+        self._changed = threading.Condition()
+        self._stopped = ""
+        self._thread = threading.Thread(target=self._run, name=f"local-{folder.name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the weights could not be loaded."""
+        return self.loaded.done() and self.loaded.exception() is not None
+
+    def submit(self, call: Call) -> None:
+        """Have a reply generated; returns at once."""
+        with self._changed:
+            if not self._stopped:
+                self._waiting.append(call)
+                self._changed.notify()
+                return
+        call.fail(ModelError("request", self._stopped))
+
+    def stop(self) -> None:
+        """Give up what is under way and free the weights; returns when that is done."""
+        with self._changed:
+            self._stopped = self._stopped or f"the model of {self.folder} was closed"
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            weights = load_weights(self.folder)
+            generation = Generation(weights)
+        except Exception as error:
+            self._end(plain(str(error)))
+            self.loaded.set_exception(error)
+            return
+        self.loaded.set_result(None)
+        with torch.inference_mode():
+            while self._work_to_do(generation):
+                generation.admit(self._next_call)
+                generation.step()
+        generation.close(self._stopped)
+        self._end(self._stopped)
+        del generation, weights
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _work_to_do(self, generation: Generation) -> bool:
+        """Wait until there is work; False once the engine is stopped."""
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._stopped or self._waiting or generation.busy))
+            return not self._stopped
+
+    def _next_call(self) -> Call | None:
+        with self._changed:
+            return self._waiting.popleft() if self._waiting else None
+
+    def _end(self, why: str) -> None:
+        with self._changed:
+            self._stopped = why
+            left, self._waiting = self._waiting, deque()
+        for call in left:
+            call.fail(ModelError("request", why))
+
+
+_shared: dict[Path, tuple[Engine, int]] = {}
+_sharing = threading.Lock()
+
+
+def borrow(folder: Path) -> Engine:
+    """The process's only engine of a folder, made when there is none; give it back with `give_back`."""
+    with _sharing:
+        engine, users = _shared.get(folder.resolve(), (None, 0))
+        if engine is None or engine.failed:
+            engine, users = Engine(folder), 0
+        _shared[folder.resolve()] = (engine, users + 1)
+    return engine
+
+
+def give_back(engine: Engine) -> None:
+    """The last one who gives an engine back stops it, and waits until the weights are freed."""
+    key = engine.folder.resolve()
+    with _sharing:
+        shared, users = _shared.get(key, (None, 0))
+        if shared is not engine:
+            return
+        if users > 1:
+            _shared[key] = (engine, users - 1)
+            return
+        del _shared[key]
+    engine.stop()

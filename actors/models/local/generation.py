@@ -1,0 +1,156 @@
+"""Which calls are generated together, and one step of generating them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from moot.actors.models.interface import ModelError
+from moot.actors.models.local.batch import Batch
+from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.prompt import PromptEncoder
+from moot.actors.models.local.row import Call, FloatTable, IntTable, Row
+from moot.actors.models.local.sampling import log_probabilities, next_tokens, uniforms
+from moot.actors.models.local.weights import Weights
+from moot.actors.models.openai_errors import plain
+
+MOST_ROWS = 64
+"""Replies that are generated together."""
+
+MOST_TOKENS = 65_536
+"""Tokens whose keys and values a batch may come to hold, padding included; a single call may need more."""
+
+MOST_READ = 16_384
+"""Tokens of prompts that are read between two steps, padding included; a single prompt may be longer."""
+
+
+class Generation:
+    """The calls that a model is working on. Everything here happens in one thread.
+
+    Args:
+        weights: the model.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._prompts, self._pieces = PromptEncoder(weights.tokenizer), Pieces(weights.tokenizer)
+        self._batch = Batch(weights)
+        self._head: Row | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is under way."""
+        return bool(self._batch.rows) or self._head is not None
+
+    def admit(self, next_call: Callable[[], Call | None]) -> None:
+        """Take in as many waiting calls as fit, in order; a call that does not fit yet holds back those behind it.
+
+        Args:
+            next_call: gives up the call that has waited longest; None when nobody waits.
+        """
+        joining: list[Row] = []
+        while len(self._batch.rows) + len(joining) < MOST_ROWS:
+            row, self._head = self._head or self._next_row(next_call), None
+            if row is None:
+                break
+            if not self._fits(joining, row):
+                self._head = row
+                break
+            if not row.call.reply.cancelled():
+                joining.append(row)
+        if joining:
+            try:
+                self._batch.join(joining)
+            except Exception as error:
+                _fail(joining, error)
+
+    def step(self) -> None:
+        """Draw one token for every row, hand over what is finished, and compute what comes next."""
+        try:
+            self._leave([place for place, row in enumerate(self._batch.rows) if row.call.reply.cancelled()])
+            if self._batch.rows:
+                self._draw()
+        except Exception as error:
+            _fail(self._batch.rows, error)
+            self._batch.clear()
+
+    def close(self, why: str) -> None:
+        """Fail whatever is under way."""
+        rows = [*self._batch.rows, *([self._head] if self._head is not None else [])]
+        for row in rows:
+            row.call.fail(ModelError("request", why))
+        self._batch.clear()
+
+    def _draw(self) -> None:
+        rows, logits = self._batch.rows, self._batch.logits
+        chosen = next_tokens(
+            logits, [row.temperature for row in rows], [row.top_p for row in rows], [row.uniform for row in rows]
+        )
+        most = min(max(row.alternatives or 0 for row in rows), logits.shape[-1])
+        logprob, ids, logprobs = log_probabilities(logits, chosen, most)
+        ended = self._append(chosen.tolist(), logprob.tolist(), ids.cpu().numpy(), logprobs.cpu().numpy())
+        gone = set(ended)
+        staying = [place for place in range(len(rows)) if place not in gone]
+        self._leave(ended)
+        if staying:
+            self._batch.advance(chosen[staying])
+
+    def _append(self, tokens: list[int], logprob: list[float], ids: IntTable, logprobs: FloatTable) -> list[int]:
+        """Give every row its token; the places of the rows that this ends."""
+        ended = []
+        for place, row in enumerate(self._batch.rows):
+            token = tokens[place]
+            if math.isnan(logprob[place]):
+                row.call.fail(ModelError("server", "the model's probabilities are not numbers: damaged weights?"))
+            elif token in self._weights.ends:
+                row.finish("stop", self._pieces)
+            elif row.add(token, logprob[place], ids[place], logprobs[place]):
+                row.finish("length", self._pieces)
+            else:
+                continue
+            ended.append(place)
+        return ended
+
+    def _leave(self, places: list[int]) -> None:
+        if places:
+            gone = set(places)
+            self._batch.keep([place for place in range(len(self._batch.rows)) if place not in gone])
+
+    def _fits(self, joining: list[Row], row: Row) -> bool:
+        together = [*self._batch.rows, *joining, row]
+        if len(together) > 1 and len(together) * max(one.most_tokens for one in together) > MOST_TOKENS:
+            return False
+        read = (len(joining) + 1) * max(len(one.prompt) for one in (*joining, row))
+        return not joining or read <= MOST_READ
+
+    def _next_row(self, next_call: Callable[[], Call | None]) -> Row | None:
+        """The next call whose prompt can be read; those that cannot fail."""
+        while (call := next_call()) is not None:
+            if call.reply.cancelled():
+                continue
+            try:
+                return self._row(call)
+            except ModelError as error:
+                call.fail(error)
+            except Exception as error:
+                call.fail(_computing(error))
+        return None
+
+    def _row(self, call: Call) -> Row:
+        prompt = self._prompts.encode(call.messages)
+        limit = call.decoding.max_tokens
+        if self._weights.longest is not None:
+            limit = min(limit, self._weights.longest - len(prompt))
+        if limit < 1:
+            said = f"the prompt has {len(prompt)} tokens, the model takes {self._weights.longest} with the reply"
+            raise ModelError("context_length", said)
+        return Row(call, prompt, limit, uniforms(call.digest, limit))
+
+
+def _fail(rows: list[Row], error: Exception) -> None:
+    for row in rows:
+        row.call.fail(_computing(error))
+
+
+def _computing(error: Exception) -> ModelError:
+    return ModelError("server", plain(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,118 @@
+"""`local/PATH`: weights on disk, run inside this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.local.folder import model_folder, require_extra
+from moot.actors.models.simulated_draws import call_digest
+from moot.protocols.messages import Decoding, Message
+
+if TYPE_CHECKING:
+    from moot.actors.models.local.engine import Engine
+
+MAX_ALTERNATIVES = 1000
+"""Largest `top_logprobs`; the model knows its whole vocabulary, but each reply carries what it is asked for."""
+
+
+class LocalModel:
+    """A `Model` that transformers runs in this process, on a GPU when there is one.
+
+    Models of the same folder share one copy of the weights, and what is asked of them at the same time is generated
+    in one batch. Log-probabilities are the model's own, before temperature and `top_p`.
+
+    A reply is drawn from a hash of the seed, the messages, the step key and whether the temperature is 0. Who else is
+    in the batch changes its probabilities by rounding only, and so hardly ever its text.
+
+    A temperature or `top_p` of None is 1: the model's own distribution. Usage counts the tokens of the reply, without
+    the one that ends it.
+
+    Args:
+        path: the folder, as save_pretrained writes it, with `*.safetensors`; `~` is the user's home.
+        seed: the run's seed.
+
+    Raises:
+        ConfigError: the extra `local` is not installed, or the folder is none of a model.
+    """
+
+    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True)
+
+    def __init__(self, path: str, *, seed: int) -> None:
+        require_extra()
+        self.name = f"local/{path}"
+        self._folder = model_folder(path)
+        self._seed = seed
+        self._engine: Engine | None = None
+        self._borrowing = threading.Lock()
+
+    def load(self) -> None:
+        """Have the weights in memory before this returns, which takes as long as reading them.
+
+        Raises:
+            ConfigError: they are not those of a language model that can be run here.
+        """
+        self._borrow().loaded.result()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
+        """One reply, generated in one batch with whatever else is asked for; the first call loads the weights.
+
+        `schema` is passed over. A reply that fills the model's context ends with `length`. Cancelling takes the call
+        out of its batch before the next token.
+
+        Raises:
+            ModelError: `request`, when the messages cannot be written as a prompt, more alternatives are asked for
+                than there are, or the weights cannot be loaded; `context_length`; `server`, when computing failed.
+        """
+        asked = decoding.top_logprobs
+        if asked is not None and not 0 <= asked <= MAX_ALTERNATIVES:
+            raise ModelError("request", f"top_logprobs is {asked}, expected 0 to {MAX_ALTERNATIVES}")
+        from moot.actors.models.local.row import Call
+
+        digest = call_digest(self._seed, messages, step_key, decoding.temperature == 0)
+        reply: Future[ModelReply] = Future()
+        engine = self._engine
+        if engine is None:
+            engine = await asyncio.to_thread(self._borrow)
+        engine.submit(Call(messages, decoding, digest, reply))
+        return await asyncio.wrap_future(reply)
+
+    async def check(self) -> None:
+        """Read the folder's configuration and tokenizer, and the headers of its weights.
+
+        Raises:
+            ConfigError: one line for the first thing that is wrong.
+        """
+        from moot.actors.models.local.weights import check_folder
+
+        await asyncio.to_thread(check_folder, self._folder)
+
+    async def close(self) -> None:
+        """Free the weights, unless another model of this process uses them; a later call loads them again."""
+        with self._borrowing:
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            from moot.actors.models.local.engine import give_back
+
+            await asyncio.to_thread(give_back, engine)
+
+    def _borrow(self) -> Engine:
+        from moot.actors.models.local.engine import borrow
+
+        with self._borrowing:
+            if self._engine is None:
+                self._engine = borrow(self._folder)
+            return self._engine

@@ -1,0 +1,56 @@
+"""From token ids to text: a piece for each token, and the text of a token that was not chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+_PARTIAL = "\N{REPLACEMENT CHARACTER}"
+
+
+class Pieces:
+    """Texts of one tokenizer's tokens.
+
+    Args:
+        tokenizer: of transformers.
+    """
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._before: list[int] = tokenizer.encode("a", add_special_tokens=False)
+        self._before_text = self._decode(self._before, special=True)
+        self._alone: dict[int, str] = {}
+
+    def of_reply(self, ids: Sequence[int]) -> list[str]:
+        """One piece per token; joined they are the reply's text.
+
+        A token that only begins a character gets an empty piece, the one that completes it holds the character. What
+        is still incomplete at the end is the replacement character. Special tokens have no text.
+        """
+        pieces: list[str] = []
+        # Decoding starts a piece early, because a token's text depends on whether something stands before it.
+        start = read = 0
+        for end in range(1, len(ids) + 1):
+            said, now = self._decode(ids[start:read]), self._decode(ids[start:end])
+            if now.endswith(_PARTIAL) and end < len(ids):
+                pieces.append("")
+            elif len(now) > len(said):
+                pieces.append(now[len(said) :])
+                start, read = read, end
+            else:
+                pieces.append("")
+        return pieces
+
+    def alternative(self, token: int) -> str:
+        """The text of a token as it stands inside a text; special ones by name, parts of a character as U+FFFD."""
+        text = self._alone.get(token)
+        if text is None:
+            text = self._decode([*self._before, token], special=True).removeprefix(self._before_text)
+            self._alone[token] = text
+        return text
+
+    def _decode(self, ids: Sequence[int], *, special: bool = False) -> str:
+        text: str = self._tokenizer.decode(
+            list(ids), skip_special_tokens=not special, clean_up_tokenization_spaces=False
+        )
+        return text

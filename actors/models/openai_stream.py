@@ -1,0 +1,126 @@
+"""A streamed reply of the OpenAI wire, from the bytes of its events to the pieces of a reply."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable
+from typing import Any
+
+import msgspec
+
+from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
+from moot.actors.models.openai_errors import VendorError, plain, vendor_failure
+from moot.actors.models.openai_json import decode_json
+from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
+from moot.actors.models.openai_usage import WireUsage, usage_of
+from moot.actors.models.openai_wire import decode_reply, filtered
+from moot.actors.models.server_sent_events import EventParser
+from moot.protocols.messages import Decoding
+
+EVENT_STREAM = "text/event-stream"
+"""The content type of a reply that is sent in pieces."""
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    logprobs: WireLogprobs | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+
+
+async def read_pieces(
+    chunks: AsyncIterable[bytes],
+    content_type: str,
+    decoding: Decoding,
+    *,
+    key: str | None = None,
+    limits: RateHeaders | None = None,
+) -> AsyncGenerator[StreamPiece, None]:
+    """The pieces of the reply in the body of a 200 response, each as soon as its event is whole.
+
+    A server that did not stream, though it was asked to, gives its reply as one piece.
+
+    Args:
+        chunks: the body as it arrives, decompressed; iterating may raise `ModelError`.
+        content_type: what the response says that the body is.
+        decoding: what was asked; log-probabilities are read only when it asked for them.
+        key: the API key in use, kept out of error messages.
+        limits: what the response's headers said.
+
+    Raises:
+        ModelError: as `decode_reply`, and `connection` for a stream that ends before the reply does.
+    """
+    if not content_type.lower().startswith(EVENT_STREAM):
+        yield _whole(b"".join([chunk async for chunk in chunks]), decoding, key, limits)
+        return
+    parser, reading = EventParser(), _Reading(decoding, key, limits)
+    try:
+        async for chunk in chunks:
+            for data in parser.feed(chunk):
+                piece = reading.piece(data)
+                if piece is not None:
+                    yield piece
+        reading.check_ended()
+    except ModelError as error:
+        error.may_be_billed, error.limits = True, limits
+        raise
+
+
+def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> StreamPiece:
+    reply = decode_reply(body, decoding, key=key, limits=limits)
+    return StreamPiece(reply.text, reply.tokens, reply.finish_reason or "stop", reply.usage, limits)
+
+
+class _Reading:
+    """What is known of a stream while it is read."""
+
+    def __init__(self, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> None:
+        self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
+        self._refusal = ""
+        self._ended = False
+
+    def piece(self, data: bytes) -> StreamPiece | None:
+        """What an event adds to the reply; None when that is nothing."""
+        if data.strip() == b"[DONE]":
+            return None
+        chunk = decode_json(_chunk, data, "a piece of a chat completion")
+        if chunk.error:
+            error = VendorError.from_data(chunk.error)
+            raise vendor_failure(error.status or 500, error, key=self._key)
+        choice = chunk.choices[0] if chunk.choices else _Choice()
+        self._follow(choice)
+        text = (choice.delta.content if choice.delta else None) or ""
+        tokens = reply_tokens(choice.logprobs, text, self._alternatives, data)
+        usage = None if chunk.usage is None else usage_of(chunk.usage)
+        if not (text or choice.finish_reason or usage or (tokens and tokens.tokens)):
+            return None
+        limits, self._limits = self._limits, None
+        return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits)
+
+    def _follow(self, choice: _Choice) -> None:
+        if choice.delta is not None and choice.delta.refusal:
+            self._refusal += choice.delta.refusal
+        if not choice.finish_reason:
+            return
+        self._ended = True
+        if choice.finish_reason == "content_filter":
+            raise filtered()
+        if self._refusal:
+            raise ModelError("refused", plain(self._refusal, self._key))
+
+    def check_ended(self) -> None:
+        """Raise unless the server said how the reply ended."""
+        if not self._ended:
+            raise ModelError("connection", "the stream was cut before the reply ended")

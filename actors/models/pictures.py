@@ -1,0 +1,147 @@
+"""Pictures that a user gives, made fit to be sent: checked, bounded in size, without metadata.
+
+A picture that is small enough and holds no metadata is sent byte for byte as it is; any other one is written anew.
+Addresses are fetched here and now, so that a model is sent, and a fingerprint covers, the bytes and never the address.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+from PIL import Image as Pillow
+from PIL import ImageOps, UnidentifiedImageError
+
+from moot.actors.models.api_key import redact
+from moot.actors.models.picture_download import download
+from moot.protocols.case import Image
+from moot.protocols.errors import ConfigError
+
+PictureSource = str | Path | bytes
+"""A file's name, an `http://` or `https://` address, or the file's bytes."""
+
+LARGEST_FILE_BYTES = 20 * 2**20
+"""What is read of a file or an address at most."""
+
+LARGEST_PIXELS = 50_000_000
+"""Width times height at most: a small file can claim to be a picture that fills the memory."""
+
+LARGEST_SENT_BYTES = 5 * 10**6
+"""What is sent of one picture at most, before base64; the least that the vendors allow."""
+
+LONGEST_SIDE_PIXELS = 1568
+"""Longer sides are scaled down to this; the vendors do no less themselves."""
+
+_READ = ("PNG", "JPEG", "WEBP")
+_FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "MPO": "image/jpeg"}
+"""Media types by what Pillow found; it calls some cameras' JPEGs MPO."""
+
+_METADATA = ("exif", "xmp", "comment", "photoshop", "XML:com.adobe.xmp", "Raw profile type exif")
+_JPEG_QUALITY = 90
+_AT_ONCE = 8
+
+
+def load_image(source: PictureSource) -> Image:
+    """A PNG, JPEG or WebP picture; what it is follows from its bytes, not from its name.
+
+    Too large ones are scaled to a longest side of `LONGEST_SIDE_PIXELS` and written anew in at most
+    `LARGEST_SENT_BYTES`. Metadata (place, camera, comments) goes; the turn that it prescribes is applied first. Of a
+    moving picture the first frame is taken.
+
+    Args:
+        source: a file's name, an address that is fetched now, or the bytes themselves.
+
+    Raises:
+        ConfigError: naming the source: it cannot be read, is too large, or is no whole picture of these kinds.
+    """
+    name, data = _read(source)
+    return _fit(name, data)
+
+
+def load_images(sources: Sequence[PictureSource]) -> list[Image]:
+    """Several pictures at once, in order; see `load_image`."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(load_image, sources))
+
+
+def _read(source: PictureSource) -> tuple[str, bytes]:
+    """What errors call the source, and its bytes."""
+    if isinstance(source, bytes):
+        name, data = "the given picture", source
+    elif isinstance(source, str) and source.lower().startswith(("http://", "https://")):
+        name, data = redact(source), download(source, LARGEST_FILE_BYTES)
+    else:
+        name, data = str(source), _file(Path(source))
+    if len(data) > LARGEST_FILE_BYTES:
+        raise ConfigError(f"{name}: the file is larger than {LARGEST_FILE_BYTES >> 20} MiB")
+    return name, data
+
+
+def _file(path: Path) -> bytes:
+    try:
+        with path.expanduser().open("rb") as file:
+            return file.read(LARGEST_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{path}: the picture cannot be read ({reason.lower()})") from None
+
+
+def _fit(name: str, data: bytes) -> Image:
+    try:
+        picture = Pillow.open(io.BytesIO(data), formats=_READ)
+        width, height = picture.size
+        if width * height > LARGEST_PIXELS:
+            raise ConfigError(f"{name}: {width} x {height} pixels are more than {LARGEST_PIXELS // 10**6} million")
+        picture.load()
+        return _as_it_is(picture, data) or _anew(picture)
+    except ConfigError:
+        raise
+    except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
+        raise ConfigError(f"{name}: more than {LARGEST_PIXELS // 10**6} million pixels") from None
+    except UnidentifiedImageError:
+        raise ConfigError(f"{name}: expected a PNG, JPEG or WebP picture") from None
+    except Exception as error:  # Pillow's decoders raise whatever a broken file leads them into
+        raise ConfigError(f"{name}: the picture is broken ({' '.join(str(error).split())[:120]})") from None
+
+
+def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
+    """The file's own bytes, if they may be sent."""
+    texts = getattr(picture, "text", None)
+    moves = getattr(picture, "is_animated", False)
+    large = len(data) > LARGEST_SENT_BYTES or max(picture.size) > LONGEST_SIDE_PIXELS
+    if large or texts or moves or any(picture.info.get(key) for key in _METADATA) or picture.format is None:
+        return None
+    return Image(_FORMATS[picture.format], data)
+
+
+def _anew(picture: Pillow.Image) -> Image:
+    """A PNG where the original was one and that fits, else a JPEG, on white where it was transparent."""
+    lossless = picture.format == "PNG"
+    upright = _eight_bit(ImageOps.exif_transpose(picture))
+    upright.thumbnail((LONGEST_SIDE_PIXELS, LONGEST_SIDE_PIXELS), Pillow.Resampling.LANCZOS)
+    upright.info = {}
+    if lossless:
+        written = io.BytesIO()
+        upright.save(written, "PNG")
+        if written.tell() <= LARGEST_SENT_BYTES:
+            return Image("image/png", written.getvalue())
+    written = io.BytesIO()
+    _on_white(upright).save(written, "JPEG", quality=_JPEG_QUALITY)
+    return Image("image/jpeg", written.getvalue())
+
+
+def _eight_bit(picture: Pillow.Image) -> Pillow.Image:
+    """Colours as bytes, with transparency where there is some; Pillow itself would clip 16 bits, not scale them."""
+    if picture.mode.startswith("I"):
+        return Pillow.fromarray((np.clip(np.asarray(picture, np.int64), 0, 65535) >> 8).astype(np.uint8))
+    return picture.convert("RGBA" if picture.has_transparency_data else "RGB")
+
+
+def _on_white(picture: Pillow.Image) -> Pillow.Image:
+    if picture.mode != "RGBA":
+        return picture
+    white = Pillow.new("RGBA", picture.size, "white")
+    return Pillow.alpha_composite(white, picture).convert("RGB")

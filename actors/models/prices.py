@@ -1,0 +1,105 @@
+"""What tokens cost: a small dated table, which users can override. A price that is not known stays unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Usage
+
+_SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+_PER = 1_000_000
+
+_Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Price(BaseModel):
+    """USD per million tokens.
+
+    Attributes:
+        input: of the prompt.
+        output: of the completion.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: _Usd
+    output: _Usd
+
+    def cost_usd(self, usage: Usage) -> float | None:
+        """What a call cost; None when the server did not say what it used."""
+        if usage.prompt_tokens is None or usage.completion_tokens is None:
+            return None
+        return (usage.prompt_tokens * self.input + usage.completion_tokens * self.output) / _PER
+
+    def bound_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The same for a call that is about to be made."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / _PER
+
+
+FREE = Price(input=0.0, output=0.0)
+
+
+class PriceTable(BaseModel):
+    """Prices by model name.
+
+    Attributes:
+        as_of: the day on which they were looked up; free text.
+        models: by the name that users write (`openai/gpt-4o`, `http://host:port/v1#model`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    as_of: str = ""
+    models: dict[str, Price] = {}
+
+    def price(self, model: str) -> Price | None:
+        """A model's price: its own, that of the model whose dated snapshot it is, or None when it is not known. What
+        runs in this process costs nothing."""
+        if model.partition("?")[0] == "simulated" or model.startswith(("local/", "replay/")):
+            return FREE
+        return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
+
+    def overlaid(self, own: PriceTable) -> PriceTable:
+        """This table with another's prices instead of, or beside, its own."""
+        return PriceTable(as_of=own.as_of or self.as_of, models={**self.models, **own.models})
+
+
+def price_table(file: str | None = None) -> PriceTable:
+    """The package's prices, with those of a user's YAML file of the same form laid over them.
+
+    Raises:
+        ConfigError: the file cannot be read, or is not of that form.
+    """
+    return _packaged() if file is None else _packaged().overlaid(_from_file(Path(file).expanduser()))
+
+
+@cache
+def _packaged() -> PriceTable:
+    return _table(yaml.safe_load(files("moot.actors.models").joinpath("prices.yaml").read_text("utf-8")))
+
+
+def _from_file(path: Path) -> PriceTable:
+    try:
+        return _table(yaml.safe_load(path.read_text("utf-8")))
+    except OSError as error:
+        raise ConfigError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ConfigError(f"{path}: `{'.'.join(map(str, first['loc']))}`: {first['msg']}") from None
+
+
+def _table(content: object) -> PriceTable:
+    if isinstance(content, Mapping) and "as_of" in content:
+        content = {**content, "as_of": str(content["as_of"])}
+    return PriceTable.model_validate(content if content is not None else {})

@@ -1,0 +1,26 @@
+"""How many tokens a call may use, before it is made: an estimate for rates, an upper bound for money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moot.protocols.messages import Message
+
+_PER_MESSAGE = 16
+"""Tokens around a message: role, separators. Vendors' formats need 3 to 8."""
+
+_PER_IMAGE = 3_000
+"""Most tokens of a picture at the sizes that are sent (`moot.actors.models.pictures`); vendors charge up to 2,900."""
+
+
+def prompt_estimate(messages: Sequence[Message]) -> int:
+    """About how many tokens the messages are: four characters each."""
+    return sum(len(message.content) // 4 + 4 + 800 * len(message.images) for message in messages)
+
+
+def prompt_bound(messages: Sequence[Message]) -> int:
+    """At most how many tokens the messages are: no tokeniser makes more than one of a byte."""
+    return sum(
+        len(message.content.encode("utf-8", "replace")) + _PER_MESSAGE + _PER_IMAGE * len(message.images)
+        for message in messages
+    )

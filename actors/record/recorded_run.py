@@ -1,0 +1,213 @@
+"""Another run's replies, read-only: an index of those that count in memory, whole rows from the files when wanted."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
+from moot.actors.record.segments import read_segment
+from moot.actors.record.tables import standing_turns
+from moot.protocols.errors import RecordError
+
+Row = dict[str, Any]
+"""A row of the journal's stream `replies`: token columns as Arrow arrays, null ones left out."""
+
+StepKey = tuple[str, int, str]
+"""Case id, attempt, path."""
+
+_INDEXED = ["case_id", "attempt", "path", "fingerprint", "outcome", "reply_id", "supersedes"]
+_RACES = 5
+_KEPT_BYTES = 64 * 2**20
+_CONVERTED_TOGETHER = 16
+
+
+class _Group(NamedTuple):
+    """A row group of a Parquet file."""
+
+    path: Path
+    number: int
+
+
+class Lookup:
+    """Row numbers by text, in sixteen bytes a row: a dictionary of as many strings takes ten times that.
+
+    Args:
+        texts: one for each row, in order.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        digests = np.fromiter(map(_digest, texts), np.uint64, len(texts))
+        self._order = np.argsort(digests, kind="stable")
+        self._digests = digests[self._order]
+
+    def find(self, text: str) -> list[int]:
+        """The rows of that text in order, and perhaps, once in 2^64, another text's: compare."""
+        digest = np.uint64(_digest(text))
+        first, last = (int(np.searchsorted(self._digests, digest, side)) for side in ("left", "right"))
+        found: list[int] = self._order[first:last].tolist()
+        return found
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+
+
+class RecordedRun:
+    """A run's replies as they were on record when this was made; the folder is only read.
+
+    A reply counts if it is the first of its key that no later one supersedes, as everywhere. Making this and `read`
+    take their time: keep them off an event loop.
+
+    Args:
+        folder: of a run that is finished, under way, or was killed.
+
+    Attributes:
+        name: the folder's name.
+        replies: one row per reply that counts, sorted by key: `case_id`, `attempt`, `path`, `fingerprint`, `outcome`,
+            `reply_id`. Row numbers are places in this table.
+
+    Raises:
+        RecordError: no run is there, or a part of it cannot be read.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = RunFolder(folder)
+        self.name = self._folder.path.name
+        if not self._folder.exists():
+            raise RecordError(f"{folder}: no run there (no run.yaml)")
+        self._kept: OrderedDict[_Group, pa.RecordBatch] = OrderedDict()
+        for _ in range(_RACES):
+            try:
+                self._load()
+                return
+            except FileNotFoundError:  # a live run has just turned a segment into a part
+                continue
+            except (pa.ArrowException, OSError) as error:
+                raise RecordError(f"{folder} cannot be read: {error}") from error
+        raise RecordError(f"{folder} changes faster than it can be read; try again")
+
+    def _load(self) -> None:
+        self._sources: list[_Group | pa.RecordBatch] = []
+        pieces, token_ids, self._token_places = [], list[str](), list[tuple[_Group, int]]()
+        segments = list(self._folder.segments("replies"))  # first: what becomes a part meanwhile is read twice
+        for part in self._folder.committed_parts():
+            for group, ids in self._groups(part.tables.get("tokens"), ["reply_id"]):
+                token_ids += ids["reply_id"].to_pylist()
+                self._token_places += [(group, row) for row in range(ids.num_rows)]
+            for group, turns in self._groups(part.tables.get("turns"), _INDEXED):
+                pieces.append(self._piece(group, turns))
+        for path, valid_bytes in segments:
+            for batch in read_segment(path, valid_bytes):
+                pieces.append(self._piece(batch, pa.Table.from_batches([batch.select(_INDEXED)])))
+        self._tokens_by_id = Lookup(token_ids)
+        schema = pa.schema([*(TURNS.field(name) for name in _INDEXED), ("source", pa.int32()), ("row", pa.int64())])
+        whole = pa.concat_tables([piece.cast(schema) for piece in pieces]) if pieces else schema.empty_table()
+        keys = [("case_id", "ascending"), ("attempt", "ascending"), ("path", "ascending")]
+        self.replies = standing_turns(whole).sort_by(keys).combine_chunks()
+
+    def _groups(self, name: str | None, columns: list[str]) -> Iterator[tuple[_Group, pa.Table]]:
+        """Some columns of each row group of a part's table."""
+        if name is None:
+            return
+        path = self._folder.path / name
+        with pq.ParquetFile(path) as file:
+            for number in range(file.num_row_groups):
+                yield _Group(path, number), file.read_row_group(number, columns=columns)
+
+    def _piece(self, source: _Group | pa.RecordBatch, turns: pa.Table) -> pa.Table:
+        self._sources.append(source)
+        number, rows = len(self._sources) - 1, turns.num_rows
+        places = [pa.array(np.full(rows, number, np.int32)), pa.array(np.arange(rows, dtype=np.int64))]
+        return turns.append_column("source", places[0]).append_column("row", places[1])
+
+    def __len__(self) -> int:
+        """How many replies count."""
+        return int(self.replies.num_rows)
+
+    def key(self, number: int) -> StepKey:
+        """Where a reply stands in its run."""
+        case_id, attempt, path = (self.replies[name][number].as_py() for name in ("case_id", "attempt", "path"))
+        return case_id, attempt, path
+
+    def label(self, number: int) -> str:
+        """Names a reply among those of all runs: `RUN:CASE/ATTEMPT/PATH`."""
+        return f"{self.name}:{'/'.join(map(str, self.key(number)))}"
+
+    def read(self, numbers: Iterable[int]) -> dict[int, Row]:
+        """Whole rows by row number.
+
+        Raises:
+            RecordError: a file cannot be read any more.
+        """
+        by_source: dict[int, list[tuple[int, int]]] = {}
+        for number in set(numbers):
+            source, row = (self.replies[name][number].as_py() for name in ("source", "row"))
+            by_source.setdefault(source, []).append((row, number))
+        found: dict[int, Row] = {}
+        try:
+            for source, members in sorted(by_source.items()):
+                content = self._content(self._sources[source])
+                chosen = content.select(TURNS.names).take(pa.array([row for row, _ in members], pa.int64()))
+                for (row, number), values in zip(members, _as_dicts(chosen), strict=True):
+                    found[number] = values | self._tokens(content, row, values["reply_id"])
+        except (pa.ArrowException, OSError) as error:
+            raise RecordError(f"{self._folder.path} cannot be read: {error}") from error
+        return found
+
+    def _tokens(self, content: pa.RecordBatch, row: int, reply_id: str) -> Row:
+        """The token columns of a reply: in its own row of a segment, in a table of their own in a part."""
+        if "token" in content.schema.names:
+            return _token_values(content, row)
+        for number in self._tokens_by_id.find(reply_id):
+            group, place = self._token_places[number]
+            tokens = self._content(group)
+            if tokens["reply_id"][place].as_py() == reply_id:
+                return _token_values(tokens, place)
+        return {}
+
+    def _content(self, source: _Group | pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a source; of Parquet row groups the last used ones are kept."""
+        if not isinstance(source, _Group):
+            return source
+        known = self._kept.pop(source, None)
+        if known is None:
+            with pq.ParquetFile(source.path) as file:
+                known = _one_batch(file.read_row_group(source.number))
+        self._kept[source] = known
+        while len(self._kept) > 1 and sum(batch.get_total_buffer_size() for batch in self._kept.values()) > _KEPT_BYTES:
+            self._kept.popitem(last=False)
+        return known
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _as_dicts(rows: pa.RecordBatch) -> Iterator[Row]:
+    """A few rows at a time: Arrow keeps the interpreter's lock while it converts, and an event loop waits for that."""
+    for first in range(0, rows.num_rows, _CONVERTED_TOGETHER):
+        yield from rows.slice(first, _CONVERTED_TOGETHER).to_pylist()
+
+
+def _token_values(content: pa.RecordBatch, row: int) -> Row:
+    """The token columns of a row that are not null; lists stay Arrow arrays.
+
+    They are copied: a slice would keep its whole row group in memory.
+    """
+    copied = content.select(TOKEN_COLUMNS).take(pa.array([row], pa.int64()))
+    scalars = {name: copied[name][0] for name in TOKEN_COLUMNS}
+    return {
+        name: scalar.values if pa.types.is_list(scalar.type) else scalar.as_py()
+        for name, scalar in scalars.items()
+        if scalar.is_valid
+    }

@@ -1,0 +1,243 @@
+"""The server's side of the OpenAI chat-completions wire: requests in, completions, chunks and errors out."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.simulated import MAX_ALTERNATIVES
+from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
+from moot.protocols.case import Image
+from moot.protocols.messages import Decoding, Message
+
+_UNBOUNDED = 1 << 20
+_TYPES = {429: "requests", 500: "server_error"}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _ImageUrl(msgspec.Struct):
+    url: str
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str | None = None
+    image_url: _ImageUrl | None = None
+
+
+class _Message(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[_Part] | None = None
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool | None = None
+
+
+class _NamedSchema(msgspec.Struct):
+    name: str
+    schema: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class _ResponseFormat(msgspec.Struct):
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: _NamedSchema | None = None
+
+
+class _Body(msgspec.Struct):
+    model: str
+    messages: list[_Message]
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    n: int | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    response_format: _ResponseFormat | None = None
+
+
+_decode = msgspec.json.Decoder(_Body).decode
+
+
+class OpenAIRequest(ChatRequest, frozen=True, kw_only=True):
+    """A chat-completions request.
+
+    Attributes:
+        stream_usage: whether the events end with one that holds the usage.
+    """
+
+    stream_usage: bool
+
+
+def read_request(body: bytes) -> OpenAIRequest:
+    """Check and translate a request; unknown fields are ignored.
+
+    A `response_format` is checked and then passed over: what to write is read from the prompt, which asks for JSON.
+
+    Raises:
+        WireError: 400, for what is not a chat-completions request or is not offered here.
+    """
+    try:
+        asked = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(400, f"the body is not a chat-completions request: {error}") from None
+    require(bool(asked.messages), "`messages` is empty")
+    require(asked.n in (None, 1), "`n` must be 1")
+    require(asked.temperature is None or 0.0 <= asked.temperature <= 2.0, "`temperature` must be in [0, 2]")
+    require(asked.top_p is None or 0.0 < asked.top_p <= 1.0, "`top_p` must be in (0, 1]")
+    longest = asked.max_tokens if asked.max_completion_tokens is None else asked.max_completion_tokens
+    require(longest is None or longest >= 1, "`max_tokens` must be at least 1")
+    wanted = asked.response_format
+    named = wanted is None or wanted.type != "json_schema" or (wanted.json_schema and wanted.json_schema.schema)
+    require(bool(named), "`response_format` of type json_schema needs `json_schema` with a `name` and a `schema`")
+    options = asked.stream_options
+    return OpenAIRequest(
+        model=asked.model,
+        messages=tuple(_message(message) for message in asked.messages),
+        decoding=Decoding(
+            temperature=asked.temperature,
+            top_p=asked.top_p,
+            max_tokens=_UNBOUNDED if longest is None else longest,
+            top_logprobs=_top_logprobs(asked),
+        ),
+        stream=bool(asked.stream),
+        stream_usage=bool(options and options.include_usage),
+    )
+
+
+def _top_logprobs(asked: _Body) -> int | None:
+    if not asked.logprobs:
+        require(asked.top_logprobs is None, "`top_logprobs` needs `logprobs: true`")
+        return None
+    alternatives = asked.top_logprobs or 0
+    require(0 <= alternatives <= MAX_ALTERNATIVES, f"`top_logprobs` must be in [0, {MAX_ALTERNATIVES}]")
+    return alternatives
+
+
+def _message(message: _Message) -> Message:
+    role: Literal["system", "user", "assistant"] = "system" if message.role == "developer" else message.role
+    if not isinstance(message.content, list):
+        return Message(role, message.content or "")
+    texts, images = [], []
+    for part in message.content:
+        if part.type == "image_url" and part.image_url is not None:
+            images.append(_image(part.image_url.url))
+        else:
+            require(part.type == "text" and part.text is not None, f"content of type {part.type!r} is not read")
+            texts.append(part.text or "")
+    return Message(role, "\n".join(texts), tuple(images))
+
+
+def _image(url: str) -> Image:
+    """The picture in a `data:` address; it makes replies differ, and nobody looks at it."""
+    head, _, encoded = url.partition(";base64,")
+    require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
+    try:
+        return Image(head.removeprefix("data:"), b64decode(encoded, validate=True))
+    except ValueError:
+        raise WireError(400, "`image_url` holds no base64") from None
+
+
+def completion(request: OpenAIRequest, reply: ModelReply, identity: str, created: int) -> bytes:
+    """The body of a reply that is not streamed. `created` is in Unix seconds."""
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": reply.text, "refusal": None},
+        "logprobs": _logprobs(reply.tokens, 0, None),
+        "finish_reason": reply.finish_reason,
+    }
+    head = _head("chat.completion", request, identity, created)
+    return _encode({**head, "choices": [choice], "usage": _usage(reply)})
+
+
+def events(request: OpenAIRequest, reply: ModelReply, identity: str, created: int) -> Iterator[bytes]:
+    """The server-sent events of a streamed reply: role, pieces, finish, usage if asked for, and the end mark.
+
+    Args:
+        reply: must have its tokens; their log-probabilities are sent only when the request asked for them.
+    """
+    assert reply.tokens is not None
+    head = _head("chat.completion.chunk", request, identity, created)
+    usage = {"usage": None} if request.stream_usage else {}
+    asked = request.decoding.top_logprobs is not None
+
+    def event(delta: dict[str, Any], logprobs: object = None, finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish}
+        return _event({**head, "choices": [choice], **usage})
+
+    yield event({"role": "assistant", "content": "", "refusal": None})
+    for start in range(0, len(reply.tokens.tokens), TOKENS_PER_EVENT):
+        end = start + TOKENS_PER_EVENT
+        piece = "".join(reply.tokens.tokens[start:end])
+        yield event({"content": piece}, _logprobs(reply.tokens, start, end) if asked else None)
+    yield event({}, finish=reply.finish_reason)
+    if request.stream_usage:
+        yield _event({**head, "choices": [], "usage": _usage(reply)})
+    yield b"data: [DONE]\n\n"
+
+
+def _event(data: dict[str, Any]) -> bytes:
+    return b"data: " + _encode(data) + b"\n\n"
+
+
+def _head(kind: str, request: OpenAIRequest, identity: str, created: int) -> dict[str, Any]:
+    return {"id": f"chatcmpl-{identity}", "object": kind, "created": created, "model": request.model}
+
+
+def _usage(reply: ModelReply) -> dict[str, int]:
+    prompt, reply_tokens = reply.usage.prompt_tokens or 0, reply.usage.completion_tokens or 0
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": reply_tokens,
+        "total_tokens": prompt + reply_tokens,
+    }
+
+
+def _logprobs(tokens: TokenLogprobs | None, start: int, end: int | None) -> dict[str, Any] | None:
+    if tokens is None:
+        return None
+    width = tokens.alternatives
+    content = []
+    chosen, listed = tokens.logprob[start:end].tolist(), tokens.alt_logprob[start:end].tolist()
+    for place, (logprob, row) in enumerate(zip(chosen, listed, strict=True), start):
+        names = tokens.alt_tokens[place * width : (place + 1) * width]
+        content.append(
+            {
+                **_token(tokens.tokens[place], logprob),
+                "top_logprobs": [_token(name, value) for name, value in zip(names, row, strict=True)],
+            }
+        )
+    return {"content": content, "refusal": None}
+
+
+def _token(token: str, logprob: float) -> dict[str, Any]:
+    # The simulated model's values have six decimals: rounding takes off what float32 added.
+    return {"token": token, "logprob": round(logprob, 6), "bytes": None}
+
+
+def _models(created: int) -> bytes:
+    model = {"id": "simulated", "object": "model", "created": created, "owned_by": "moot"}
+    return _encode({"object": "list", "data": [model]})
+
+
+def _error(error: WireError) -> bytes:
+    kind = _TYPES.get(error.status, "invalid_request_error")
+    return _encode({"error": {"message": error.message, "type": kind, "param": None, "code": _CODES.get(error.status)}})
+
+
+def _read(body: bytes, headers: Mapping[str, str]) -> OpenAIRequest:
+    return read_request(body)
+
+
+OPENAI = Wire("/v1/chat/completions", _read, completion, events, _models, _error)
+"""The chat-completions wire."""

@@ -1,0 +1,62 @@
+"""What the server has served, in all and by step: `GET /stats`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from moot.actors.models.interface import ModelReply
+
+
+class Served(msgspec.Struct):
+    """Calls that were answered with a reply, and their tokens."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def add(self, reply: ModelReply) -> None:
+        """Count one reply."""
+        self.calls += 1
+        self.prompt_tokens += reply.usage.prompt_tokens or 0
+        self.completion_tokens += reply.usage.completion_tokens or 0
+
+
+class Stats(Served):
+    """The same for all steps together, with what went wrong on purpose.
+
+    Attributes:
+        by_step: what was served by step key.
+        in_flight: calls that wait for their reply.
+        failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
+        hung: calls that were never answered.
+        embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
+        cut: calls whose reply was cut off on its way: they are among those that were served, and their client does
+            not know what they used.
+    """
+
+    by_step: dict[str, Served] = {}
+    in_flight: int = 0
+    failed: int = 0
+    limited: int = 0
+    garbled: int = 0
+    hung: int = 0
+    embedding_calls: int = 0
+    embedded_texts: int = 0
+    cut: Served = msgspec.field(default_factory=Served)
+
+    def serve(self, step_key: str, reply: ModelReply) -> None:
+        """Count one reply for its step and in all."""
+        self.add(reply)
+        self.by_step.setdefault(step_key, Served()).add(reply)
+
+    @contextmanager
+    def flying(self) -> Iterator[None]:
+        """A call is in flight while inside."""
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1

@@ -1,0 +1,333 @@
+"""Texts of many debates in one batch: what leaves together, what fails alone, what is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+import pytest
+
+from moot.actors.encoders.batching import BatchedEncoder
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.interface import Rows, unit_rows
+from moot.actors.models.interface import ModelError
+from moot.actors.models.retry import RetryPolicy
+from moot.protocols.errors import EncoderFailed, ModelUnavailable
+
+HASHED = HashedNgramEncoder(16)
+QUICK = RetryPolicy(max_attempts=3, base_s=0.0, cap_s=0.0)
+
+
+class Backend:
+    """Encodes what it is given, after `before`; keeps every batch and how many were under way at once."""
+
+    name = "test"
+
+    def __init__(
+        self,
+        before: Callable[[Sequence[str]], Awaitable[None]] | None = None,
+        *,
+        most_under_way: int = 1,
+        deadline_s: float | None = None,
+    ) -> None:
+        self.dimension: int | None = None
+        self.most_under_way, self.deadline_s = most_under_way, deadline_s
+        self.batches: list[list[str]] = []
+        self.cancelled: list[list[str]] = []
+        self.under_way = self.most_seen = 0
+        self._before = before
+
+    async def encode_batch(self, texts: Sequence[str]) -> Rows:
+        self.batches.append(list(texts))
+        self.under_way += 1
+        self.most_seen = max(self.most_seen, self.under_way)
+        try:
+            if self._before is not None:
+                await self._before(texts)
+            self.dimension = 16
+            return HASHED.rows(texts)
+        except asyncio.CancelledError:
+            self.cancelled.append(list(texts))
+            raise
+        finally:
+            self.under_way -= 1
+
+    async def check(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+def encoder(backend: Backend, most_texts: int = 64) -> BatchedEncoder:
+    return BatchedEncoder(backend, QUICK, most_texts=most_texts)
+
+
+def until(gate: asyncio.Event) -> Callable[[Sequence[str]], Awaitable[None]]:
+    """Every batch waits until the gate is open."""
+
+    async def wait(texts: Sequence[str]) -> None:
+        await gate.wait()
+
+    return wait
+
+
+async def turns(number: int = 5) -> None:
+    """Let everything that is ready run."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def test_calls_of_one_moment_leave_together_and_each_gets_its_own() -> None:
+    backend = Backend()
+    made = encoder(backend)
+    asked = [["a", "b"], ["c"], ["b", "a", "a"], []]
+    found = await asyncio.gather(*(made.encode(texts) for texts in asked))
+    assert backend.batches == [["a", "b", "c"]]
+    for texts, rows in zip(asked[:3], found, strict=False):
+        np.testing.assert_array_equal(rows, HASHED.rows(texts))
+        assert rows.dtype == np.float32
+    assert found[3].shape == (0, 0)
+    assert (await made.encode([])).shape == (0, 16)
+    assert made.dimension == 16
+
+
+async def test_while_a_batch_is_under_way_the_next_ones_gather() -> None:
+    gate = asyncio.Event()
+    backend = Backend(until(gate))
+    made = encoder(backend, most_texts=4)
+    calls = [asyncio.create_task(made.encode([f"{i}"])) for i in range(2)]
+    await turns()
+    for i in range(2, 12):
+        calls.append(asyncio.create_task(made.encode([f"{i}"])))
+        await turns()
+    assert backend.batches == [["0", "1"]]
+    gate.set()
+    for i, rows in enumerate(await asyncio.gather(*calls)):
+        np.testing.assert_array_equal(rows, HASHED.rows([f"{i}"]))
+    assert backend.batches == [["0", "1"], ["2", "3", "4", "5"], ["6", "7", "8", "9"], ["10", "11"]]
+    assert backend.most_seen == 1
+
+
+async def test_no_more_batches_are_under_way_than_the_backend_takes() -> None:
+    backend = Backend(lambda texts: asyncio.sleep(0.001), most_under_way=3)
+    made = encoder(backend, most_texts=2)
+    rows = await made.encode([str(i) for i in range(20)])
+    np.testing.assert_array_equal(rows, HASHED.rows([str(i) for i in range(20)]))
+    assert (backend.most_seen, len(backend.batches)) == (3, 10)
+
+
+async def test_a_text_under_way_is_not_sent_again() -> None:
+    gate = asyncio.Event()
+    backend = Backend(until(gate), most_under_way=2)
+    made = encoder(backend)
+    first = asyncio.create_task(made.encode(["a", "b"]))
+    await turns()
+    second = asyncio.create_task(made.encode(["b", "c"]))
+    await turns()
+    gate.set()
+    await asyncio.gather(first, second)
+    assert backend.batches == [["a", "b"], ["c"]]
+    await made.encode(["a"])
+    assert backend.batches[2:] == [["a"]], "vectors are kept by the record, not by the encoder"
+
+
+async def test_a_cancelled_call_does_not_end_the_batch_of_others() -> None:
+    gate = asyncio.Event()
+    backend = Backend(until(gate))
+    made = encoder(backend)
+    leaving = asyncio.create_task(made.encode(["a", "shared"]))
+    staying = asyncio.create_task(made.encode(["shared", "b"]))
+    await turns()
+    leaving.cancel()
+    await turns()
+    assert leaving.cancelled()
+    assert backend.cancelled == []
+    again = asyncio.create_task(made.encode(["a"]))
+    gate.set()
+    np.testing.assert_array_equal(await staying, HASHED.rows(["shared", "b"]))
+    np.testing.assert_array_equal(await again, HASHED.rows(["a"]))
+
+
+async def test_a_batch_that_nobody_waits_for_is_cancelled_and_its_place_is_free() -> None:
+    never = asyncio.Event()
+
+    async def hang_on_a(texts: Sequence[str]) -> None:
+        if "a" in texts:
+            await never.wait()
+
+    backend = Backend(hang_on_a)
+    made = encoder(backend)
+    call = asyncio.create_task(made.encode(["a", "b"]))
+    await turns()
+    queued = asyncio.create_task(made.encode(["c"]))
+    dropped = asyncio.create_task(made.encode(["d"]))
+    await turns()
+    dropped.cancel()
+    call.cancel()
+    np.testing.assert_array_equal(await queued, HASHED.rows(["c"]))
+    assert backend.cancelled == [["a", "b"]]
+    assert backend.batches == [["a", "b"], ["c"]]
+
+
+async def test_cancelling_before_the_batch_began_leaves_nothing_behind() -> None:
+    backend = Backend()
+    made = encoder(backend)
+    for _ in range(3):  # at every moment between asking and leaving
+        for number in range(4):
+            call = asyncio.create_task(made.encode(["a"]))
+            await turns(number)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+    np.testing.assert_array_equal(await made.encode(["z"]), HASHED.rows(["z"]))
+    assert backend.under_way == 0
+
+
+async def test_what_may_pass_is_tried_again_and_then_fails_with_its_kind() -> None:
+    failures = iter([ModelError("server", "one"), ModelError("connection", "two")])
+
+    async def fail_twice(texts: Sequence[str]) -> None:
+        for failure in failures:
+            raise failure
+
+    backend = Backend(fail_twice)
+    await encoder(backend).encode(["a", "b"])
+    assert backend.batches == [["a", "b"]] * 3
+
+    async def fail(texts: Sequence[str]) -> None:
+        raise ModelError("rate_limited", "too many")
+
+    backend = Backend(fail)
+    made = encoder(backend)
+    calls = [made.encode(["a"]), made.encode(["b"])]
+    failed = await asyncio.gather(*calls, return_exceptions=True)
+    assert [str(error) for error in failed] == ["encoder test: rate_limited: too many"] * 2
+    assert all(isinstance(error, EncoderFailed) for error in failed)
+    assert failed[0] is not failed[1]
+    assert len(backend.batches) == 3
+    with pytest.raises(ModelUnavailable, match="encoder test: too many"):
+        await made.check()
+
+
+@pytest.mark.parametrize("kind", ["request", "context_length", "content_filter"])
+async def test_a_text_that_is_refused_fails_alone(kind: str) -> None:
+    async def refuse(texts: Sequence[str]) -> None:
+        if "bad" in texts:
+            raise ModelError(kind, "not this one")
+
+    backend = Backend(refuse)
+    made = encoder(backend)
+    good = [made.encode([f"{i}", f"{i}'"]) for i in range(15)]
+    found = await asyncio.gather(*good[:7], made.encode(["fine", "bad"]), *good[7:], return_exceptions=True)
+    failed = found.pop(7)
+    assert isinstance(failed, EncoderFailed)
+    assert failed.kind == kind
+    for i, rows in enumerate(found):
+        assert isinstance(rows, np.ndarray)
+        np.testing.assert_array_equal(rows, HASHED.rows([f"{i}", f"{i}'"]))
+    assert len(backend.batches) <= 1 + 2 * 5, "halves, not one request per text"
+
+
+async def test_a_server_that_takes_few_texts_at_once_still_gives_all_vectors() -> None:
+    async def at_most_five(texts: Sequence[str]) -> None:
+        if len(texts) > 5:
+            raise ModelError("request", "batch size > maximum allowed batch size 5")
+
+    texts = [str(i) for i in range(40)]
+    np.testing.assert_array_equal(await encoder(Backend(at_most_five)).encode(texts), HASHED.rows(texts))
+
+
+async def test_a_refused_key_is_not_tried_text_by_text() -> None:
+    async def refuse(texts: Sequence[str]) -> None:
+        raise ModelError("refused", "HTTP 401")
+
+    backend = Backend(refuse)
+    with pytest.raises(EncoderFailed, match="refused: HTTP 401"):
+        await encoder(backend).encode([str(i) for i in range(50)])
+    assert len(backend.batches) == 1
+
+
+async def test_a_deadline_is_a_failure_for_those_under_way_and_those_who_queue() -> None:
+    async def hang(texts: Sequence[str]) -> None:
+        await asyncio.Event().wait()
+
+    backend = Backend(hang, deadline_s=0.05)
+    made = encoder(backend)
+    call = asyncio.create_task(made.encode(["a"]))
+    await turns()
+    failed = await asyncio.gather(call, made.encode(["queued"]), return_exceptions=True)
+    assert [str(error) for error in failed] == ["encoder test: timeout: no vectors within 0.05 s"] * 2
+    async with asyncio.timeout(5):
+        while backend.under_way:  # noqa: ASYNC110 - the batch is being cancelled
+            await asyncio.sleep(0.001)
+
+
+async def test_a_bug_of_a_backend_is_a_failure_not_a_hang() -> None:
+    async def break_(texts: Sequence[str]) -> None:
+        raise ZeroDivisionError("oh")
+
+    with pytest.raises(EncoderFailed, match="bug: ZeroDivisionError: oh"):
+        await encoder(Backend(break_)).encode(["a"])
+
+    class TooFew(Backend):
+        async def encode_batch(self, texts: Sequence[str]) -> Rows:
+            return HASHED.rows(texts[:1])
+
+    with pytest.raises(EncoderFailed, match="bug: ValueError: 1 vectors for 2 texts"):
+        await encoder(TooFew()).encode(["a", "b"])
+
+
+async def test_closing_ends_what_is_under_way_with_a_failure() -> None:
+    async def hang(texts: Sequence[str]) -> None:
+        await asyncio.Event().wait()
+
+    backend = Backend(hang)
+    made = encoder(backend)
+    calls = [asyncio.create_task(made.encode(["a"]))]
+    await turns()
+    calls.append(asyncio.create_task(made.encode(["queued"])))
+    await turns()
+    await made.close()
+    for call in calls:
+        with pytest.raises(EncoderFailed, match="the encoder was closed"):
+            await call
+    await turns()
+    assert backend.batches == backend.cancelled == [["a"]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_any_mix_of_calls_and_cancellations_gives_everyone_his_own(seed: int) -> None:
+    draw = random.Random(seed)
+
+    async def sometimes(texts: Sequence[str]) -> None:
+        for _ in range(draw.randrange(4)):
+            await asyncio.sleep(0)
+        if draw.random() < 0.1:
+            raise ModelError("server", "for a while")
+
+    backend = Backend(sometimes, most_under_way=draw.randrange(1, 4))
+    made = BatchedEncoder(backend, RetryPolicy(max_attempts=30, base_s=0.0, cap_s=0.0), most_texts=3)
+    calls: list[tuple[list[str], asyncio.Task[Rows]]] = []
+    for _ in range(80):
+        texts = [str(draw.randrange(12)) for _ in range(draw.randrange(1, 5))]
+        calls.append((texts, asyncio.create_task(made.encode(texts))))
+        await turns(draw.randrange(3))
+        if draw.random() < 0.3:
+            draw.choice(calls)[1].cancel()
+    async with asyncio.timeout(20):
+        await asyncio.wait([task for _, task in calls])
+    for texts, task in calls:
+        if not task.cancelled():
+            np.testing.assert_array_equal(task.result(), HASHED.rows(texts))
+    assert max(map(len, backend.batches)) <= 3
+    assert backend.under_way == 0
+
+
+def test_unit_rows() -> None:
+    rows = unit_rows(np.array([[3.0, 4.0], [0.0, -2.0]]))
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, -1.0]], atol=1e-7)
+    for wrong in ([0.0, 0.0], [float("nan"), 1.0], [float("inf"), 1.0]):
+        with pytest.raises(ValueError, match="zero or not finite"):
+            unit_rows(np.array([[1.0, 0.0], wrong]))

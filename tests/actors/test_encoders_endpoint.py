@@ -1,0 +1,265 @@
+"""Embeddings over HTTP: the wire, what a server can do wrong, keys, and `moot simulate` as the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
+from simulate_server import simulated_server
+
+from moot.actors.encoders.embeddings_wire import decode_reply, encode_request
+from moot.actors.encoders.endpoint import EmbeddingsEndpoint
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.interface import Encoder
+from moot.actors.encoders.resolve import make_encoder
+from moot.actors.models.interface import ModelError
+from moot.actors.models.retry import RetryPolicy
+from moot.protocols.errors import EncoderFailed, MissingKey, ModelUnavailable
+
+KEY = "sk-very-secret-0123456789"
+QUICK = RetryPolicy(max_attempts=3, base_s=0.001, cap_s=0.001)
+TEXTS = ["Can penguins fly?", "No.", "été 東京"]
+ROWS = np.array([[3.0, 4.0], [0.0, 1.0], [-1.0, 0.0]], np.float32)
+UNIT = np.array([[0.6, 0.8], [0.0, 1.0], [-1.0, 0.0]], np.float32)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOOT_TEST_KEY", KEY)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def body_of(rows: np.ndarray[Any, Any], *, base64: bool = True) -> dict[str, Any]:
+    vectors = [b64encode(row.astype("<f4").tobytes()).decode() if base64 else row.tolist() for row in rows]
+    return {"object": "list", "data": [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]}
+
+
+def read(body: object, count: int = 3) -> np.ndarray[Any, Any]:
+    return decode_reply(body if isinstance(body, bytes) else json.dumps(body).encode(), count, key=KEY)
+
+
+@asynccontextmanager
+async def served(handler: Handler, key: str | None = "MOOT_TEST_KEY") -> AsyncIterator[Encoder]:
+    app = web.Application()
+    app.router.add_route("*", "/v1/{tail:.*}", handler)
+    server = TestServer(app)
+    await server.start_server()
+    made = make_encoder(f"{server.make_url('/v1')}#m", QUICK, api_key_env=key)
+    try:
+        yield made
+    finally:
+        await made.close()
+        await server.close()
+
+
+def answers(status: int, body: object) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        await request.read()
+        return web.json_response(body, status=status)
+
+    return handler
+
+
+@pytest.mark.parametrize("base64", [True, False])
+def test_vectors_are_read_in_the_order_of_the_texts_and_made_unit_long(base64: bool) -> None:
+    body = body_of(ROWS, base64=base64)
+    np.testing.assert_allclose(read(body), UNIT, atol=1e-7)
+    assert read(body).dtype == np.float32
+    if not base64:
+        np.testing.assert_allclose(read(body_of(ROWS.astype(np.float64) * 1e100, base64=False)), UNIT, atol=1e-7)
+    body["data"] = body["data"][::-1]
+    np.testing.assert_allclose(read(body), UNIT, atol=1e-7)
+    for item in body["data"]:
+        del item["index"]
+    np.testing.assert_allclose(read(body), UNIT[::-1], atol=1e-7)
+
+
+def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
+    sent = json.loads(encode_request("m", ["a", "", "é"]))
+    assert sent == {"model": "m", "input": ["a", " ", "é"], "encoding_format": "base64"}
+    with pytest.raises(ModelError, match="request: a text holds a lone surrogate"):
+        encode_request("m", ["\ud800"])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (b"<html>", "server", "the reply is no list of embeddings"),
+        (b'{"data": [{"embedding": "???"}]}', "server", "the reply is no list of embeddings"),
+        (b'{"data": [{"embedding": [NaN]}]}', "server", "the reply is no list of embeddings"),
+        (b"[" * 100_000, "server", "the reply is no list of embeddings"),
+        ({}, "server", "the reply holds no embeddings"),
+        ({"error": {"message": f"slow down, {KEY}", "code": 429}}, "rate_limited", "HTTP 429: slow down, [secret]"),
+        (body_of(ROWS[:2]), "unparsable", "2 vectors for 3 texts"),
+        ({"data": [{"index": 0, "embedding": [1.0]}] * 3}, "unparsable", "their numbers are not those of the texts"),
+        ({"data": [{"embedding": []}] * 3}, "unparsable", "a vector is empty"),
+        ({"data": [{"embedding": "AAAA"}] * 3}, "unparsable", "cannot be used"),
+        ({"data": [{"embedding": [1.0]}, {"embedding": [1.0]}, {"embedding": [1.0, 2.0]}]}, "unparsable", "same shape"),
+        (body_of(ROWS * 0), "unparsable", "a vector is zero or not finite"),
+        (body_of(ROWS * np.float32("nan")), "unparsable", "a vector is zero or not finite"),
+        (body_of(ROWS.astype(np.float64) * 1e300, base64=False), "unparsable", "a vector is zero or not finite"),
+    ],
+)
+def test_what_a_reply_can_hold(body: object, kind: str, message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(body)
+    assert caught.value.kind == kind
+    assert message in caught.value.message
+    assert KEY not in repr(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_one_request_as_sent() -> None:
+    seen: list[web.Request] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request)
+        sent = await request.json()
+        return web.json_response(body_of(np.ones((len(sent["input"]), 4))))
+
+    async with served(handler) as made:
+        assert made.dimension is None
+        found = await asyncio.gather(*(made.encode([text]) for text in TEXTS))
+        assert made.dimension == 4
+        await made.encode(["more"])
+    np.testing.assert_allclose(np.vstack(found), 0.5)
+    assert [request.path for request in seen] == ["/v1/embeddings"] * 2
+    assert seen[0].headers["Authorization"] == f"Bearer {KEY}"
+    steps = [request.headers["X-Client-Request-Id"] for request in seen]
+    assert all(step.startswith("embeddings/") for step in steps)
+    assert steps[0] != steps[1]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "attempts"),
+    [(401, "refused", 1), (400, "request", 1), (404, "request", 1), (429, "rate_limited", 3), (503, "server", 3)],
+)
+async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
+    status: int, kind: str, attempts: int
+) -> None:
+    calls = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal calls
+        calls += 1
+        return web.json_response({"error": {"message": f"no: {KEY}"}}, status=status)
+
+    async with served(handler) as made:
+        with pytest.raises(EncoderFailed) as caught:
+            await made.encode(["one"])
+        assert (caught.value.kind, calls) == (kind, attempts)
+        assert str(caught.value) == f"encoder {made.name}: {kind}: HTTP {status}: no: [secret]"
+        with pytest.raises(ModelUnavailable, match=f"HTTP {status}"):
+            await made.check()
+
+
+async def test_a_large_reply_in_digits_is_read_like_a_small_one() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 1536))
+
+    async def handler(request: web.Request) -> web.Response:
+        sent = (await request.json())["input"]
+        return web.json_response(body_of(rows[[int(text) for text in sent]], base64=False))
+
+    async with served(handler) as made:
+        found = await made.encode([str(i) for i in range(60)])
+        alone = await made.encode(["7"])
+    np.testing.assert_allclose(found, rows / np.linalg.norm(rows, axis=1, keepdims=True), atol=1e-6)
+    np.testing.assert_array_equal(found[7:8], alone)
+
+
+async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> None:
+    sizes = iter([4, 4, 5])
+
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response(body_of(np.ones((1, next(sizes)))))
+
+    async with served(handler) as made:
+        await made.encode(["a"])
+        await made.encode(["b"])
+        with pytest.raises(EncoderFailed, match="unparsable: the server gave vectors of 5 numbers after vectors of 4"):
+            await made.encode(["c"])
+
+
+async def test_nobody_there_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = make_encoder(f"http://127.0.0.1:{unused_port()}/v1#m", QUICK)
+    with pytest.raises(EncoderFailed, match="connection: cannot reach http://127"):
+        await nowhere.encode(["a"])
+    with pytest.raises(ModelUnavailable, match="cannot reach"):
+        await nowhere.check()
+    await nowhere.close()
+
+    monkeypatch.delenv("MOOT_TEST_KEY")
+    async with served(answers(200, body_of(ROWS[:1]))) as made:
+        with pytest.raises(MissingKey, match="MOOT_TEST_KEY"):
+            await made.check()
+        with pytest.raises(EncoderFailed, match="refused: no API key: set the environment variable MOOT_TEST_KEY"):
+            await made.encode(["a"])
+
+
+async def test_a_cancelled_call_closes_its_connection() -> None:
+    closed, arrived = asyncio.Event(), asyncio.Event()
+
+    async def handler(request: web.Request) -> web.Response:
+        arrived.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            closed.set()
+            raise
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", handler)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    made = make_encoder(f"http://127.0.0.1:{runner.addresses[0][1]}/v1#m", QUICK)
+    try:
+        call = asyncio.create_task(made.encode(["a"]))
+        async with asyncio.timeout(20):
+            await arrived.wait()
+            call.cancel()
+            await closed.wait()
+    finally:
+        await made.close()
+        await runner.cleanup()
+
+
+async def test_openai_by_name_goes_where_its_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with simulated_server(None, token_env="MOOT_TEST_KEY") as port:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1/")
+        made = make_encoder("openai/text-embedding-3-small", QUICK)
+        await made.check()
+        np.testing.assert_allclose(await made.encode(TEXTS), HashedNgramEncoder().rows(TEXTS), atol=1e-6)
+        await made.close()
+    monkeypatch.delenv("OPENAI_API_KEY")
+    made = make_encoder("openai/text-embedding-3-small", QUICK)
+    with pytest.raises(MissingKey, match="OPENAI_API_KEY"):
+        await made.check()
+
+
+async def test_a_failing_simulated_server_gives_the_vectors_of_the_hashed_encoder() -> None:
+    texts = [f"text number {number % 90}" for number in range(400)]
+    with simulated_server(None, fail_rate=0.3, jitter_ms=3.0) as port:
+        made = make_encoder(f"http://127.0.0.1:{port}/v1#simulated", RetryPolicy(max_attempts=20, base_s=0.001))
+        found = await asyncio.gather(*(made.encode(texts[i : i + 3]) for i in range(0, 400, 3)))
+        await made.close()
+    np.testing.assert_allclose(np.vstack(found), HashedNgramEncoder().rows(texts), atol=1e-6)
+
+
+def test_no_key_in_a_repr() -> None:
+    made = EmbeddingsEndpoint("http://h/v1#m", "http://h/v1", "m", api_key_env="MOOT_TEST_KEY")
+    assert repr(made) == "EmbeddingsEndpoint('http://h/v1#m', api_key_env='MOOT_TEST_KEY')"

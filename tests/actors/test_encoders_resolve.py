@@ -1,0 +1,119 @@
+"""From an encoder's name to an encoder, and where local weights are found."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from moot.actors.encoders.batching import BatchedEncoder
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.model_folder import find_folder, folder_digest
+from moot.actors.encoders.resolve import ENCODERS, EncoderSpec, identity, make_encoder
+from moot.actors.models.retry import RetryPolicy
+from moot.protocols.errors import ConfigError
+
+RETRY = RetryPolicy()
+
+
+def make_folder(folder: Path, weights: bytes = b"weights") -> Path:
+    """What looks like a sentence-transformers model."""
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "modules.json").write_text("[]")
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(weights)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "stored"),
+    [
+        ("hashed-ngrams", EncoderSpec("hashed-ngrams"), "hashed-ngrams-512-v1"),
+        ("hashed-ngrams-512-v1", EncoderSpec("hashed-ngrams"), "hashed-ngrams-512-v1"),
+        ("http://h:1/v1/#a/b", EncoderSpec("url", model="a/b", base_url="http://h:1/v1"), "http://h:1/v1#a/b"),
+        ("openai/text-x", EncoderSpec("openai", model="text-x"), "openai/text-x"),
+    ],
+)
+def test_forms(name: str, spec: EncoderSpec, stored: str) -> None:
+    assert EncoderSpec.parse(name) == spec
+    assert identity(name) == identity(stored) == stored
+    made = make_encoder(stored, RETRY)
+    assert made.name == stored
+    assert isinstance(made, HashedNgramEncoder if spec.kind == "hashed-ngrams" else BatchedEncoder)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hashed-ngram", "unknown encoder 'hashed-ngram': did you mean 'hashed-ngrams'?"),
+        ("sentence-transformer/x", "did you mean 'sentence-transformers/NAME'?"),
+        ("opanai/x", "did you mean 'openai/NAME'?"),
+        ("", "unknown encoder ''"),
+        ("openai/", "encoder 'openai/' has no name: write openai/NAME"),
+        ("sentence-transformers/", "has no name"),
+        ("sentence-transformers/nowhere-at-all", "nothing is downloaded"),
+        ("sentence-transformers/os", "nothing is downloaded"),
+        ("http://h:1/v1", "does not say which model: add #NAME"),
+        ("http://h:1/v1/embeddings#m", "should end before /embeddings"),
+        ("http://user:secret-word@h:1/v1#m", "may not hold a user"),
+        ("http://h:1/v1?key=secret-word#m", "may not hold a user"),
+        ("http://:1/v1#m", "is not a server's URL"),
+    ],
+)
+def test_what_is_no_encoder_is_refused_in_one_line(name: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        identity(name)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "secret-word" not in str(caught.value)
+
+
+def test_a_key_goes_with_a_server_only() -> None:
+    for name in ("hashed-ngrams", "sentence-transformers/x@0123456789ab"):
+        with pytest.raises(ConfigError, match="`encoder_key_env` goes with a server's encoder only"):
+            make_encoder(name, RETRY, api_key_env="SOME_KEY")
+    make_encoder("http://h:1/v1#m", RETRY, api_key_env="SOME_KEY")
+
+
+def test_the_forms_that_are_listed_are_those_that_are_read() -> None:
+    kinds = {EncoderSpec.parse(form).kind for form in ENCODERS if not form.startswith("http")}
+    assert kinds == {"hashed-ngrams", "openai", "sentence-transformers"}
+    assert EncoderSpec.parse("http://HOST:80/v1#NAME").kind == "url"
+
+
+def test_a_local_model_is_known_by_its_path_and_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_folder(tmp_path / "some model")
+    stored = identity(f"sentence-transformers/{folder}")
+    assert stored == f"sentence-transformers/{folder}@{folder_digest(folder)}"
+    assert identity(stored) == stored
+    monkeypatch.chdir(tmp_path)
+    assert identity("sentence-transformers/some model") == identity("sentence-transformers/./some model") == stored
+    assert EncoderSpec.parse(stored).model == str(folder)
+    (folder / "model.safetensors").write_bytes(b"other")
+    assert identity(f"sentence-transformers/{folder}") != stored
+    with pytest.raises(ConfigError, match="holds another model"):
+        identity(stored)
+
+
+def test_the_digest_is_that_of_what_vectors_hang_on(tmp_path: Path) -> None:
+    digest = folder_digest(make_folder(tmp_path / "a"))
+    assert digest == folder_digest(make_folder(tmp_path / "b")) != folder_digest(make_folder(tmp_path / "c", b"x"))
+    (tmp_path / "a" / "README.md").write_text("new")
+    (tmp_path / "a" / ".cache").mkdir()
+    (tmp_path / "a" / ".cache" / "x.json").write_text("new")
+    assert folder_digest(tmp_path / "a") == digest
+    (tmp_path / "b" / "model.safetensors").rename(tmp_path / "b" / "other.safetensors")
+    assert folder_digest(tmp_path / "b") != digest
+
+
+def test_a_model_inside_an_installed_package_is_found_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "moot_test_weights"
+    folder = make_folder(package / "model")
+    (package / "__init__.py").write_text("raise AssertionError('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert find_folder("moot-test-weights") == find_folder("moot_test_weights") == folder
+    assert identity("sentence-transformers/moot-test-weights").startswith("sentence-transformers/moot-test-weights@")
+    assert "moot_test_weights" not in sys.modules

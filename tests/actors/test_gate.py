@@ -1,0 +1,191 @@
+"""The gate of one process: calls wait for leave, start in order, and settle what they used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from moot.actors.limits.admission import Need
+from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
+from moot.actors.limits.limiter import Limiter
+from moot.actors.limits.purse import Purse
+from moot.actors.limits.settings import EndpointLimits
+
+
+class Clock:
+    """A monotonic clock that can be pushed."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return asyncio.get_running_loop().time() + self.ahead_s
+
+
+class Desk:
+    """A limiter with a count of the exchanges."""
+
+    def __init__(self, limits: EndpointLimits, caps: Mapping[str, float] | None = None) -> None:
+        self.clock = Clock()
+        self.limits = {"m": limits}
+        self.purses = {name: Purse(cap) for name, cap in (caps or {}).items()}
+        self.limiter = Limiter(self.limits, self.purses, clock=self.clock)
+        self.exchanges = 0
+
+    async def exchange(self, report: Report) -> Grant:
+        self.exchanges += 1
+        await asyncio.sleep(0.002)
+        return self.limiter.exchange(report)
+
+    def gate(self) -> Gate:
+        return Gate(self.limits, self.purses, self.exchange, clock=self.clock)
+
+
+async def test_most_calls_start_without_an_exchange() -> None:
+    desk = Desk(EndpointLimits())
+    gate = desk.gate()
+    for _ in range(500):
+        admission = await gate.admit("m", Need())
+        admission.end("answered")
+    await gate.close()
+    assert desk.exchanges < 20
+
+
+async def test_no_more_than_the_fixed_concurrency_are_under_way_over_two_processes() -> None:
+    desk = Desk(EndpointLimits(concurrency=7))
+    gates = [desk.gate(), desk.gate()]
+    under_way = most = done = 0
+
+    async def call(gate: Gate) -> None:
+        nonlocal under_way, most, done
+        admission = await gate.admit("m", Need())
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.01)
+        under_way -= 1
+        done += 1
+        admission.end("answered")
+
+    await asyncio.gather(*(call(gate) for gate in gates for _ in range(40)))
+    for gate in gates:
+        await gate.close()
+    assert (most, done) == (7, 80)
+
+
+async def test_calls_start_in_the_order_in_which_they_came() -> None:
+    desk = Desk(EndpointLimits(concurrency=1))
+    gate = desk.gate()
+    order: list[int] = []
+
+    async def call(number: int) -> None:
+        admission = await gate.admit("m", Need())
+        order.append(number)
+        admission.end("answered")
+
+    await asyncio.gather(*(call(number) for number in range(30)))
+    await gate.close()
+    assert order == list(range(30))
+
+
+async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
+    desk = Desk(EndpointLimits(concurrency=1))
+    gate = desk.gate()
+    first = await gate.admit("m", Need())
+    waiting = [asyncio.create_task(gate.admit("m", Need())) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    waiting[0].cancel()
+    first.end("answered")
+    admission = await asyncio.wait_for(waiting[1], 2.0)
+    waiting[2].cancel()
+    admission.end("answered")
+    (await asyncio.wait_for(gate.admit("m", Need()), 2.0)).end("answered")
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await gate.close()
+
+
+async def test_a_rate_holds_calls_back_until_the_window_has_passed() -> None:
+    desk = Desk(EndpointLimits(requests_per_min=5))
+    gate = desk.gate()
+    started = 0
+
+    async def call() -> None:
+        nonlocal started
+        admission = await gate.admit("m", Need())
+        started += 1
+        admission.end("answered")
+
+    calls = [asyncio.create_task(call()) for _ in range(8)]
+    await asyncio.sleep(0.3)
+    assert started == 5
+    desk.clock.ahead_s += 61.0
+    await asyncio.wait_for(asyncio.gather(*calls), 5.0)
+    await gate.close()
+    assert started == 8
+
+
+async def test_tokens_used_count_and_not_those_foreseen() -> None:
+    desk = Desk(EndpointLimits(tokens_per_min=1000))
+    gate = desk.gate()
+    for _ in range(6):
+        admission = await asyncio.wait_for(gate.admit("m", Need(tokens=500)), 5.0)
+        admission.end("answered", tokens=100)
+    waiting = asyncio.create_task(gate.admit("m", Need(tokens=500)))
+    await asyncio.sleep(0.4)
+    assert not waiting.done(), "600 tokens are used: 500 more may be too many"
+    waiting.cancel()
+    await gate.close()
+
+
+async def test_money_is_reserved_settled_and_refused() -> None:
+    desk = Desk(EndpointLimits(), {"usd": 10.0})
+    gate = desk.gate()
+    for _ in range(8):
+        admission = await gate.admit("m", Need(budgets={"usd": 3.0}))
+        assert desk.purses["usd"].spent + desk.purses["usd"].reserved <= 10.0
+        admission.end("answered", spent={"usd": 1.0})
+    with pytest.raises(BudgetSpent, match="usd"):
+        await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 3.0})), 5.0)
+    admission = await gate.admit("m", Need(budgets={"usd": 2.0}))
+    admission.end("broken")
+    with pytest.raises(BudgetSpent):
+        await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 0.5})), 5.0)
+    await gate.close()
+
+
+async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
+    desk = Desk(EndpointLimits(), {"tokens": 100.0})
+    gate, other = desk.gate(), desk.gate()
+    held = await other.admit("m", Need(budgets={"tokens": 90.0}))
+    waiting = asyncio.create_task(gate.admit("m", Need(budgets={"tokens": 50.0})))
+    await asyncio.sleep(0.3)
+    assert not waiting.done()
+    held.end("answered", spent={"tokens": 20.0})
+    (await asyncio.wait_for(waiting, 5.0)).end("answered", spent={"tokens": 50.0})
+    for each in (gate, other):
+        await each.close()
+
+
+async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
+    desk = Desk(EndpointLimits())
+    gate = desk.gate()
+    for _ in range(12):
+        (await gate.admit("m", Need())).end("broken", error="connection refused")
+    await asyncio.sleep(0.6)
+    desk.clock.ahead_s += 301.0
+    with pytest.raises(EndpointDown, match="m"):
+        await asyncio.wait_for(gate.admit("m", Need()), 5.0)
+    await gate.close()
+
+
+async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
+    async def gone(report: Report) -> Grant:
+        raise RuntimeError("no limiter")
+
+    gate = Gate({}, (), gone)
+    with pytest.raises(RuntimeError, match="no limiter"):
+        await asyncio.wait_for(gate.admit("m", Need()), 2.0)
+    with pytest.raises(RuntimeError, match="no limiter"):
+        await gate.admit("m", Need())

@@ -1,0 +1,262 @@
+"""The limiter against simulated time: no window is ever overfull, no budget overspent, whoever dies."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.actors.limits.breaker import TRIPS_AFTER, Breaker
+from moot.actors.limits.concurrency import Concurrency
+from moot.actors.limits.envelopes import EndpointReport, Report, Totals
+from moot.actors.limits.limiter import DEAD_AFTER_S, Limiter
+from moot.actors.limits.purse import Purse
+from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
+from moot.actors.limits.shares import shares
+from moot.actors.limits.window import SlidingWindow
+
+
+@given(
+    limit=st.integers(1, 50),
+    steps=st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(1, 20), st.floats(0.0, 1.0)), max_size=80),
+)
+def test_no_window_of_uses_is_overfull(limit: int, steps: list[tuple[float, int, float]]) -> None:
+    """Each permit is used at any time of its life, which is the worst that holders can do."""
+    window = SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
+    now, number = 0.0, 0
+    uses: list[float] = []
+    for pause, wanted, used_after in steps:
+        now += pause
+        granted = min(wanted, window.left(now))
+        if granted > 0:
+            number += 1
+            window.grant(now, number, granted)
+            uses += [now + used_after * PERMIT_TTL_S] * granted
+    uses.sort()
+    for start in uses:
+        assert sum(start <= use < start + WINDOW_S for use in uses) <= limit
+
+
+def test_what_was_not_used_can_be_granted_again() -> None:
+    window = SlidingWindow(10, 60.0, 1.0)
+    window.grant(0.0, 1, 10)
+    assert window.left(1.0) == 0
+    window.correct(1, -4)
+    assert window.left(1.0) == 4
+    window.correct(1, +2)
+    assert window.left(1.0) == 2
+    assert window.free_in(1.0, 3) == pytest.approx(60.0)
+    assert window.left(61.0) == 10
+
+
+@given(
+    bound=st.integers(0, 40),
+    demands=st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 30), min_size=1),
+)
+def test_shares_are_fair_and_never_more_than_there_is(bound: int, demands: dict[str, int]) -> None:
+    given_ = shares(bound, demands, {})
+    assert sum(given_.values()) <= bound
+    assert set(given_) == set(demands)
+    short = [name for name in demands if given_[name] < demands[name]]
+    if short:
+        assert sum(given_.values()) == bound
+        most = max(given_[name] for name in short)
+        assert all(given_[name] >= min(demands[name], most - 1) for name in demands)
+    else:
+        assert all(given_[name] == 0 for name in demands if not demands[name])
+
+
+@dataclass(order=True)
+class _Event:
+    at: float
+    order: int
+    kind: str = field(compare=False)
+    who: int = field(compare=False)
+
+
+class _Cluster:
+    """Holders that call an endpoint with random latencies, some of which die; the limiter between them."""
+
+    def __init__(self, rng: Random, holders: int, limits: EndpointLimits, cap: float | None) -> None:
+        self.rng, self.limits = rng, limits
+        self.now = 0.0
+        self.purse = Purse(cap)
+        self.limiter = Limiter({"m": limits}, {"usd": self.purse} if cap is not None else {}, clock=lambda: self.now)
+        self.uses: list[float] = []
+        self.true_cost = 0.0
+        self.events: list[_Event] = []
+        self.in_use = [0] * holders
+        self.reserved = [0.0] * holders
+        self.spent = [0.0] * holders
+        self.dead: set[int] = set()
+        self.most_in_use = 0
+        for who in range(holders):
+            self._at(rng.random(), "exchange", who)
+
+    def _at(self, delay_s: float, kind: str, who: int) -> None:
+        heapq.heappush(self.events, _Event(self.now + delay_s, len(self.uses) + len(self.events), kind, who))
+
+    def run(self, until_s: float, dying: float = 0.0) -> None:
+        while self.events and self.events[0].at < until_s:
+            event = heapq.heappop(self.events)
+            self.now = event.at
+            if event.who in self.dead:
+                if event.kind == "ended":
+                    self.in_use[event.who] -= 1
+                continue
+            getattr(self, f"_{event.kind}")(event.who)
+            if self.rng.random() < dying and len(self.dead) < len(self.in_use) - 1:
+                self.dead.add(event.who)
+
+    def _ended(self, who: int) -> None:
+        self.in_use[who] -= 1
+        cost = self.rng.random()
+        self.reserved[who] -= 1.0
+        self.spent[who] += cost
+
+    def _exchange(self, who: int) -> None:
+        waiting = self.rng.randrange(1, 12)
+        budgets = {}
+        if self.purse.cap is not None:
+            budgets["usd"] = Totals(self.reserved[who], self.spent[who], float(waiting), 1.0)
+        asked_at = self.now
+        report = EndpointReport("m", self.in_use[who], waiting, waiting, 1, waiting, fine=1, round_trips_s=1.0)
+        grant = self.limiter.exchange(Report(str(who), [report], budgets))
+        (given_,) = grant.endpoints
+        room = min(given_.slots - self.in_use[who], waiting)
+        if self.limits.requests_per_min is not None:
+            room = min(room, given_.requests)
+        money = grant.reserved.get("usd", 0.0)
+        self.reserved[who] += money
+        if self.purse.cap is not None:
+            room = min(room, int(money))
+            self.reserved[who] -= money - max(0, room)
+            assert self.purse.spent + self.purse.reserved <= self.purse.cap + 1e-9
+        for _ in range(max(0, room)):
+            self.uses.append(asked_at + self.rng.random() * PERMIT_TTL_S)
+            self.in_use[who] += 1
+            self._at(0.2 + self.rng.random() * 3.0, "ended", who)
+        self.most_in_use = max(self.most_in_use, sum(self.in_use))
+        self._at(max(0.02, given_.again_in_s) * (0.5 + self.rng.random()), "exchange", who)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(5, 200), st.sampled_from([0.0, 0.01]))
+def test_rates_hold_over_a_cluster_with_dying_holders(seed: int, holders: int, rate: int, dying: float) -> None:
+    cluster = _Cluster(Random(seed), holders, EndpointLimits(requests_per_min=rate), None)
+    cluster.run(200.0, dying)
+    uses = sorted(cluster.uses)
+    last = 0
+    for first, start in enumerate(uses):
+        while last < len(uses) and uses[last] < start + WINDOW_S:
+            last += 1
+        assert last - first <= rate
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), holders=st.integers(1, 6), bound=st.integers(1, 40))
+def test_a_fixed_concurrency_holds_and_everybody_has_a_turn(seed: int, holders: int, bound: int) -> None:
+    cluster = _Cluster(Random(seed), holders, EndpointLimits(concurrency=bound), None)
+    served = [0] * holders
+    ended = cluster._ended
+
+    def count(who: int) -> None:
+        served[who] += 1
+        ended(who)
+
+    cluster._ended = count  # type: ignore[method-assign]
+    cluster.run(300.0)
+    assert cluster.most_in_use <= bound
+    assert min(served) > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), holders=st.integers(1, 6), cap=st.floats(0.0, 60.0))
+def test_money_is_never_overspent_whoever_dies(seed: int, holders: int, cap: float) -> None:
+    """What a dead holder had reserved may all be spent."""
+    cluster = _Cluster(Random(seed), holders, EndpointLimits(concurrency=20), cap)
+    cluster.run(120.0, dying=0.01)
+    lost = sum(cluster.reserved[who] for who in cluster.dead)
+    assert sum(cluster.spent) + lost <= cap + 1e-9
+
+
+def test_a_rate_of_600_per_minute_is_used_to_97_percent() -> None:
+    cluster = _Cluster(Random(1), 8, EndpointLimits(requests_per_min=600, concurrency=500), None)
+    cluster.run(60.0 * 20)
+    begun = sorted(cluster.uses)
+    assert len(begun) / (600 * 20) >= 0.97
+
+
+def test_the_slots_of_a_dead_holder_come_back() -> None:
+    now = [0.0]
+    limiter = Limiter({"m": EndpointLimits(concurrency=10)}, {}, clock=lambda: now[0])
+    (dead,) = limiter.exchange(Report("dead", [EndpointReport("m", 0, 10, 10)])).endpoints
+    assert dead.slots == 10
+    (poor,) = limiter.exchange(Report("b", [EndpointReport("m", 0, 10, 10)])).endpoints
+    assert poor.slots == 0
+    now[0] = DEAD_AFTER_S + 0.1
+    (rich,) = limiter.exchange(Report("b", [EndpointReport("m", 0, 10, 10)])).endpoints
+    assert rich.slots == 10
+
+
+def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
+    now = [100.0]
+    limiter = Limiter({"m": EndpointLimits(requests_per_min=5)}, {}, clock=lambda: now[0], restarted=True)
+    report = Report("a", [EndpointReport("m", 0, 3, 3)])
+    assert limiter.exchange(report).endpoints[0].requests == 0
+    now[0] += WINDOW_S + PERMIT_TTL_S
+    assert limiter.exchange(report).endpoints[0].requests == 3
+
+
+def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
+    limiter = Limiter({}, {"usd": Purse(10.0, spent=2.0)}, clock=lambda: 0.0)
+    first = limiter.exchange(Report("a", [], {"usd": Totals(wanted=7.0, least=7.0)}))
+    assert first.reserved == {"usd": 7.0}
+    waits = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=5.0)}))
+    assert (waits.reserved, waits.exhausted) == ({}, "")
+    limiter.exchange(Report("a", [], {"usd": Totals(reserved=0.0, spent=4.0)}))
+    over = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=5.0)}))
+    assert over.exhausted == "usd"
+    enough = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=3.5)}))
+    assert enough.reserved == {"usd": 3.5}
+
+
+def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_429s() -> None:
+    bound = Concurrency()
+    start = bound.bound
+    for second in range(4):
+        bound.report(float(second), fine=50, limited=0, round_trip_s=0.5, demand=10_000, drained=False)
+    assert bound.bound == start * 8
+    bound.report(4.0, fine=85, limited=15, round_trip_s=0.5, demand=10_000, drained=False)
+    assert bound.bound == start * 16, "a fifth of 429s or less is no reason to slow down"
+    before = bound.bound
+    bound.report(4.6, fine=50, limited=50, round_trip_s=0.5, demand=10_000, drained=False)
+    assert bound.bound == before, "refusals come sooner than replies: a single round trip is no measure"
+    bound.report(5.0, fine=50, limited=50, round_trip_s=0.5, demand=10_000, drained=False)
+    bound.report(5.1, fine=0, limited=50, round_trip_s=None, demand=10_000, drained=False)
+    assert before * 0.8 < bound.bound < before
+    bound.report(6.0, fine=1000, limited=0, round_trip_s=0.5, demand=10_000, drained=False)
+    assert before * 0.8 < bound.bound <= before, "after a cut it grows slowly"
+
+
+def test_a_fixed_concurrency_is_never_changed() -> None:
+    bound = Concurrency(7)
+    bound.report(1.0, fine=0, limited=50, round_trip_s=None, demand=50, drained=True)
+    assert bound.bound == 7
+
+
+def test_a_broken_endpoint_is_tried_with_single_calls_until_it_answers() -> None:
+    breaker = Breaker("m")
+    assert breaker.admits(0.0, 5) == 5
+    breaker.report(0.0, replies=0, broken=TRIPS_AFTER)
+    assert breaker.admits(0.1, 5) == 0
+    later = breaker.next_try_in(0.1) + 0.1
+    assert breaker.admits(later, 5) == 1
+    assert breaker.admits(later, 5) == 0
+    breaker.report(later + 1.0, replies=1, broken=0)
+    assert breaker.admits(later + 1.0, 5) == 5
+    assert breaker.down_s(later + 1.0) == 0.0

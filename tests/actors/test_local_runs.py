@@ -1,0 +1,65 @@
+"""Runs on `local/PATH`: the same replies wherever the weights live, and how many processes hold them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+try:
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+except ModuleNotFoundError:
+    pytest.skip("needs the extra `local`: pip install 'moot[local]'", allow_module_level=True)
+
+from houses import Held, hold, same_for_all
+from tiny_debate import TEMPLATES
+from tiny_model import tiny_folder
+
+from moot.protocols.registry import make_protocol
+from moot.protocols.tasks import Task
+
+CASES = [{"id": f"c{number}", "question": "x" * number + "?", "labels": ["Yes", "No"]} for number in range(12)]
+
+
+def held(kind: str, out: Path, model: Path) -> Held:
+    roles = same_for_all(f"local/{model}", max_tokens=12, temperature=0.9)
+    cases = Task.from_cases(CASES).cases()
+    return asyncio.run(hold(kind, out, make_protocol("tiny_debate:TinyDebate"), cases, roles, templates=TEMPLATES))
+
+
+def turns(run: Held) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["case_id"], row["path"]): row for row in run.rows("turns")}
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(280)
+def test_the_same_replies_wherever_the_weights_live(local_ray: None, tmp_path: Path) -> None:
+    folder = tiny_folder(tmp_path / "model")
+    runs = {kind: held(kind, tmp_path / kind, folder) for kind in ("inline", "actors", "packed")}
+    inline = turns(runs["inline"])
+    assert len(inline) == 2 * len(CASES)
+    assert {row["outcome"] for row in inline.values()} == {"ok"}
+    for run in runs.values():
+        found = turns(run)
+        assert found.keys() == inline.keys()
+        for key, row in inline.items():
+            assert found[key]["text"] == row["text"]
+            assert found[key]["completion_tokens"] == row["completion_tokens"]
+        for one, other in zip(run.rows("tokens"), runs["inline"].rows("tokens"), strict=True):
+            assert one["token"] == other["token"]
+            np.testing.assert_allclose(one["logprob"], other["logprob"], atol=1e-4)
+    homes = {kind: _processes(run) for kind, run in runs.items()}
+    agents, judges = homes["actors"]
+    assert not agents & judges, "agent and judge are actors of their own, each with a copy of the weights"
+    assert homes["inline"][0] == homes["inline"][1]
+    assert homes["packed"][0] == homes["packed"][1], "a moderator holds one copy for all roles of its debates"
+
+
+def _processes(run: Held) -> tuple[set[int], set[int]]:
+    rows = turns(run).values()
+    agents, judges = ({row["process_id"] for row in rows if row["role"] == role} for role in ("agent/0", "judge/0"))
+    return agents, judges

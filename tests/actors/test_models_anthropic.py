@@ -1,0 +1,370 @@
+"""The Anthropic backend against small servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import structlog
+from aiohttp import web
+from aiohttp.test_utils import unused_port
+from loopback import Handler, answers, served, served_raw
+from pydantic import BaseModel
+from structlog.testing import capture_logs
+
+from moot.actors.models.anthropic_sdk import AnthropicModel
+from moot.actors.models.interface import Model, ModelError, RateHeaders
+from moot.actors.models.json_schema import json_schema
+from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.protocols.case import Image
+from moot.protocols.errors import ConfigError, MissingKey
+from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import Position
+
+KEY = "sk-ant-api03-very-secret-0123456789"
+MESSAGES = [Message("system", "Be brief."), Message("user", "Can penguins fly?")]
+DECODING = Decoding(temperature=0.3, top_p=0.9, max_tokens=9)
+LATE, EARLY = "claude-opus-5-5", "claude-haiku-4-5"
+
+
+def said(text: str = "No.", stop_reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 7, "output_tokens": 2}
+    content = [{"type": "text", "text": text}]
+    return {"type": "message", "content": content, "stop_reason": stop_reason, "usage": usage, **fields}
+
+
+def make(url: str, model: str = LATE) -> Model:
+    return AnthropicModel(model, api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix("/v1"))
+
+
+def make_early(url: str) -> Model:
+    return make(url, EARLY)
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    structlog.reset_defaults()  # a test before may have set a level at which retries are not logged
+    monkeypatch.setenv("MOOT_TEST_KEY", KEY)
+    for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Listener:
+    """Answers like a model and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.requests: list[web.Request] = []
+        self.bodies: list[dict[str, Any]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.requests.append(request)
+        self.bodies.append(await request.json())
+        return web.json_response(said())
+
+
+async def failure(handler: Handler) -> ModelError:
+    async with served(make, handler) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
+    return caught.value
+
+
+async def test_request_as_sent_and_reply_as_read() -> None:
+    listener = Listener()
+    async with served(make, listener.answer) as model:
+        reply = await model.complete(MESSAGES, DECODING, step_key="fälle/1/a b\n%")
+        await model.complete(MESSAGES, DECODING, step_key="x" * 2000)
+    assert (reply.text, reply.finish_reason, reply.http_attempts, reply.tokens) == ("No.", "stop", 1, None)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (7, 2)
+    assert reply.limits is None
+    first, second = listener.requests
+    assert first.path == "/v1/messages"
+    assert first.headers["Authorization"] == f"Bearer {KEY}"
+    assert first.headers["Content-Type"] == "application/json"
+    assert unquote(first.headers["X-Client-Request-Id"]) == "fälle/1/a b\n%"
+    assert len(second.headers["X-Client-Request-Id"]) == 512
+    assert listener.bodies[0] == {
+        "model": LATE,
+        "max_tokens": 9,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "Can penguins fly?"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("decoding", "sent"),
+    [
+        (DECODING, {"temperature": 0.3}),
+        (Decoding(temperature=0.0, top_p=0.9), {"temperature": 0.0}),
+        (Decoding(temperature=None, top_p=0.9), {"top_p": 0.9}),
+        (Decoding(temperature=None, top_p=None), {}),
+    ],
+)
+async def test_models_that_take_sampling_get_one_setting_and_the_older_version(
+    decoding: Decoding, sent: dict[str, Any]
+) -> None:
+    listener = Listener()
+    async with served(make_early, listener.answer) as model:
+        await model.complete(MESSAGES, decoding, step_key="c/1/a")
+    assert {name: listener.bodies[0][name] for name in ("temperature", "top_p") if name in listener.bodies[0]} == sent
+    assert listener.requests[0].headers["anthropic-version"] == "2023-06-01"
+
+
+async def test_models_that_take_none_get_the_version_of_the_sdk() -> None:
+    listener = Listener()
+    async with served(make, listener.answer) as model:
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert listener.requests[0].headers["anthropic-version"] > "2023-06-01"
+
+
+def test_capabilities() -> None:
+    late, early = make("http://h/v1").capabilities, make_early("http://h/v1").capabilities
+    assert (late.max_temperature, early.max_temperature) == (None, 1.0)
+    assert late.structured_output == early.structured_output == "yes"
+    assert (late.max_alternatives, late.images, late.seeds, late.simulated) == (0, True, False, False)
+
+
+async def test_a_schema_is_sent_as_the_output_format() -> None:
+    listener = Listener()
+    async with served(make, listener.answer) as model:
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a", schema=Position)
+    expected = {"format": {"type": "json_schema", "schema": json_schema(Position)}}
+    assert listener.bodies[0]["output_config"] == expected
+    assert list(listener.bodies[0]["output_config"]["format"]["schema"]["properties"]) == list(Position.model_fields)
+
+
+async def test_images_go_before_the_text() -> None:
+    listener = Listener()
+    message = Message("user", "what?", (Image("image/png", b"\x00\x01"),))
+    async with served(make, listener.answer) as model:
+        await model.complete([message], DECODING, step_key="c/1/a")
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAE="}}
+    assert listener.bodies[0]["messages"] == [{"role": "user", "content": [image, {"type": "text", "text": "what?"}]}]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind_said", "message", "kind"),
+    [
+        (400, "invalid_request_error", "max_tokens: must be at least 1", "request"),
+        (400, "invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum", "context_length"),
+        (400, "invalid_request_error", "input length and `max_tokens` exceed context limit", "context_length"),
+        (401, "authentication_error", f"invalid x-api-key {KEY}", "refused"),
+        (402, "billing_error", "pay first", "refused"),
+        (403, "permission_error", "no", "refused"),
+        (404, "not_found_error", "model: none", "request"),
+        (408, "timeout_error", "slow", "server"),
+        (409, "conflict_error", "locked", "server"),
+        (413, "request_too_large", "Request exceeds the maximum size", "request"),
+        (422, "invalid_request_error", "no", "request"),
+        (429, "rate_limit_error", "slow down", "rate_limited"),
+        (500, "api_error", "Internal server error", "server"),
+        (504, "timeout_error", "slow", "server"),
+        (529, "overloaded_error", "Overloaded", "server"),
+    ],
+)
+async def test_error_status(status: int, kind_said: str, message: str, kind: str) -> None:
+    body = {"type": "error", "error": {"type": kind_said, "message": message}, "request_id": "req_1"}
+    caught = await failure(answers(status, body))
+    assert caught.kind == kind
+    assert caught.message.startswith(f"HTTP {status}: ")
+    assert caught.may_be_billed is (status in (408, 504))
+
+
+@pytest.mark.parametrize("code", ["enforced_spend_limit_reached", "contract_spend_limit_reached"])
+async def test_a_spent_budget_is_not_a_rate_limit(code: str) -> None:
+    error = {"type": "rate_limit_error", "message": "spent", "details": {"error_code": code}}
+    assert (await failure(answers(429, {"type": "error", "error": error}))).kind == "refused"
+
+
+@pytest.mark.parametrize(("status", "kind"), [(429, "rate_limited"), (529, "server"), (400, "request")])
+async def test_waits_and_limits_of_a_refusal(status: int, kind: str) -> None:
+    headers = {
+        "retry-after": "3",
+        "Date": "Wed, 21 Oct 2026 07:28:00 GMT",
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2026-10-21T07:28:12Z",
+    }
+    caught = await failure(answers(status, {"error": {"message": "wait"}}, headers))
+    assert caught.kind == kind
+    assert caught.retry_after_s == (None if status == 400 else 3.0)
+    assert caught.limits == RateHeaders(requests_left=0, requests_limit=50, reset_s=12.0)
+
+
+async def test_limits_of_a_reply() -> None:
+    headers = {"anthropic-ratelimit-tokens-limit": "9000", "anthropic-ratelimit-tokens-remaining": "8000"}
+    async with served(make, answers(200, said(), headers)) as model:
+        reply = await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert reply.limits == RateHeaders(tokens_left=8000, tokens_limit=9000)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"type": "error", "error": {"type": "overloaded_error", "message": f"echo {KEY}"}}, "server"),
+        ({"type": "error", "error": {"type": "rate_limit_error", "message": "later"}}, "rate_limited"),
+        ({"error": "overloaded"}, "server"),
+        ({}, "server"),
+        ({"content": None}, "server"),
+        ({"content": "text"}, "server"),
+        ({"content": [{"text": "no type"}]}, "server"),
+        ([], "server"),
+        (b"", "server"),
+        (b'{"content": [{"ty', "server"),
+        (b"<html>gateway</html>", "server"),
+        (b"\xff\xfe", "server"),
+        (said("", "refusal"), "refused"),
+        (said("half a", "refusal", stop_details={"type": "refusal", "explanation": f"No {KEY}."}), "refused"),
+    ],
+)
+async def test_unusable_bodies_may_have_been_billed(body: object, kind: str) -> None:
+    caught = await failure(answers(200, body))
+    assert caught.kind == kind
+    assert caught.may_be_billed is True
+    assert caught.message.isprintable()
+
+
+async def test_redirect_is_not_followed() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        raise web.HTTPTemporaryRedirect("/v1/elsewhere")
+
+    caught = await failure(handler)
+    assert caught.kind == "request"
+    assert "redirect" in caught.message
+
+
+async def test_nobody_listens_so_nothing_is_billed() -> None:
+    model = make(f"http://127.0.0.1:{unused_port()}/v1")
+    with pytest.raises(ModelError) as caught:
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert (caught.value.kind, caught.value.may_be_billed) == ("connection", False)
+    assert "cannot reach http://127.0.0.1" in caught.value.message
+    await model.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"", "connection"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"content"', "connection"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "server"),
+    ],
+)
+async def test_broken_http_may_have_been_billed(answer: bytes, kind: str) -> None:
+    async with served_raw(make, answer) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert (caught.value.kind, caught.value.may_be_billed) == (kind, True)
+
+
+async def test_cancelling_closes_the_request() -> None:
+    arrived, gone = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        arrived.set()
+        while await reader.read(1 << 16):
+            pass
+        gone.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    model = make(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    call = asyncio.ensure_future(model.complete(MESSAGES, DECODING, step_key="c/1/a"))
+    await asyncio.wait_for(arrived.wait(), 10)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await asyncio.wait_for(gone.wait(), 10)
+    await model.close()
+    server.close()
+
+
+async def test_many_calls_at_once() -> None:
+    """No hidden limit on connections: 150 calls wait for each other."""
+    together = asyncio.Event()
+    waiting = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal waiting
+        waiting += 1
+        if waiting == 150:
+            together.set()
+        await together.wait()
+        return web.json_response(said())
+
+    async with served(make, handler) as model:
+        calls = [model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(150)]
+        replies = await asyncio.wait_for(asyncio.gather(*calls), 60)
+    assert {reply.text for reply in replies} == {"No."}
+
+
+async def test_the_sdk_itself_does_not_retry() -> None:
+    calls = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal calls
+        calls += 1
+        return web.json_response({"error": {"message": "again"}}, status=529, headers={"x-should-retry": "true"})
+
+    await failure(handler)
+    assert calls == 1
+
+
+async def test_key_is_never_shown(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
+    policy = RetryPolicy(max_attempts=3, base_s=0, cap_s=0)
+    echo = answers(529, {"error": {"message": f"echo: Bearer {KEY}"}})
+    with caplog.at_level("DEBUG"):
+        async with served(make, echo) as model:
+            with capture_logs() as logs, pytest.raises(ModelError) as caught:
+                await call_with_retries(policy, lambda: model.complete(MESSAGES, DECODING, step_key="c/1/a"))
+            shown = repr(model) + repr(vars(model)) + repr(logs) + str(caught.value)
+    assert len(logs) == 2
+    assert KEY not in shown + caplog.text + "".join(capsys.readouterr())
+
+
+async def test_key_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MOOT_TEST_KEY")
+    model = make("http://127.0.0.1:9/v1")
+    with pytest.raises(MissingKey, match="export MOOT_TEST_KEY="):
+        await model.check()
+    with pytest.raises(ModelError, match="refused: no API key"):
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    with pytest.raises(MissingKey, match="export ANTHROPIC_API_KEY="):
+        await AnthropicModel("m").check()
+
+
+async def test_lone_surrogate_is_a_failed_request() -> None:
+    with pytest.raises(ModelError) as caught:
+        await make("http://127.0.0.1:9/v1").complete([Message("user", "\ud800")], DECODING, step_key="c")
+    assert caught.value.kind == "request"
+
+
+def test_one_model_in_two_loops() -> None:
+    model = make("http://127.0.0.1:9/v1")
+    assert isinstance(model, AnthropicModel)
+
+    async def call() -> str:
+        async with served(make, answers(200, said())) as other:
+            assert isinstance(other, AnthropicModel)
+            model.base_url = other.base_url
+            reply = await model.complete(MESSAGES, DECODING, step_key="c")
+            await model.close()
+            return reply.text
+
+    assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
+
+
+class Unfit(BaseModel):
+    scores: dict[str, float]
+
+
+async def test_a_schema_that_cannot_be_written_is_not_sent() -> None:
+    listener = Listener()
+    async with served(make, listener.answer) as model:
+        with pytest.raises(ConfigError, match="structured: false"):
+            await model.complete(MESSAGES, DECODING, step_key="c", schema=Unfit)
+    assert listener.requests == []

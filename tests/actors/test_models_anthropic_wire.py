@@ -1,0 +1,227 @@
+"""The Anthropic wire as data: encoding, decoding, stated limits, and hostile bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.actors.models.anthropic_errors import error_from_response
+from moot.actors.models.anthropic_limits import rate_headers
+from moot.actors.models.anthropic_sampling import takes_sampling
+from moot.actors.models.anthropic_wire import decode_reply, encode_request
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.protocols.messages import Decoding, Message, Usage
+
+KINDS = {"request", "server", "refused", "rate_limited", "context_length"}
+
+
+def body(*content: Any, **fields: Any) -> bytes:
+    return json.dumps({"content": list(content), "stop_reason": "end_turn", **fields}).encode()
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def sent(*messages: Message) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_request("m", messages, Decoding(max_tokens=5)))
+    return decoded
+
+
+def test_system_messages_are_joined_in_order() -> None:
+    request = sent(Message("system", "a"), Message("user", "b"), Message("system", "c"))
+    assert request["system"] == "a\n\nc"
+    assert request["messages"] == [{"role": "user", "content": "b"}]
+    assert "system" not in sent(Message("user", "b"))
+
+
+def test_a_reply_that_said_nothing_is_not_sent_back() -> None:
+    request = sent(Message("user", "b"), Message("assistant", " \n"), Message("user", "again"))
+    assert [message["role"] for message in request["messages"]] == ["user", "user"]
+
+
+def test_only_what_was_said_is_the_text() -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "x"}
+    called = {"type": "tool_use", "id": "1", "name": "n", "input": {}}
+    assert decode_reply(body(thought, text("a"), called, text("b"))).text == "ab"
+    assert decode_reply(body()).text == ""
+    assert decode_reply(body(thought, stop_reason="max_tokens")).finish_reason == "length"
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    assert decode_reply(rb'{"content": [{"type": "text", "text": "a\ud800b"}]}').text == "a?b"
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "expected"),
+    [
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("pause_turn", "pause_turn"),
+        (None, ""),
+    ],
+)
+def test_finish_reasons(stop_reason: str | None, expected: str) -> None:
+    assert decode_reply(body(text("a"), stop_reason=stop_reason)).finish_reason == expected
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (None, Usage()),
+        ({}, Usage()),
+        ({"input_tokens": 3, "output_tokens": None}, Usage(3)),
+        ({"input_tokens": -3, "output_tokens": True}, Usage()),
+        ({"input_tokens": "3", "output_tokens": 10**30}, Usage()),
+        ({"input_tokens": 3, "output_tokens": 4, "service_tier": "standard"}, Usage(3, 4)),
+        (
+            {
+                "input_tokens": 3,
+                "cache_creation_input_tokens": 10,
+                "cache_read_input_tokens": 100,
+                "output_tokens": 4,
+            },
+            Usage(113, 4),
+        ),
+        ({"input_tokens": 3, "cache_read_input_tokens": None, "output_tokens": 4}, Usage(3, 4)),
+        ({"input_tokens": 3, "cache_read_input_tokens": "many", "output_tokens": 4}, Usage(None, 4)),
+    ],
+)
+def test_usage_is_never_guessed(usage: Any, expected: Usage) -> None:
+    assert decode_reply(body(text("a"), usage=usage)).usage == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "taken"),
+    [
+        ("claude-haiku-4-5", True),
+        ("claude-haiku-4-5-20251001", True),
+        ("claude-sonnet-4-6", True),
+        ("claude-opus-4-6", True),
+        ("claude-opus-4-20250514", True),
+        ("claude-3-5-haiku-latest", True),
+        ("claude-opus-4-7", False),
+        ("claude-opus-4-8", False),
+        ("claude-opus-4-60", False),
+        ("claude-sonnet-5", False),
+        ("claude-haiku-5-5", False),
+        ("claude-mythos-preview", False),
+        ("claude-next", False),
+        ("simulated", False),
+    ],
+)
+def test_which_models_take_sampling_settings(model: str, taken: bool) -> None:
+    assert takes_sampling(model) is taken
+
+
+NOW = 1_800_000_000.0
+RESET = "2027-01-15T08:00:{:02}Z"
+"""15 January 2027, 08:00:00 UTC is `NOW`."""
+
+
+def headers(**named: str) -> dict[str, str]:
+    return {f"anthropic-ratelimit-{name.replace('_', '-')}": value for name, value in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, None),
+        (
+            headers(requests_limit="50", requests_remaining="49", tokens_limit="9", tokens_remaining="8"),
+            RateHeaders(49, 50, 8, 9),
+        ),
+        (headers(requests_reset=RESET.format(7), tokens_reset=RESET.format(9)), RateHeaders(reset_s=9.0)),
+        (
+            headers(
+                requests_remaining="0",
+                requests_reset=RESET.format(7),
+                tokens_remaining="5",
+                tokens_reset=RESET.format(9),
+            ),
+            RateHeaders(requests_left=0, tokens_left=5, reset_s=7.0),
+        ),
+        (headers(requests_reset="2027-01-15T10:00:07.5+02:00"), RateHeaders(reset_s=7.5)),
+        (headers(requests_reset="2026-12-31T00:00:00Z"), RateHeaders(reset_s=0.0)),
+        (headers(requests_reset="2027-01-15T08:00:07"), None),
+        (headers(requests_reset="soon", requests_limit="-1", tokens_limit="1e9", tokens_remaining="٣"), None),
+        (
+            {"date": "Fri, 15 Jan 2027 07:59:57 GMT", **headers(requests_reset=RESET.format(7))},
+            RateHeaders(reset_s=10.0),
+        ),
+        ({"date": "today", **headers(requests_reset=RESET.format(7))}, RateHeaders(reset_s=7.0)),
+    ],
+)
+def test_rate_limit_headers(given: dict[str, str], expected: RateHeaders | None) -> None:
+    assert rate_headers(given, NOW) == expected
+
+
+def outcome(raw: bytes) -> None:
+    try:
+        reply = decode_reply(raw)
+    except ModelError as error:
+        check_error(error)
+        return
+    assert isinstance(reply, ModelReply)
+    reply.text.encode()
+
+
+def check_error(error: ModelError) -> None:
+    assert error.kind in KINDS
+    assert len(error.message) <= 300
+    assert error.message.isprintable()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+content = st.fixed_dictionaries(
+    {"type": st.sampled_from(["text", "thinking", "tool_use"]) | json_values},
+    optional={"text": st.none() | st.text(max_size=9) | json_values},
+)
+replies = st.fixed_dictionaries(
+    {"content": st.lists(content, max_size=3) | json_values},
+    optional={
+        "stop_reason": st.sampled_from(["end_turn", "refusal", "max_tokens"]) | json_values,
+        "stop_details": json_values,
+        "usage": json_values,
+        "error": json_values,
+    },
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
+    outcome(raw)
+
+
+@settings(max_examples=500, deadline=None)
+@given(replies, st.integers(0, 40), st.booleans())
+def test_any_json_whole_or_cut_gives_a_reply_or_a_model_error(reply: Any, cut: int, ascii_only: bool) -> None:
+    raw = json.dumps(reply, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    outcome(raw)
+    outcome(raw[: len(raw) - cut])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.integers(300, 599),
+    st.binary(max_size=100) | json_values.map(lambda value: json.dumps({"error": value}).encode()),
+    st.text(max_size=30),
+)
+def test_any_error_response_gives_a_model_error(status: int, raw: bytes, header: str) -> None:
+    stated = {
+        f"anthropic-ratelimit-{name}": header for name in ("requests-reset", "tokens-remaining", "requests-limit")
+    }
+    check_error(error_from_response(status, {"retry-after": header, "date": header, **stated}, raw))

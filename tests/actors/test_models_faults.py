@@ -1,0 +1,285 @@
+"""What both OpenAI backends make of bad input: each row of the tables is one fault, and what it must come to."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+from aiohttp.test_utils import unused_port
+from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, WITH_LOGPROBS, MakeModel, completion
+from loopback import Handler, answers, served, served_raw
+from simulate_server import simulated_server
+
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
+from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.protocols.messages import Decoding, Message, Usage
+
+LIMITS = {"X-RateLimit-Remaining-Requests": "0", "x-ratelimit-limit-requests": "60", "x-ratelimit-reset-requests": "1s"}
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(params=BACKENDS)
+def make(request: pytest.FixtureRequest) -> MakeModel:
+    return BACKENDS[request.param]
+
+
+def error(message: str, code: object = None) -> dict[str, Any]:
+    return {"error": {"message": message, "code": code}}
+
+
+# A status line that says no: nothing was billed.
+
+STATUS = [
+    (400, error("bad"), "request"),
+    (400, error("too long", "context_length_exceeded"), "context_length"),
+    (400, error("This model's maximum context length is 8 tokens", 400), "context_length"),
+    (400, error("no", "content_filter"), "content_filter"),
+    (400, b"", "request"),
+    (400, [error("in a list", "context_length_exceeded")], "context_length"),
+    (401, error(f"Incorrect API key provided: {KEY}"), "refused"),
+    (403, error("no"), "refused"),
+    (404, error("no such model"), "request"),
+    (408, error("slow"), "server"),
+    (409, error("locked"), "server"),
+    (422, error("no"), "request"),
+    (429, error("slow down"), "rate_limited"),
+    (429, error("pay first", "insufficient_quota"), "refused"),
+    (500, error("oops"), "server"),
+    (502, b"<html>bad\x1b[31m gateway</html>", "server"),
+    (503, error("loading"), "server"),
+]
+
+# 200, and yet no usable reply: the server took the request, so it may bill it.
+
+TOKENS = [{"token": "No", "logprob": -0.1}, {"token": ".", "logprob": -0.2}]
+
+BODIES = [
+    ("an error object", error(f"upstream said {KEY}", 429), "rate_limited"),
+    ("an error text", {"error": "overloaded"}, "server"),
+    ("no choices", {"choices": []}, "server"),
+    ("an empty object", {}, "server"),
+    ("nothing", b"", "server"),
+    ("cut JSON", b'{"choices": [{"mess', "server"),
+    ("HTML", b"<html>gateway</html>", "server"),
+    ("no text at all", b"\xff\xfe", "server"),
+    ("choices that are a text", {"choices": "none"}, "server"),
+    ("a filtered reply", completion("", finish_reason="content_filter"), "content_filter"),
+    ("a filtered beginning", completion("Penguins", finish_reason="content_filter"), "content_filter"),
+    ("a refusal", {"choices": [{"message": {"content": None, "refusal": "I will not."}}]}, "refused"),
+    ("a token without text", completion(logprobs={"content": [{"logprob": -1}]}), "server"),
+]
+
+# Bytes that are no HTTP response, or only the beginning of one.
+
+BROKEN = [
+    ("closed without a word", b"", "connection"),
+    ("cut in the head", b"HTTP/1.1 200 OK\r\nContent-", "connection"),
+    ("cut in the body", b'HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"choices"', "connection"),
+    ("cut in a chunk", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{", "connection"),
+    ("no HTTP", b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "server"),
+    (
+        "not what it was packed as",
+        b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nxxxx",
+        "connection",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A reply that can be used, with something wrong about it, and what must hold of it."""
+
+    name: str
+    body: object
+    holds: Callable[[ModelReply], object]
+
+
+def tokens(*content: dict[str, Any]) -> dict[str, Any]:
+    return completion("".join(str(token["token"]) for token in content), logprobs={"content": list(content)})
+
+
+def token(text: str, logprob: object, *alternatives: tuple[str, object]) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "top_logprobs": [{"token": t, "logprob": p} for t, p in alternatives]}
+
+
+def chosen(reply: ModelReply, *expected: float) -> bool:
+    assert reply.tokens is not None
+    return np.array_equal(reply.tokens.logprob, np.array(expected, np.float32), equal_nan=True)
+
+
+def listed(reply: ModelReply, *expected: float) -> bool:
+    """The first token's alternatives."""
+    assert reply.tokens is not None
+    return np.array_equal(reply.tokens.alt_logprob[0], np.array(expected, np.float32), equal_nan=True)
+
+
+def split_character() -> dict[str, Any]:
+    first, second = "é".encode()
+    content = [{**token("\ufffd", -1), "bytes": [first]}, {**token("\ufffd", -1), "bytes": [second]}]
+    return completion("é", logprobs={"content": content})
+
+
+NAN, INF = float("nan"), float("inf")
+ODD = [
+    Odd("no log-probabilities", completion(), lambda r: r.tokens is None),
+    Odd("null for log-probabilities", completion(logprobs=None), lambda r: r.tokens is None),
+    Odd("null for their list", completion(logprobs={"content": None}), lambda r: r.tokens is None),
+    Odd("an empty list beside a text", completion(logprobs={"content": []}), lambda r: r.tokens is None),
+    Odd("null for one", tokens(token("a", None)), lambda r: chosen(r, NAN)),
+    Odd("-9999", tokens(token("a", -9999.0, ("a", -9999.0))), lambda r: chosen(r, -INF) and listed(r, -INF, NAN)),
+    Odd("-inf", tokens(token("a", -INF, ("b", -INF))), lambda r: chosen(r, -INF) and listed(r, -INF, NAN)),
+    Odd("NaN", tokens(token("a", NAN, ("a", NAN))), lambda r: chosen(r, NAN) and listed(r, NAN, NAN)),
+    Odd("a probability above 1", tokens(token("a", 0.7)), lambda r: chosen(r, NAN)),
+    Odd(
+        "the chosen token is not listed", tokens(token("a", -3, ("b", -0.5), ("c", -1))), lambda r: listed(r, -0.5, -1)
+    ),
+    Odd("fewer alternatives than asked for", tokens(token("a", -3, ("a", -3))), lambda r: listed(r, -3, NAN)),
+    Odd("no alternatives", tokens(*TOKENS), lambda r: chosen(r, -0.1, -0.2) and listed(r, NAN, NAN)),
+    Odd("half characters", split_character(), lambda r: r.tokens and r.tokens.tokens == ["", "é"]),
+    Odd("cut at its length", completion("No", finish_reason="length"), lambda r: r.finish_reason == "length"),
+    Odd("no finish reason", completion("No", finish_reason=None), lambda r: r.finish_reason == ""),
+    Odd("no usage", completion() | {"usage": None}, lambda r: r.usage == Usage()),
+    Odd("usage without the reply's", completion() | {"usage": {"prompt_tokens": 3}}, lambda r: r.usage == Usage(3)),
+    Odd("an empty text", completion(""), lambda r: r.text == ""),
+]
+
+
+async def failure(make: MakeModel, handler: Handler, decoding: Decoding = DECODING) -> ModelError:
+    async with served(make, handler) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(MESSAGES, decoding, step_key="c/1/a")
+    assert KEY not in str(caught.value) + repr(caught.value) + repr(caught.value.__cause__)
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) <= 300
+    return caught.value
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), STATUS)
+async def test_status(make: MakeModel, status: int, body: object, kind: str) -> None:
+    caught = await failure(make, answers(status, body, LIMITS))
+    assert (caught.kind, caught.may_be_billed) == (kind, False)
+    assert caught.message.startswith(f"HTTP {status}")
+    assert caught.limits == RateHeaders(requests_left=0, requests_limit=60, reset_s=1.0)
+
+
+@pytest.mark.parametrize(("name", "body", "kind"), BODIES)
+async def test_a_body_that_is_no_reply(make: MakeModel, name: str, body: object, kind: str) -> None:
+    caught = await failure(make, answers(200, body, LIMITS), WITH_LOGPROBS)
+    assert (caught.kind, caught.may_be_billed) == (kind, True)
+    assert caught.limits is not None
+
+
+@pytest.mark.parametrize(("name", "answer", "kind"), BROKEN)
+async def test_broken_http(make: MakeModel, name: str, answer: bytes, kind: str) -> None:
+    async with served_raw(make, answer) as model:
+        with pytest.raises(ModelError) as caught:
+            await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert (caught.value.kind, caught.value.may_be_billed) == (kind, True)
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
+async def test_a_reply_with_something_wrong(make: MakeModel, odd: Odd) -> None:
+    async with served(make, answers(200, odd.body)) as model:
+        reply = await model.complete(MESSAGES, WITH_LOGPROBS, step_key="c/1/a")
+    assert odd.holds(reply)
+    assert reply.limits is None
+
+
+async def test_limits_come_with_a_reply(make: MakeModel) -> None:
+    async with served(make, answers(200, completion(), LIMITS)) as model:
+        reply = await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert reply.limits == RateHeaders(requests_left=0, requests_limit=60, reset_s=1.0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
+async def test_nobody_listens(make: MakeModel, host: str) -> None:
+    url = f"http://{host}:{unused_port()}/v1"
+    model = make(url)
+    with pytest.raises(ModelError, match=f"cannot reach {url}") as caught:
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+    assert (caught.value.kind, caught.value.may_be_billed) == ("connection", False)
+    await model.close()
+
+
+async def test_a_redirect_is_not_followed(make: MakeModel) -> None:
+    caught = await failure(make, answers(307, b"", {"Location": "/v1/elsewhere"}))
+    assert caught.kind == "request"
+    assert "redirect" in caught.message
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Retry-After": "3"}, 3),
+        ({"Retry-After": "3", "retry-after-ms": "250"}, 0.25),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"Retry-After": "-1"}, 0),
+    ],
+)
+async def test_retry_after(make: MakeModel, headers: dict[str, str], expected: float) -> None:
+    assert (await failure(make, answers(429, error("wait"), headers))).retry_after_s == expected
+
+
+async def test_long_message_is_cut(make: MakeModel) -> None:
+    assert len((await failure(make, answers(500, error("x" * 5000)))).message) == 300
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{"], ids=["nothing", "half"])
+async def test_a_deadline_closes_the_connection_of_a_server_that_never_answers(make: MakeModel, sent: bytes) -> None:
+    gone = asyncio.Event()
+    async with served_raw(make, sent, gone) as model:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await model.complete(MESSAGES, DECODING, step_key="c/1/a")
+        await asyncio.wait_for(gone.wait(), 10)
+
+
+async def test_a_clock_that_jumps_changes_nothing(make: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    jumps = itertools.cycle([0.0, 9e8, 1.8e9, 3e9])
+    monkeypatch.setattr(time, "time", lambda: next(jumps))
+    policy = RetryPolicy(max_attempts=3, total_s=20.0, base_s=0.0)
+    async with served(make, answers(429, error("wait"), {"retry-after-ms": "1"})) as model:
+        with pytest.raises(ModelError) as caught:
+            await call_with_retries(policy, lambda: model.complete(MESSAGES, DECODING, step_key="c/1/a"))
+    assert (caught.value.kind, caught.value.retry_after_s) == ("rate_limited", 0.001)
+
+
+async def test_storms_of_429_and_500_cost_nothing_twice(make: MakeModel) -> None:
+    """Many calls at once, of which most fail at first: each is answered and counted once, by the server as by us."""
+    policy = RetryPolicy(max_attempts=1000, total_s=60.0, base_s=0.01, cap_s=0.1)
+    with simulated_server(None, seed=3, fail_rate=0.4, rate_limit=6000.0) as port:
+        model = make(f"http://127.0.0.1:{port}/v1")
+
+        async def call(number: int) -> ModelReply:
+            messages = [Message("user", f"Say {number}")]
+            return await call_with_retries(policy, lambda: model.complete(messages, DECODING, step_key=f"c/{number}"))
+
+        replies = await asyncio.wait_for(asyncio.gather(*(call(number) for number in range(200))), 60)
+        await model.close()
+        stats = await asyncio.to_thread(_stats, port)
+    assert stats["calls"] == 200
+    assert stats["limited"] > 0
+    assert stats["failed"] > 0
+    assert sum(reply.usage.prompt_tokens or 0 for reply in replies) == stats["prompt_tokens"]
+    assert sum(reply.usage.completion_tokens or 0 for reply in replies) == stats["completion_tokens"]
+    assert sum(reply.http_attempts for reply in replies) == 200 + stats["failed"] + stats["limited"]
+
+
+def _stats(port: int) -> dict[str, int]:
+    with urlopen(f"http://127.0.0.1:{port}/stats") as response:
+        found: dict[str, int] = json.load(response)
+    return found

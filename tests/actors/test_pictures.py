@@ -1,0 +1,281 @@
+"""Pictures that users give: what is sent of them, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import random
+import threading
+import zlib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+from PIL.PngImagePlugin import PngInfo
+
+from moot.actors.models import picture_download, pictures
+from moot.actors.models.pictures import LARGEST_SENT_BYTES, LONGEST_SIDE_PIXELS, load_image, load_images
+from moot.protocols.case import Image
+from moot.protocols.errors import ConfigError
+
+
+def picture(kind: str = "PNG", size: tuple[int, int] = (20, 10), mode: str = "RGB", **options: Any) -> bytes:
+    written = io.BytesIO()
+    drawn = Pillow.new(mode, size, 0)
+    drawn.putpixel((0, 0), 255 if len(drawn.getbands()) == 1 else (255,) * len(drawn.getbands()))
+    drawn.save(written, kind, **options)
+    return written.getvalue()
+
+
+def noise(size: tuple[int, int], kind: str = "PNG") -> bytes:
+    written = io.BytesIO()
+    pixels = np.random.default_rng(1).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    Pillow.fromarray(pixels).save(written, kind, quality=100)
+    return written.getvalue()
+
+
+def opened(image: Image) -> Pillow.Image:
+    shown = Pillow.open(io.BytesIO(image.data))
+    assert f"image/{(shown.format or '').lower()}" == image.media_type
+    shown.load()
+    return shown
+
+
+@pytest.mark.parametrize(("kind", "media_type"), [("PNG", "png"), ("JPEG", "jpeg"), ("WEBP", "webp")])
+def test_a_small_picture_is_sent_as_it_is(tmp_path: Path, kind: str, media_type: str) -> None:
+    data = picture(kind)
+    path = tmp_path / "really.gif"  # the name says nothing
+    path.write_bytes(data)
+    expected = Image(f"image/{media_type}", data)
+    assert load_images([path, str(path), data]) == [expected] * 3
+
+
+def with_exif(kind: str) -> bytes:
+    exif = Pillow.Exif()
+    exif[0x0112] = 6  # turn by a quarter
+    exif[0x010F] = "maker of cameras"
+    return picture(kind, exif=exif.tobytes())
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+def test_metadata_goes_and_its_turn_is_made(kind: str) -> None:
+    shown = opened(load_image(with_exif(kind)))
+    assert shown.size == (10, 20)
+    assert not shown.getexif()
+    assert b"maker of cameras" not in load_image(with_exif(kind)).data
+
+
+def test_texts_go() -> None:
+    texts = PngInfo()
+    texts.add_text("Author", "somebody private")
+    assert b"private" not in load_image(picture(pnginfo=texts)).data
+    assert b"private" not in load_image(picture("JPEG", comment=b"somebody private")).data
+
+
+@pytest.mark.parametrize(("size", "scaled"), [((4000, 1000), (1568, 392)), ((1, 3000), (1, 1568))])
+def test_a_large_picture_is_scaled(size: tuple[int, int], scaled: tuple[int, int]) -> None:
+    image = load_image(picture(size=size))
+    assert opened(image).size == scaled
+    assert image.media_type == "image/png"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_a_picture_of_many_bytes_is_written_anew(kind: str) -> None:
+    data = noise((2000, 2000), kind)
+    assert len(data) > LARGEST_SENT_BYTES
+    image = load_image(data)
+    assert len(image.data) <= LARGEST_SENT_BYTES
+    assert image.media_type == "image/jpeg"
+    assert max(opened(image).size) <= LONGEST_SIDE_PIXELS
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1"])
+def test_all_kinds_of_colours_can_be_scaled(mode: str) -> None:
+    assert opened(load_image(picture(size=(2000, 40), mode=mode))).size == (1568, 31)
+
+
+def test_transparent_becomes_white_where_there_is_no_transparency() -> None:
+    shown = opened(load_image(picture("WEBP", size=(2000, 40), mode="RGBA")))
+    assert shown.format == "JPEG"
+    assert min(np.asarray(shown)[20, 1000]) > 250
+
+
+def test_sixteen_bits_are_scaled_not_clipped() -> None:
+    written = io.BytesIO()
+    Pillow.fromarray(np.full((10, 2000), 0x8000, np.uint16)).save(written, "PNG")
+    assert set(np.asarray(opened(load_image(written.getvalue())).convert("L")).flat) == {0x80}
+
+
+def test_of_a_moving_picture_the_first_frame() -> None:
+    frames = [Pillow.new("RGB", (20, 10), colour) for colour in ("red", "blue")]
+    written = io.BytesIO()
+    frames[0].save(written, "WEBP", save_all=True, append_images=frames[1:], lossless=True)
+    shown = opened(load_image(written.getvalue()))
+    red, _, blue = np.asarray(shown.convert("RGB"))[5, 5]
+    assert not getattr(shown, "is_animated", False)
+    assert red > 200 > 60 > blue
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "expected a PNG, JPEG or WebP"),
+        (b"hello", "expected a PNG, JPEG or WebP"),
+        (picture("GIF"), "expected a PNG, JPEG or WebP"),
+        (picture("BMP"), "expected a PNG, JPEG or WebP"),
+        (noise((64, 64))[:-3000], "broken"),
+        (noise((64, 64), "JPEG")[:-3000], "broken"),
+    ],
+)
+def test_what_is_no_picture(tmp_path: Path, data: bytes, said: str) -> None:
+    path = tmp_path / "cat.png"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=rf"cat\.png: .*{said}") as caught:
+        load_image(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.png", "", "a\0b.png", "."])
+def test_a_file_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_image(f"{tmp_path}/{name}")
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    header = bytearray(picture(size=(8, 8)))
+    header[16:24] = (60_000).to_bytes(4, "big") * 2
+    header[29:33] = zlib.crc32(header[12:29]).to_bytes(4, "big")
+    with pytest.raises(ConfigError, match="more than 50 million pixels"):
+        load_image(bytes(header))
+    flat = io.BytesIO()
+    Pillow.new("1", (8000, 7000)).save(flat, "PNG")
+    with pytest.raises(ConfigError, match="8000 x 7000 pixels are more than 50 million"):
+        load_image(flat.getvalue())
+
+
+def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pictures, "LARGEST_FILE_BYTES", 1 << 20)
+    (tmp_path / "cat.png").write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(ConfigError, match=r"cat\.png: the file is larger than 1 MiB"):
+        load_image(tmp_path / "cat.png")
+
+
+def test_any_damage_gives_a_picture_or_one_line() -> None:
+    rng = random.Random(3)
+    whole = [picture("PNG"), picture("JPEG"), picture("WEBP"), with_exif("JPEG"), with_exif("WEBP"), picture(mode="P")]
+    said = []
+    for _ in range(1500):
+        data = bytearray(rng.choice(whole))
+        for _ in range(rng.randint(1, 4)):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        del data[rng.randrange(len(data), 2 * len(data)) :]
+        try:
+            opened(load_image(bytes(data)))
+        except ConfigError as error:
+            said.append(str(error))
+    assert 100 < len(said) < 1500
+    assert not any("\n" in line for line in said)
+
+
+# Addresses
+
+PICTURE = picture("PNG")
+
+
+class _Site(BaseHTTPRequestHandler):
+    """`/cat` is a picture; `/to/URL` leads elsewhere; `/loop` to itself; the rest is wrong in a way of its own."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/to/"):
+            return self._answer(302, b"", Location=self.path.removeprefix("/to/"))
+        known: dict[str, tuple[int, bytes, dict[str, str]]] = {
+            "/cat": (200, PICTURE, {}),
+            "/loop": (302, b"", {"Location": "/loop"}),
+            "/nowhere": (302, b"", {}),
+            "/large": (200, bytes(3 << 20), {}),
+            "/text": (200, b"a cat", {}),
+        }
+        status, body, headers = known.get(self.path, (404, b"", {}))
+        return self._answer(status, body, **headers)
+
+    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    thread.join(10)
+    server.server_close()
+
+
+def test_a_picture_behind_an_address(site: str) -> None:
+    expected = Image("image/png", PICTURE)
+    assert load_images([f"{site}/cat", f"{site}/to/{site}/cat", f"{site}/to//cat"]) == [expected] * 3
+
+
+async def test_an_address_inside_an_event_loop(site: str) -> None:
+    assert load_image(f"{site}/cat").data == PICTURE
+    assert asyncio.get_running_loop().is_running()
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/other", "HTTP 404"),
+        ("/loop", "more than 5 redirects"),
+        ("/nowhere", "which is not followed"),
+        ("/to/file:///etc/passwd", "which is not followed"),
+        ("/to/ftp://127.0.0.1/cat", "which is not followed"),
+        ("/text", "expected a PNG, JPEG or WebP"),
+    ],
+)
+def test_an_address_that_leads_to_no_picture(site: str, path: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        load_image(site + path)
+    assert str(caught.value).startswith(f"{site}{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:1/cat", "http://no-such-host.invalid/cat", "http://", "http://[::1/x"]
+)
+def test_an_address_where_nobody_is(url: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be fetched"):
+        load_image(url)
+
+
+def test_an_address_with_too_much_behind_it(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "LARGEST_FILE_BYTES", 1 << 20)
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        load_image(f"{site}/large")
+
+
+def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picture_download, "DOWNLOAD_S", 0.3)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)  # takes connections, and serves none
+    with pytest.raises(ConfigError, match=r"not there within 0\.3 s"):
+        load_image(f"http://127.0.0.1:{server.server_address[1]}/cat")
+    server.server_close()
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_image("http://me:hunter2@127.0.0.1:1/cat")
+    assert "hunter2" not in str(caught.value)

@@ -1,0 +1,144 @@
+"""Another run's replies, read by row from segments, from Parquet, and from both."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorded_replies import RecordedReplies
+from moot.actors.record.recorded_run import Lookup, RecordedRun
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.rows import batch_of
+from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import RecordError
+
+PLACES = st.tuples(st.sampled_from(["a", "b/0", "é"]), st.integers(0, 1), st.sampled_from(["p", "p/1", "q~1"]))
+
+
+def row_of(number: int, place: tuple[str, int, str], supersedes: str | None) -> dict[str, Any]:
+    case_id, attempt, path = place
+    tokens: dict[str, Any] = {}
+    if number % 3:
+        alternatives = np.arange(2 * number, dtype=np.float32)
+        alternatives[0] = np.nan
+        tokens = {
+            "token": pa.array([f"t{number}"] * number),
+            "logprob": pa.array(np.full(number, -0.5, np.float32)),
+            "alternatives": 2,
+            "alt_token": pa.array([f"a{number}"] * (2 * number)),
+            "alt_logprob": pa.array(alternatives),
+        }
+    return {
+        "case_id": case_id,
+        "attempt": attempt,
+        "path": path,
+        "reply_id": f"id-{number}",
+        "supersedes": supersedes,
+        "fingerprint": f"{number % 5:032x}",
+        "outcome": "ok",
+        "text": f"text {number}",
+        **tokens,
+    }
+
+
+async def write(folder: Path, sessions: list[list[dict[str, Any]]], compacted: list[bool]) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "run.yaml").write_text("test: true\n")
+    for rows, compact in zip(sessions, compacted, strict=True):
+        owner = Ownership.take(RunFolder(folder))
+        try:
+            recorder = Recorder(folder, owner.epoch)
+            await recorder.load()
+            for row in rows:
+                recorder.add_replies(batch_of("replies", [row]))
+            await recorder.close(compact=compact)
+        finally:
+            owner.release()
+
+
+def by_table(folder: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
+    """The replies that count, as everybody else reads them."""
+    tokens = {row["reply_id"]: row for row in read_table(folder, "tokens").to_pylist()}
+    return {
+        (row["case_id"], row["attempt"], row["path"]): {name: row[name] for name in TURNS.names}
+        | {name: tokens.get(row["reply_id"], {}).get(name) for name in TOKEN_COLUMNS}
+        for row in read_table(folder, "turns").to_pylist()
+        if not row["superseded"]
+    }
+
+
+def by_row(run: RecordedRun) -> dict[tuple[str, int, str], dict[str, Any]]:
+    return {
+        run.key(number): {
+            name: value.to_pylist() if isinstance(value := row.get(name), pa.Array) else value
+            for name in (*TURNS.names, *TOKEN_COLUMNS)
+        }
+        for number, row in sorted(run.read(range(len(run))).items())
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(PLACES, st.booleans()), max_size=12), st.lists(st.booleans(), min_size=2, max_size=2))
+def test_rows_are_those_that_count(asked: list[tuple[tuple[str, int, str], bool]], compacted: list[bool]) -> None:
+    """Superseded, repeated, in segments or in Parquet: one by one what `read_table` gives as a whole."""
+    standing: dict[tuple[str, int, str], str] = {}
+    rows = []
+    for number, (place, replaces) in enumerate(asked, 1):
+        supersedes = standing.get(place) if replaces else None
+        rows.append(row_of(number, place, supersedes))
+        if supersedes or place not in standing:
+            standing[place] = f"id-{number}"
+    half = len(rows) // 2
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "run"
+        asyncio.run(write(folder, [rows[:half], rows[half:]], compacted))
+        run = RecordedRun(folder)
+        assert repr(by_row(run)) == repr({key: by_table(folder)[key] for key in by_row(run)})
+        assert {key: row["reply_id"] for key, row in by_row(run).items()} == standing
+        assert [run.key(number) for number in range(len(run))] == sorted(standing)
+        before = repr(by_row(run))
+        compact_leftovers(RunFolder(folder), 9)
+        assert repr(by_row(run)) == before, "what was opened stays readable while its run goes on"
+        assert repr(by_row(RecordedRun(folder))) == before
+
+
+@given(st.lists(st.text(max_size=3)))
+def test_lookup_finds_every_row_of_a_text(texts: list[str]) -> None:
+    lookup = Lookup(texts)
+    for text in {*texts, "none of them"}:
+        assert lookup.find(text) == [number for number, each in enumerate(texts) if each == text]
+
+
+def test_where_no_run_is(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"no run there \(no run.yaml\)"):
+        RecordedRun(tmp_path)
+
+
+async def test_rows_wanted_together_are_read_together(tmp_path: Path) -> None:
+    rows = [row_of(number, (f"case-{number}", 0, "p"), None) for number in range(50)]
+    await write(tmp_path / "run", [rows], [True])
+    replies = RecordedReplies(tmp_path / "run", len)
+    (run, count), *_ = await asyncio.gather(*(replies.opened() for _ in range(3)))
+    assert count == 50
+    found = await asyncio.gather(*(replies.row(number) for number in range(50)))
+    assert [row["case_id"] for row in found] == [run.key(number)[0] for number in range(50)]
+
+
+async def test_a_folder_that_is_taken_away(tmp_path: Path) -> None:
+    await write(tmp_path / "run", [[row_of(1, ("a", 0, "p"), None)]], [True])
+    replies = RecordedReplies(tmp_path / "run", len)
+    await replies.opened()
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    with pytest.raises(RecordError, match="cannot be read"):
+        await replies.row(0)

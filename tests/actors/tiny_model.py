@@ -1,0 +1,89 @@
+"""Makes tiny model folders with random weights and tokenizers of bytes, and asks them; needs the extra `local`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedTokenizerFast
+
+from moot.actors.models.interface import Model, ModelReply
+from moot.protocols.messages import Decoding, Message
+
+WARM = Decoding(temperature=0.9, top_p=0.8, max_tokens=24, top_logprobs=5)
+END = "<|end|>"
+CONTEXT = 256
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+NO_SYSTEM_TEMPLATE = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + CHAT_TEMPLATE
+)
+
+
+def byte_tokenizer(chat_template: str | None = CHAT_TEMPLATE) -> Any:
+    """A tokenizer with one token for each byte and a few for words, so that characters beyond ASCII are split."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("Ġ", "t"), ("Ġt", "h"), ("Ġth", "e"), ("a", "n"), ("an", "d")]
+    names = [*letters, *("".join(pair) for pair in merges)]
+    core = Tokenizer(models.BPE({name: place for place, name in enumerate(names)}, merges))
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=END, clean_up_tokenization_spaces=False)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|start|>"]})
+    tokenizer.chat_template = chat_template
+    return tokenizer
+
+
+def metaspace_tokenizer() -> Any:
+    """A tokenizer that marks spaces as Llama 2's does, takes the first one off, and falls back to bytes."""
+    names = ["<unk>", END, "▁", "▁Yes", "Yes", "▁No", "a", *(f"<0x{byte:02X}>" for byte in range(256))]
+    vocabulary = {name: place for place, name in enumerate(names)}
+    core = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>", byte_fallback=True))
+    core.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    steps = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    core.decoder = decoders.Sequence(steps)
+    return PreTrainedTokenizerFast(tokenizer_object=core, eos_token=END, unk_token="<unk>")
+
+
+def tiny_folder(
+    folder: Path, kind: str = "llama", *, chat_template: str | None = CHAT_TEMPLATE, spread: float = 0.3
+) -> Path:
+    """A model of two layers.
+
+    Args:
+        kind: `llama` (places rotate, keys are shared between heads) or `gpt2` (places are learnt).
+        spread: standard deviation of the weights; the greater, the surer the model is of its next token.
+    """
+    tokenizer = byte_tokenizer(chat_template)
+    common: dict[str, Any] = {
+        "vocab_size": len(tokenizer),
+        "initializer_range": spread,
+        "eos_token_id": tokenizer.eos_token_id,
+        "bos_token_id": None,
+    }
+    config: Any
+    if kind == "gpt2":
+        config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, **common)
+    else:
+        config = LlamaConfig(
+            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+            max_position_embeddings=CONTEXT, **common,
+        )  # fmt: skip
+    torch.manual_seed(7)
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def said(text: str) -> list[Message]:
+    """A conversation that asks `text`."""
+    return [Message("system", "Be brief."), Message("user", text)]
+
+
+async def ask(model: Model, text: str, decoding: Decoding = WARM, key: str | None = None) -> ModelReply:
+    """The model's reply to `text`, at the step of its own or at that of `key`."""
+    return await model.complete(said(text), decoding, step_key=key or f"case/{text}")

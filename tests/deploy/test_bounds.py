@@ -1,0 +1,147 @@
+"""Runs that stop by themselves, by tokens, money or time: what was used before counts, the same command goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from houses import stable_rows
+from simulate_server import simulated_server
+
+from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.prices import price_table
+from moot.actors.record.folder import RunFolder
+from moot.actors.roles import RoleBinding
+from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.resume import _closed
+from moot.deploy.running.run import run
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks import open_task
+
+ENGINES: list[dict[str, Any]] = [
+    {"engine": "inline"},
+    {"engine": "ray", "placement": "packed"},
+    {"engine": "ray", "placement": "actors"},
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES, ids=["inline", "packed", "actors"])
+def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: Path, engine: dict[str, Any]) -> None:
+    common = {"task": "sample", "limit": 12, "seed": 3, "max_open": 4}
+    whole = run(out=tmp_path / "whole", engine="inline", **common)  # type: ignore[arg-type]
+    used = whole.summary.tokens_paid
+    assert used is not None
+    cap = used // 2
+    stopped = run(out=tmp_path / "run", max_tokens=cap, **common, **engine)  # type: ignore[arg-type]
+    assert (stopped.status, stopped.exit_code) == ("stopped", 4)
+    assert f"--max-tokens {cap}" in stopped.stopped_by
+    assert stopped.summary.stopped_by == stopped.stopped_by
+    assert 0 < (stopped.summary.tokens_paid or 0) <= cap
+    assert stopped.left == 12 - stopped.done > 0
+    if engine["engine"] == "inline":
+        again = run(out=tmp_path / "run", max_tokens=cap, **common, **engine)  # type: ignore[arg-type]
+        assert again.status == "stopped"
+        assert (again.summary.tokens_paid or 0) <= cap, "what earlier sessions used counts"
+    done = run(out=tmp_path / "run", **common, **engine)  # type: ignore[arg-type]
+    assert (done.status, done.exit_code, done.left) == ("finished", 0, 0)
+    assert (done.summary.tokens_paid, done.summary.tokens_repaid) == (used, 0)
+    for table in ("verdicts", "turns", "tokens", "judgments"):
+        assert stable_rows(tmp_path / "whole", table) == stable_rows(tmp_path / "run", table)
+
+
+def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> None:
+    key = AnswerKey.from_cases(open_task("sample").cases())
+    with simulated_server(key, seed=0) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        prices = tmp_path / "prices.yaml"
+        prices.write_text(yaml.safe_dump({"models": {model: {"input": 1.0, "output": 4.0}}}))
+        options: dict[str, Any] = {"model": model, "limit": 10, "engine": "inline", "prices": prices, "max_open": 3}
+        whole = run(out=tmp_path / "whole", **options)
+        rows = whole.table("turns").to_pylist()
+        cost = sum(row["prompt_tokens"] * 1e-6 + row["completion_tokens"] * 4e-6 for row in rows)
+        assert whole.summary.cost_usd == pytest.approx(cost)
+        stopped = run(out=tmp_path / "run", max_cost_usd=cost / 2, **options)
+    assert stopped.exit_code == 4
+    assert "--max-cost" in stopped.stopped_by
+    assert 0.0 < (stopped.summary.cost_usd or 0.0) <= cost / 2
+
+
+def test_a_bound_on_money_with_an_unknown_price_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the price of 'http://127.0.0.1:1/v1#m' is unknown; .*--prices FILE"):
+        run(model="http://127.0.0.1:1/v1#m", max_cost_usd=1.0, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_price_that_is_not_known_is_unknown_and_not_zero(tmp_path: Path) -> None:
+    with simulated_server(None) as port:
+        done = run(model=f"http://127.0.0.1:{port}/v1#m", limit=1, engine="inline", out=tmp_path / "run")
+    assert done.summary.cost_usd is None
+
+
+def test_a_dated_snapshot_costs_what_its_model_does() -> None:
+    table = price_table()
+    assert table.price("openai/gpt-4o-2024-08-06") == table.price("openai/gpt-4o") is not None
+    assert table.price("openai/gpt-4o-audio") is None
+    assert table.price("simulated?competence=0.9") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("models: {a: {input: 1}}", r"`models.a.output`: Field required"),
+        ("models: {a: {input: -1, output: 1}}", r"`models.a.input`: .*greater than or equal to 0"),
+        ("models: [", "not valid YAML"),
+        ("model: {}", r"`model`: Extra inputs"),
+    ],
+)
+def test_a_wrong_file_of_prices_is_one_line(tmp_path: Path, text: str, expected: str) -> None:
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=expected) as caught:
+        price_table(str(file))
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_time_stops_a_run(tmp_path: Path) -> None:
+    with simulated_server(None, latency_ms=400.0) as port:
+        stopped = run(
+            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", max_minutes=0.01, max_open=2
+        )
+    assert (stopped.status, stopped.exit_code) == ("stopped", 4)
+    assert stopped.stopped_by == "--max-minutes 0.01 is over"
+
+
+def test_a_debate_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
+    with simulated_server(None, latency_ms=400.0) as port:
+        done = run(
+            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", debate_timeout_s=0.6, limit=2
+        )
+    assert (done.failed, done.exit_code) == (2, 3)
+    assert {row["failure"] for row in done.table("verdicts").to_pylist()} == {"deadline"}
+
+
+def test_limits_are_the_models_own_or_those_for_all() -> None:
+    members = [RoleBinding(model="openai/a"), RoleBinding(model="openai/b", api_key_env="OTHER")]
+    config = RunConfig.build({"requests_per_min": 60, "limits": {"openai/b": {"concurrency": 3}}})
+    assert endpoint_limits(config, members) == {
+        "openai/a": EndpointLimits(requests_per_min=60),
+        "openai/b  OTHER": EndpointLimits(requests_per_min=60, concurrency=3),
+    }
+    wrong = RunConfig.build({"limits": {"openai/c": {"concurrency": 3}}})
+    with pytest.raises(ConfigError, match="unknown model in `limits` 'openai/c'"):
+        endpoint_limits(wrong, members)
+
+
+def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> None:
+    Ledger(tmp_path, epoch=1).write({"usd": {"a": (0.5, 3.0), "b": (0.25, 0.0)}, "tokens": {}})
+    killed = _closed({"epoch": 1, "status": "running"}, tmp_path)
+    assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 0.75})
+    prices = known_prices(RunConfig(), [RoleBinding(model="simulated")])
+    assert spent_before(RunFolder(tmp_path), prices, [killed]) == {"tokens": 0.0, "usd": 0.75}
+    assert "unsettled" not in _closed({"epoch": 1, "status": "finished"}, tmp_path)

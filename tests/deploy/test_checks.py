@@ -1,0 +1,133 @@
+"""What is asked of the models before a run, and what is refused there."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image as Pillow
+from scripted_server import ScriptedServer
+from simulate_server import simulated_server
+
+import moot
+from moot.actors.models.interface import Capabilities
+from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.simulated import SimulatedModel
+from moot.deploy.running.run import arun
+from moot.protocols.errors import CapabilityMissing, ConfigError, UserError
+
+QUESTION = {"question": "Is it a cat?", "labels": ["Yes", "No"], "passage": "It purrs."}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    started = ScriptedServer({})
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def cat(tmp_path: Path) -> Path:
+    written = io.BytesIO()
+    Pillow.new("RGB", (30, 20), "orange").save(written, "PNG")
+    (tmp_path / "cat.png").write_bytes(written.getvalue())
+    return tmp_path / "cat.png"
+
+
+async def held(out: Path, **options: Any) -> list[dict[str, Any]]:
+    """The turns of a run of one case by one agent."""
+    settings = {"engine": "inline", "protocol": "single-agent", "out": out}
+    done = await arun(**{**settings, **options})
+    turns: list[dict[str, Any]] = done.table("turns").to_pylist()
+    return turns
+
+
+@pytest.mark.parametrize("structured", [True, False, None])
+async def test_the_probe_sends_what_the_run_sends(
+    tmp_path: Path, server: ScriptedServer, structured: bool | None
+) -> None:
+    agent = {"model": server.model, "structured": structured}
+    turns = await held(tmp_path / "run", task=[QUESTION], roles={"agent": agent})
+    asked = server.bodies.pop(STEP_KEY)
+    assert turns
+    assert server.bodies
+    for body in [asked, *server.bodies.values()]:
+        assert ("response_format" in json.loads(body)) == bool(structured)
+
+
+async def test_roles_with_a_schema_and_without_are_both_tried(tmp_path: Path, server: ScriptedServer) -> None:
+    roles: dict[str, Any] = {"agent": {"model": server.model, "structured": True}, "judge": {"model": server.model}}
+    await arun(task=[QUESTION], engine="inline", out=tmp_path / "run", roles=roles)
+    assert server.calls[STEP_KEY] == 2
+
+
+async def test_a_schema_from_a_model_that_knows_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CapabilityMissing, match=r"'simulated' .*schema.*`structured: true`") as refused:
+        await held(tmp_path / "run", task=[QUESTION], roles={"agent": {"structured": True}})
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_pictures_by_file_address_and_bytes(tmp_path: Path, cat: Path) -> None:
+    """All give the same run; and a picture more or less gives another."""
+    given: list[list[object]] = [[str(cat)], [cat], [cat.read_bytes()], [moot.load_image(cat)], []]
+    turns = [await held(tmp_path / f"run{n}", task=[{**QUESTION, "images": images}]) for n, images in enumerate(given)]
+    found = [[(turn["fingerprint"], turn["text"], turn["image_hashes"]) for turn in run] for run in turns]
+    assert found[0] == found[1] == found[2] == found[3]
+    assert found[0][0][2]
+    assert found[4][0][0] != found[0][0][0]
+    assert found[4][0][2] == []
+
+
+async def test_a_picture_over_the_wire_is_the_picture_itself(tmp_path: Path, cat: Path) -> None:
+    task = [{**QUESTION, "images": [cat]}]
+    embedded = await held(tmp_path / "embedded", task=task, seed=3)
+    with simulated_server(None, seed=3) as port:
+        agent = {"model": f"http://127.0.0.1:{port}/v1#simulated", "structured": True}
+        served = await held(tmp_path / "served", task=task, seed=3, roles={"agent": agent})
+    without = await held(tmp_path / "without", task=[QUESTION], seed=3)
+    assert len(embedded) == len(served) > 0
+    assert served[0]["image_hashes"] == embedded[0]["image_hashes"] != []
+    assert served[0]["text"] == embedded[0]["text"] != without[0]["text"]
+    assert without[0]["messages"] == embedded[0]["messages"]
+
+
+@pytest.mark.parametrize(
+    ("images", "said"),
+    [
+        (["nowhere.png"], "nowhere.png: the picture cannot be read"),
+        ([b"GIF89a"], "the given picture: expected a PNG, JPEG or WebP"),
+        (["http://127.0.0.1:1/cat.png"], "http://127.0.0.1:1/cat.png: the picture cannot be fetched"),
+        ([7], "expected a list of moot.Image"),
+        ("cat.png", "expected a list of moot.Image"),
+    ],
+)
+async def test_what_is_no_picture_is_found_before_the_run(tmp_path: Path, images: object, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        await held(tmp_path / "run", task=[{**QUESTION, "images": images}])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_pictures_for_a_model_that_takes_none(tmp_path: Path, cat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedModel, "capabilities", Capabilities(max_alternatives=20, simulated=True))
+    with pytest.raises(CapabilityMissing, match="takes no pictures"):
+        await held(tmp_path / "run", task=[{**QUESTION, "images": [cat]}])
+    assert await held(tmp_path / "run", task=[QUESTION])
+
+
+def test_a_task_of_ones_own_takes_pictures_that_are_loaded(cat: Path) -> None:
+    labelled = next(moot.Task.from_cases([{**QUESTION, "images": [moot.load_image(cat)]}]).cases())
+    assert labelled.case.images[0].media_type == "image/png"
+    with pytest.raises(UserError, match=r"moot\.load_image"):
+        moot.Task.from_cases([{**QUESTION, "images": [str(cat)]}]).validate()
+
+
+def test_load_image_is_a_public_name() -> None:
+    with pytest.raises(ConfigError, match=r"nowhere\.png"):
+        moot.load_image("nowhere.png")

@@ -1,0 +1,243 @@
+"""`--reuse RUN` and `replay/RUN` as users meet them: figures, refusals, dry run, and a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from moot.actors.models.probe import STEP_KEY
+from moot.actors.record.progress import Counts
+from moot.actors.record.schema import stable_columns
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.show import summary_rows
+from moot.deploy.reading.transcript import transcript
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.progress import figures
+from moot.deploy.running.run import prepared_from, run
+from moot.protocols.errors import CapabilityMissing, ConfigError, RunMismatch
+
+SMALL: dict[str, Any] = {"task": "sample", "engine": "inline", "limit": 20}
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, bound otherwise than by default."""
+    roles: dict[str, Any] = {
+        "agent": [{"persona": "You doubt."}, {"temperature": 0.9}, {"max_tokens": 300}],
+        "judge": {"max_tokens": 200},
+    }
+    return run(**SMALL, roles=roles, out=tmp_path_factory.mktemp("first") / "first").path
+
+
+def verdicts(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = read_table(folder, "verdicts", stable_columns("verdicts")).to_pylist()
+    return sorted(rows, key=lambda row: str(row["case_id"]))
+
+
+def test_the_figures_of_a_run_that_paid_for_nothing(first: Path, tmp_path: Path) -> None:
+    again = run(first / "run.yaml", reuse=first, out=tmp_path / "again")
+    before, after = run(first / "run.yaml").summary, again.summary
+    assert (after.tokens_paid, after.calls, after.calls_without_usage, after.tokens_repaid) == (0, 0, 0, 0)
+    assert (after.tokens_reused, after.replies_reused) == (before.tokens_paid, before.calls)
+    assert (after.tokens_per_case, after.token_cost_x) == (before.tokens_per_case, before.token_cost_x)
+    assert dict(summary_rows(after))["tokens reused"] == f"{before.tokens_paid:,} in {before.calls} replies"
+    assert dict(summary_rows(before))["tokens reused"] == "0"
+    assert verdicts(again.path) == verdicts(first)
+    cost = transcript(again.path, "sample-007").cost
+    assert (cost.calls, cost.tokens) == (0, 0)
+    assert cost.tokens_reused == transcript(first, "sample-007").cost.tokens
+
+
+def test_the_bar_counts_apart() -> None:
+    assert figures(Counts(tokens_paid=5), gated=False) == "accuracy - | 5 tokens"
+    assert figures(Counts(tokens_paid=5, reused=2, tokens_reused=1234), gated=False).endswith("5 tokens | 1,234 reused")
+
+
+def test_only_what_differs_is_paid_for(first: Path, tmp_path: Path) -> None:
+    other = run(first / "run.yaml", reuse=first, roles={"judge": {"max_tokens": 150}}, out=tmp_path / "other")
+    turns = other.table("turns").to_pylist()
+    assert {row["role"].partition("/")[0] for row in turns if row["reused_from"]} == {"agent"}
+    assert {row["role"].partition("/")[0] for row in turns if not row["reused_from"]} == {"judge"}
+    paid = [row for row in turns if not row["reused_from"]]
+    assert other.summary.tokens_paid == sum(row["prompt_tokens"] + row["completion_tokens"] for row in paid)
+    assert other.summary.calls + other.summary.replies_reused == len(turns)
+
+
+def test_single_agent_reuses_openings_asked_alike(first: Path, tmp_path: Path) -> None:
+    """The alternatives that are asked for belong to a fingerprint: single-agent asks for none unless told to."""
+    agent = {"persona": "You doubt.", "top_logprobs": 5}
+    done = run(**SMALL, protocol="single-agent", roles={"agent": agent}, reuse=first, out=tmp_path / "one")
+    assert (done.summary.calls, done.summary.replies_reused) == (0, 20)
+    openings = {
+        row["case_id"]: row["text"]
+        for row in read_table(first, "turns", ["text"]).to_pylist()
+        if row["path"] == "opening/agent/0"
+    }
+    assert {row["case_id"]: row["text"] for row in done.table("turns").to_pylist()} == openings
+
+
+def test_what_cannot_be_reused(first: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "run.yaml").write_text("schema_version: 0\n")
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "run.yaml").write_text("{")
+    for reuse, said in {
+        tmp_path / "empty": r"no run there \(no run.yaml\)",
+        tmp_path / "nowhere": r"no run there \(no run.yaml\)",
+        tmp_path / "old": "its schema_version is 0, expected 1",
+        tmp_path / "torn": "cannot be read",
+    }.items():
+        with pytest.raises(ConfigError, match=f"--reuse .*{said}"):
+            run(**SMALL, reuse=reuse, out=tmp_path / "out")
+    link = tmp_path / "link"
+    link.symlink_to(first)
+    with pytest.raises(ConfigError, match="that is this run's own folder"):
+        run(first / "run.yaml", reuse=link)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_record_that_cannot_be_read_is_found_before_the_start(first: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad" / "parts").mkdir(parents=True)
+    (tmp_path / "bad" / "turns").mkdir()
+    (tmp_path / "bad" / "run.yaml").write_text("schema_version: 1\n")
+    (tmp_path / "bad" / "turns" / "x.parquet").write_bytes(b"no Parquet")
+    (tmp_path / "bad" / "parts" / "x.json").write_text('{"tables": {"turns": "turns/x.parquet"}, "covers": []}')
+    with pytest.raises(ConfigError, match=r"--reuse .*bad cannot be read"):
+        run(**SMALL, reuse=tmp_path / "bad", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_going_on_with_a_reusing_run(first: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(first / "run.yaml", reuse=first, limit=5, out=out)
+    with pytest.raises(RunMismatch, match=rf"seed: was 0, now 9\. Start a new one with --out NEW --reuse {out}: "):
+        run(out / "run.yaml", seed=9, out=out)
+    content = yaml.safe_load((out / "run.yaml").read_text())
+    dropped = {key: value for key, value in content.items() if key != "reuse"}
+    (tmp_path / "dropped.yaml").write_text(yaml.safe_dump(dropped))
+    with pytest.raises(RunMismatch, match=r"reuse: was .*first, now none"):
+        run(tmp_path / "dropped.yaml", limit=20)
+    done = run(out / "run.yaml", limit=20)
+    assert (done.summary.calls, done.done) == (0, 20)
+    assert verdicts(out) == verdicts(first)
+
+
+def test_reuse_may_be_added_when_a_run_goes_on(first: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    paid = run(first / "run.yaml", limit=5, out=out).summary.calls
+    done = run(first / "run.yaml", reuse=first, out=out)
+    assert (done.summary.calls, done.done) == (paid, 20)
+    assert verdicts(out) == verdicts(first)
+
+
+def test_dry_run_says_what_is_there(first: Path, tmp_path: Path) -> None:
+    prepared = prepared_from(first / "run.yaml", {"reuse": first, "out": tmp_path / "out"})
+    replies = read_table(first, "turns", []).num_rows
+    assert f"reuse     {replies:,} replies answer equal asks for nothing" in plan(prepared).lines()
+    assert not [line for line in plan(prepared_from(first / "run.yaml", {})).lines() if line.startswith("reuse")]
+
+
+def test_a_replay_is_bound_as_its_run_was(first: Path, tmp_path: Path) -> None:
+    """Persona, decoding and the number of models come from the recorded run; nothing has to be said again."""
+    plain = {**SMALL, "model": f"replay/{first}"}
+    done = run(**plain, out=tmp_path / "again")
+    assert (done.failed, done.exit_code) == (0, 0)
+    assert verdicts(done.path) == verdicts(first)
+    assert (done.summary.simulated, done.summary.calls) == (True, 0)
+    content = yaml.safe_load((done.path / "run.yaml").read_text())
+    agents = content["bindings"]["agent"]
+    assert [(a["persona"], a["temperature"], a["max_tokens"]) for a in agents] == [
+        ("You doubt.", 0.3, 400),
+        ("", 0.9, 400),
+        ("", 0.3, 300),
+    ]
+    assert run(**plain, out=tmp_path / "again").worked is False
+    roles: dict[str, Any] = {"agent": f"replay/{first}", "judge": {"model": f"replay/{first}", "temperature": 0.8}}
+    other = run(**SMALL, roles=roles, out=tmp_path / "other")
+    assert other.summary.failures == {"replay_diverged": other.failed}
+    assert other.failed > 0
+
+
+def test_a_replay_beside_a_live_judge(first: Path, tmp_path: Path) -> None:
+    roles: dict[str, Any] = {"agent": f"replay/{first}", "judge": {"model": "simulated?judge_noise=0.4"}}
+    done = run(**SMALL, roles=roles, out=tmp_path / "run")
+    paid = [row for row in done.table("turns").to_pylist() if row["reused_from"] is None]
+    assert paid
+    assert {row["role"] for row in paid} == {"judge/0"}
+
+
+def test_a_replay_without_log_probabilities_is_refused(first: Path, tmp_path: Path) -> None:
+    run(**SMALL, save_tokens="none", out=tmp_path / "none")
+    with pytest.raises(CapabilityMissing, match="gives no log-probabilities"):
+        run(**SMALL, model=f"replay/{tmp_path / 'none'}", out=tmp_path / "out")
+
+
+@contextmanager
+def _serving() -> Iterator[str]:
+    command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", "sample"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield next(word for word in line.split() if word.startswith("http"))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _served(model: str) -> dict[str, int]:
+    with urllib.request.urlopen(model.partition("/v1")[0] + "/stats", timeout=30) as reply:
+        return {step: stats["calls"] for step, stats in json.load(reply)["by_step"].items() if step != STEP_KEY}
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("failpoint", ["writer.flushed:3", "agent.received:10"])
+def test_a_reusing_run_that_is_killed_goes_on(failpoint: str, tmp_path: Path) -> None:
+    """What the other run holds is never served again, neither before the kill nor after it."""
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    with _serving() as model:
+        command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--model", model]
+        command += ["--max-open", "6"]
+
+        def hold(limit: int, out: Path, *more: str, **env: str) -> int:
+            done = subprocess.run(
+                [*command, "--limit", str(limit), "--out", str(out), *more],
+                env={**os.environ, **env},
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert done.returncode in (0, -signal.SIGKILL), done.stderr[-2000:]
+            return done.returncode
+
+        assert hold(25, tmp_path / "first") == 0
+        paid_before = _served(model)
+        reuse = ("--reuse", str(tmp_path / "first"))
+        killing = {"MOOT_FAILPOINTS": failpoint, "MOOT_FAILPOINT_DIR": str(marks)}
+        assert hold(40, tmp_path / "second", *reuse, **killing) == -signal.SIGKILL
+        assert hold(40, tmp_path / "second", *reuse) == 0
+        served = _served(model)
+        assert hold(40, tmp_path / "whole") == 0
+    assert {step: served[step] for step in paid_before} == paid_before
+    assert set(served) > set(paid_before)
+    assert verdicts(tmp_path / "second") == verdicts(tmp_path / "whole")
+    turns = read_table(tmp_path / "second", "turns", ["reused_from"]).to_pylist()
+    assert len(turns) == read_table(tmp_path / "whole", "turns", []).num_rows
+    reused = {f"{row['case_id']}/{row['attempt']}/{row['path']}" for row in turns if row["reused_from"]}
+    assert reused == set(paid_before)
