@@ -18,8 +18,9 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
+from moot.deploy.running.places import default_out
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.prepare import Prepared, default_out, prepare
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session

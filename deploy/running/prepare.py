@@ -5,8 +5,6 @@ Nothing is written here, and no network is touched; `moot.deploy.running.checks`
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,17 +17,16 @@ from pydantic import BaseModel
 
 from moot.actors.encoders.resolve import identity
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.models.api_key import redact
 from moot.actors.models.prices import Price
-from moot.actors.models.resolve import ModelSpec, absolute_model
-from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.running.bindings import bind_roles, is_simulated
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.recorded import placed, recorded_members, replayed_run, reused_folder
+from moot.deploy.running.places import default_out, run_folder
+from moot.deploy.running.recorded import placed, reused_folder
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
@@ -38,16 +35,8 @@ from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
 
-ALTERNATIVES = 5
-"""Alternatives per token that agents ask for when the protocol needs log-probabilities."""
-
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 """Cases that are brought as Python objects."""
-
-_LONGEST = 60
-"""Characters of a model's name that the default folder is called by."""
-
-_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json", "limits.json"})
 
 
 @dataclass(frozen=True)
@@ -150,15 +139,6 @@ class Prepared:
         return {question: next(iter(gold)) for question, gold in found.items() if len(gold) == 1}
 
 
-def is_simulated(model: str) -> bool:
-    """Whether a model's name is the embedded simulated one's, or says that its server or its run is one."""
-    spec = ModelSpec.parse(model)
-    replayed = replayed_run(model)
-    if replayed is not None:
-        return bool(read_run_yaml(replayed).get("simulated", False))
-    return spec.kind == "simulated" or (spec.kind in ("url", "anthropic") and spec.model == "simulated")
-
-
 def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
     """Open and check everything that a run names.
 
@@ -195,80 +175,6 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
     )
-
-
-def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
-    """Where a run goes unless it is told: the same command finds the same folder again.
-
-    >>> default_out("selene", "boolq", 7), default_out("", "boolq", 7, "openai/gpt-4o-mini")
-    ('runs/selene-boolq-s7', 'runs/boolq-s7-openai-gpt-4o-mini')
-    """
-    parts = [part for part in (protocol, task) if part]
-    parts += [f"s{seed}"] if model == "simulated" else [f"s{seed}", _shortened(redact(model))]
-    return f"runs/{re.sub(r'[^A-Za-z0-9._-]+', '-', '-'.join(parts))}"
-
-
-def _shortened(name: str) -> str:
-    """A name that a folder's can hold; a long one is told apart from others by its hash."""
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-
-
-def run_folder(out: str) -> Path:
-    """`out` as an absolute path, if a run can lie or begin there.
-
-    Raises:
-        ConfigError: a file is there, or a folder with other things in it.
-    """
-    folder = Path(out).expanduser().absolute()
-    try:
-        names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    except NotADirectoryError:
-        raise ConfigError(f"--out {out}: a file is there, a folder is needed") from None
-    except OSError as error:
-        raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
-    foreign = {name for name in names if not name.startswith(".run.yaml.")} - _STARTED_ONLY
-    if "run.yaml" not in names and foreign:
-        raise ConfigError(f"--out {out}: the folder holds no run but other files ({min(foreign)}); name another one")
-    return folder
-
-
-def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
-    """Models and decoding for every role family of the protocol.
-
-    Raises:
-        ConfigError: `roles` names a family that the protocol does not ask, or a model's name is malformed.
-    """
-    for family in config.roles:
-        if family not in protocol.roles:
-            unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
-            raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
-    speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
-    bindings = {}
-    for family in protocol.roles:
-        members = _members(config, family)
-        if protocol.needs_logprobs and family in speakers:
-            members = [_with_alternatives(member) for member in members]
-        bindings[family] = [member.model_copy(update={"model": absolute_model(member.model)}) for member in members]
-    return bindings
-
-
-def _members(config: RunConfig, family: str) -> list[RoleBinding]:
-    """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
-
-    A single member stands for as many as were recorded.
-    """
-    members = []
-    given = config.roles.get(family, [{}])
-    for number, change in enumerate(given):
-        named = {"model": config.model, **change}
-        recorded = recorded_members(named["model"], family) or [{}]
-        chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        members += [RoleBinding(**{**each, **named}) for each in chosen]
-    return members
-
-
-def _with_alternatives(binding: RoleBinding) -> RoleBinding:
-    return binding if binding.top_logprobs else binding.model_copy(update={"top_logprobs": ALTERNATIVES})
 
 
 def _as_task(cases: Cases) -> Task:

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from moot.actors.roles import RoleBinding
+from moot.deploy.running.bindings import bind_roles
 from moot.deploy.running.config import RunConfig, nested, read_yaml
 from moot.deploy.running.flags import parse_roles, parse_settings
-from moot.deploy.running.prepare import bind_roles, default_out, prepare, run_folder
+from moot.deploy.running.places import default_out, run_folder
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import describe, differences
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
