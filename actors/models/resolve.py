@@ -27,6 +27,14 @@ MODELS = {
 }
 """The forms of a model's name, with what each gives."""
 
+EXAMPLES = {
+    "simulated": "simulated",
+    "openai/NAME": "openai/gpt-4o-mini",
+    "anthropic/NAME": "anthropic/claude-haiku-4-5",
+    "http://HOST:PORT/v1#NAME": "http://127.0.0.1:8000/v1#simulated",
+}
+"""By form, a name of it; none for the forms that name a folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
@@ -63,11 +71,9 @@ class ModelSpec:
         if vendor not in ("openai", "anthropic"):
             raise unknown_name("model", redact(name), MODELS)
         if not model.strip() or not model.isprintable():
-            raise ConfigError(f"model '{vendor}/' has no name: write {vendor}/NAME, such as {_EXAMPLES[vendor]}")
+            example = EXAMPLES[f"{vendor}/NAME"]
+            raise ConfigError(f"model '{vendor}/' has no name: write {vendor}/NAME, such as {example}")
         return cls("openai" if vendor == "openai" else "anthropic", name, model=model)
-
-
-_EXAMPLES = {"openai": "openai/gpt-4o-mini", "anthropic": "anthropic/claude-haiku-4-5"}
 
 
 def _replay_spec(name: str, folder: str) -> ModelSpec:

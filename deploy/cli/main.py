@@ -232,14 +232,6 @@ def decide(
 
 
 @app.command()
-def models() -> None:
-    """List the forms of a model's name."""
-    from moot.actors.models.resolve import MODELS
-
-    _columns(MODELS.items())
-
-
-@app.command()
 def encoders() -> None:
     """List the forms of an encoder's name."""
     from moot.actors.encoders.resolve import ENCODERS
@@ -270,10 +262,12 @@ def _columns(rows: Any) -> None:
         print(f"{name:<{width}}  {about}")
 
 
-def _add_simulate() -> None:
+def _add_others() -> None:
+    from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.simulate import simulate
 
-    app.command()(simulate)
+    for command in (models, doctor, simulate):
+        app.command()(command)
 
 
-_add_simulate()
+_add_others()

@@ -1,0 +1,168 @@
+"""What works on this machine and with a model: asked with one small call, said in lines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+import numpy as np
+
+from moot.actors.models.interface import Capabilities, Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.prices import price_table
+from moot.actors.models.resolve import ModelBinding, make_model
+from moot.protocols.errors import UserError
+from moot.protocols.messages import Decoding, Message, Usage
+
+TIMEOUT_S = 60.0
+"""Seconds that the call may take: a server may have to load its weights first."""
+
+_ALTERNATIVES = 5
+_MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
+_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_EXTRAS = {"local": ("torch", "transformers"), "sentence-transformers": ("torch", "sentence-transformers")}
+_SUM_SLACK = 1e-3
+_LOGPROBS = "log-probabilities"
+_WITHOUT = "SELENE needs --set gate.intrinsic=none or resampled"
+
+State = Literal["ok", "note", "failed"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: a word or two.
+        state: `failed` when a run would not work.
+        said: what was found.
+    """
+
+    what: str
+    state: State
+    said: str
+
+
+def machine() -> Iterator[Finding]:
+    """What is installed here, and which keys are set, by name only."""
+    yield Finding("python", "ok", platform.python_version())
+    for package in ("moot", "ray"):
+        yield Finding(package, "ok", version(package))
+    for name in _KEYS:
+        yield Finding(name, "ok" if os.environ.get(name, "").strip() else "note", _set_or_not(name))
+    for extra, packages in _EXTRAS.items():
+        missing = [package for package in packages if not _installed(package)]
+        said = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
+        yield Finding(f"extra {extra}", "ok" if not missing else "note", said)
+
+
+def _set_or_not(name: str) -> str:
+    return "set" if os.environ.get(name, "").strip() else "not set"
+
+
+def _installed(package: str) -> bool:
+    try:
+        version(package)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+async def examine(binding: ModelBinding) -> list[Finding]:
+    """Try a model with one small call; it may be billed.
+
+    Raises:
+        ConfigError: the model's name or a setting is malformed.
+    """
+    model = make_model(binding, seed=0, answer_key=None)
+    found = [Finding("declares", "ok", "; ".join(declared(model.capabilities)))]
+    try:
+        await model.check()
+        found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
+        found += await _called(model)
+    except UserError as error:
+        found.append(Finding("reachable", "failed", str(error)))
+    finally:
+        await model.close()
+    price = price_table().price(binding.model)
+    known = "unknown; give it with --prices" if price is None else f"{price.input:g} / {price.output:g} USD per million"
+    found.append(Finding("price", "ok" if price is not None else "note", known))
+    return found
+
+
+def declared(capabilities: Capabilities) -> Iterator[str]:
+    """A backend's capabilities in words."""
+    most, stage = capabilities.max_alternatives, capabilities.logprob_stage
+    where = "" if stage == "unknown" else f", taken {stage} temperature"
+    yield f"log-probabilities of up to {most} alternatives{where}" if most else "no log-probabilities"
+    yield "pictures" if capabilities.images else "no pictures"
+    yield {"yes": "schemas", "on request": "schemas on request", "no": "no schemas"}[capabilities.structured_output]
+    yield "streaming" if capabilities.streaming else "no streaming"
+    yield "repeatable" if capabilities.seeds else "not repeatable"
+    most_t = capabilities.max_temperature
+    yield "no temperature" if most_t is None else f"temperatures up to {most_t:g}"
+
+
+async def _called(model: Model) -> list[Finding]:
+    asks = bool(model.capabilities.max_alternatives)
+    hot = model.capabilities.max_temperature is not None
+    decoding = Decoding(
+        temperature=0.0 if hot else None,
+        top_p=None,
+        max_tokens=64,
+        top_logprobs=min(_ALTERNATIVES, model.capabilities.max_alternatives) if asks else None,
+    )
+    began = time.perf_counter()
+    try:
+        reply = await _reply(model, decoding)
+    except ModelError as error:
+        if not (asks and error.kind == "request" and "logprob" in error.message.lower()):
+            return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)]
+        reply = await _reply(model, Decoding(temperature=decoding.temperature, top_p=None, max_tokens=64))
+    except TimeoutError:
+        return [Finding("a call", "failed", f"no reply within {TIMEOUT_S:g} s")]
+    took = time.perf_counter() - began
+    usage = reply.usage
+    told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
+    found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
+    if asks:
+        found.append(logprobs_finding(reply.tokens))
+    return found + _limits(reply.limits)
+
+
+async def _reply(model: Model, decoding: Decoding) -> ModelReply:
+    async with asyncio.timeout(TIMEOUT_S):
+        return await model.complete(_MESSAGES, decoding, step_key="moot/doctor")
+
+
+def logprobs_finding(tokens: TokenLogprobs | None) -> Finding:
+    """Whether log-probabilities are there, and are such: some servers send zeros, or nothing but -9999."""
+    if tokens is None:
+        return Finding(_LOGPROBS, "note", f"none given: {_WITHOUT}")
+    known = tokens.alt_logprob[np.isfinite(tokens.alt_logprob)]
+    if not known.size:
+        return Finding(_LOGPROBS, "note", f"no alternative has a number: {_WITHOUT}")
+    sums = np.nansum(np.exp(np.where(np.isfinite(tokens.alt_logprob), tokens.alt_logprob, -np.inf)), axis=1)
+    if not np.any(known) or not np.any(tokens.logprob):
+        return Finding(_LOGPROBS, "failed", "bogus: every one is 0")
+    if np.any(sums > 1.0 + _SUM_SLACK):
+        return Finding(_LOGPROBS, "failed", f"bogus: the probabilities of one token add up to {sums.max():.2f}")
+    return Finding(_LOGPROBS, "ok", f"real: {tokens.alternatives} alternatives for {len(tokens.tokens)} tokens")
+
+
+def _limits(limits: RateHeaders | None) -> list[Finding]:
+    if limits is None:
+        return []
+    said = []
+    for what, left, limit in (
+        ("requests", limits.requests_left, limits.requests_limit),
+        ("tokens", limits.tokens_left, limits.tokens_limit),
+    ):
+        if left is not None or limit is not None:
+            said.append(f"{what}: {'?' if left is None else left} of {'?' if limit is None else limit} left")
+    return [Finding("limits seen", "ok", "; ".join(said) or "a reset time only")]

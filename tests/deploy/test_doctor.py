@@ -1,0 +1,89 @@
+"""`moot doctor`: what it says of models that work, and of those that only seem to."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
+from simulate_server import simulated_server
+from typer.testing import CliRunner
+
+from moot.actors.models.interface import TokenLogprobs
+from moot.actors.models.resolve import ModelBinding
+from moot.deploy.cli.main import app
+from moot.deploy.running.doctor import Finding, examine, logprobs_finding
+
+
+def tokens(chosen: list[float], listed: list[list[float]]) -> TokenLogprobs:
+    width = len(listed[0])
+    return TokenLogprobs(
+        tokens=["a"] * len(chosen),
+        logprob=np.array(chosen, np.float32),
+        alt_tokens=["a"] * (len(chosen) * width),
+        alt_logprob=np.array(listed, np.float32),
+    )
+
+
+def by_name(found: list[Finding]) -> dict[str, Finding]:
+    return {each.what: each for each in found}
+
+
+@pytest.mark.parametrize(
+    ("given", "state", "said"),
+    [
+        (None, "note", "none given"),
+        (tokens([0.0, 0.0], [[0.0, 0.0], [0.0, 0.0]]), "failed", "every one is 0"),
+        (tokens([-0.1], [[-0.1, -0.2]]), "failed", "add up to 1.72"),
+        (tokens([-0.1], [[np.nan, np.nan]]), "note", "no alternative has a number"),
+        (tokens([-0.1, 0.0], [[-0.1, -3.0], [0.0, -np.inf]]), "ok", "real: 2 alternatives for 2 tokens"),
+    ],
+)
+def test_bogus_log_probabilities_are_told_from_real_ones(given: TokenLogprobs | None, state: str, said: str) -> None:
+    found = logprobs_finding(given)
+    assert found.state == state
+    assert said in found.said
+
+
+async def test_a_server_that_works() -> None:
+    with simulated_server(None) as port:
+        found = by_name(await examine(ModelBinding(model=f"http://127.0.0.1:{port}/v1#simulated")))
+    assert {each.state for each in found.values()} == {"ok", "note"}
+    assert found["log-probabilities"].said.startswith("real")
+    assert found["price"].state == "note"
+
+
+async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_failure() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        body = json.loads(await request.read() or b"{}")
+        headers = {"x-ratelimit-remaining-requests": "7", "x-ratelimit-limit-requests": "60"}
+        if body.get("logprobs"):
+            return web.json_response({"error": {"message": "logprobs are not supported"}}, status=400)
+        choice = {"message": {"role": "assistant", "content": "Yes"}, "finish_reason": "stop"}
+        return web.json_response({"choices": [choice], "usage": None}, headers=headers)
+
+    application = web.Application()
+    application.router.add_route("*", "/v1/{tail:.*}", handler)
+    async with TestServer(application) as server:
+        found = by_name(await examine(ModelBinding(model=f"{server.make_url('/v1')}#m")))
+    assert "usage unknown" in found["a call"].said
+    assert found["log-probabilities"].state == "note"
+    assert found["limits seen"].said == "requests: 7 of 60 left"
+
+
+def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOOT_TEST_KEY", "sk-very-secret-0123456789")
+    dead = f"http://127.0.0.1:{unused_port()}/v1#m"
+    result = CliRunner().invoke(app, ["doctor", "--model", dead, "--api-key-env", "MOOT_TEST_KEY"])
+    assert result.exit_code == 2
+    assert "failed  reachable" in result.output
+    assert "secret" not in result.output
+
+
+def test_models_lists_what_each_form_declares() -> None:
+    result = CliRunner().invoke(app, ["models"])
+    assert result.exit_code == 0
+    assert "anthropic/NAME" in result.output
+    assert "no log-probabilities; pictures; schemas" in result.output
