@@ -22,7 +22,7 @@ from moot.actors.deadline import Deadline
 from moot.actors.failpoints import failpoint
 from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
-from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate
+from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate, LimiterGone
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
@@ -126,7 +126,7 @@ class Agent:
             return self._failed(attempt, error.kind, error.message, reused_from=error.replayed or None)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
-        except (BudgetSpent, EndpointDown) as stop:
+        except (BudgetSpent, EndpointDown, LimiterGone) as stop:
             return self._unpaid(attempt, stop)
         except Exception as bug:
             # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
@@ -195,7 +195,7 @@ class Agent:
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
-    def _unpaid(self, attempt: Attempt, stop: BudgetSpent | EndpointDown) -> Answered:
+    def _unpaid(self, attempt: Attempt, stop: BudgetSpent | EndpointDown | LimiterGone) -> Answered:
         """The run is about to stop: nothing is written, so that the ask is made when the run goes on."""
         return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
 

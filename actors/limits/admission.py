@@ -16,8 +16,9 @@ _AHEAD_S = 0.25
 
 _REPORT_S = 0.5
 
-How = Literal["answered", "limited", "broken", "refused", "unused"]
-"""How a call ended: with a reply; 429; the endpoint's own failure; any other failure; it never started."""
+How = Literal["answered", "limited", "broken", "refused", "cancelled", "unused"]
+"""How a call ended: with a reply; 429; the endpoint's own failure; any other that the server told; not waited for; it
+never started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Queue:
         self._leases: deque[_Lease] = deque()
         self._starts: deque[float] = deque(maxlen=4096)
         self._asked_again_at = 0.0
-        self._lowered = False
+        self._lowered = self._trial = False
         self._clear_news()
 
     def _clear_news(self) -> None:
@@ -126,6 +127,8 @@ class Queue:
                 return None
             lease = found
         self._in_use += 1
+        if self._trial:
+            self._slots = 0
         self._starts.append(now)
         return Admission(self, need, lease, now)
 
@@ -151,6 +154,15 @@ class Queue:
         waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self.waiting.append((need, waiter))
         return waiter
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another call could be under way."""
+        return self._in_use < self._slots
+
+    def ask_again_at(self, at: float) -> None:
+        """Leave the limiter alone until then."""
+        self._asked_again_at = max(self._asked_again_at, at)
 
     def first(self) -> Need | None:
         """What the first call that waits needs; None when none does."""
@@ -248,7 +260,7 @@ class Queue:
     def take(self, grant: EndpointGrant, *, asked_at: float, now: float) -> None:
         """What the limiter grants. A permit's time counts from before it was asked for."""
         self._lowered = grant.slots < self._slots  # to be confirmed: only then may others have them
-        self._slots = grant.slots
+        self._slots, self._trial = grant.slots, grant.trial
         self._asked_again_at = now + grant.again_in_s
         if grant.lease:
             self._leases.append(_Lease(grant.lease, grant.requests, grant.tokens, asked_at + PERMIT_TTL_S))

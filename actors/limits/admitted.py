@@ -79,7 +79,7 @@ class AdmittedModel:
             raise
         except BaseException:
             unconfirmed.add(_at_most(messages, decoding))
-            _end(admission, "broken" if deadline.passed else "refused", billed=True, error="no reply in time")
+            _end(admission, "broken" if deadline.passed else "cancelled", billed=True, error="no reply in time")
             raise
         self._settle(admission, reply, unconfirmed, _at_most(messages, decoding))
         return reply
@@ -102,7 +102,9 @@ class AdmittedModel:
         if admission is None:
             return
         spent: dict[str, float] | None = None
-        if tokens is not None:
+        if reply.replayed:
+            spent = {}
+        elif tokens is not None:
             cost = self._price.cost_usd(reply.usage) if self._price is not None else None
             spent = {"tokens": float(tokens), "usd": cost or 0.0}
         admission.end("answered", tokens=tokens, spent=spent, drained=_drained(reply.limits))

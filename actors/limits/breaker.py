@@ -24,7 +24,7 @@ class Breaker:
         self._in_a_row = 0
         self._pause_s = FIRST_PAUSE_S
         self._next_try: float | None = None
-        self._down_since = 0.0
+        self._down_since = self._failed_at = 0.0
 
     def report(self, now: float, *, replies: int, broken: int, error: str = "") -> None:
         """Learn what came back: replies of whatever kind from a server that works, and failures that are the endpoint's
@@ -36,6 +36,8 @@ class Breaker:
             self._in_a_row, self._pause_s, self._next_try = 0, FIRST_PAUSE_S, None
             return
         self._in_a_row += broken
+        if broken:
+            self._failed_at = now
         if self._next_try is None and self._in_a_row >= TRIPS_AFTER:
             self._down_since, self._next_try = now, now + self._pause_s
             _log.warning(
@@ -55,9 +57,15 @@ class Breaker:
         self._next_try = now + self._pause_s
         return 1
 
-    def down_s(self, now: float) -> float:
-        """Seconds since the endpoint was given up; 0 while it works."""
-        return 0.0 if self._next_try is None else now - self._down_since
+    @property
+    def is_open(self) -> bool:
+        """Whether the endpoint has been given up."""
+        return self._next_try is not None
+
+    @property
+    def down_s(self) -> float:
+        """Seconds from giving the endpoint up to the last call that failed there; 0 while it works."""
+        return 0.0 if self._next_try is None else self._failed_at - self._down_since
 
     def next_try_in(self, now: float) -> float:
         """Seconds until a call may try the endpoint; 0 while it works."""

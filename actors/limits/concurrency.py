@@ -32,6 +32,7 @@ class Concurrency:
         self._since: float | None = None
         self._fine = self._limited = 0
         self._full = False
+        self._demand = 0
 
     @property
     def bound(self) -> int:
@@ -53,6 +54,7 @@ class Concurrency:
         """
         self._fine += fine
         self._limited += limited
+        self._demand = max(self._demand, demand)
         self._full = self._full or demand >= self.bound
         if round_trip_s is not None:
             known = self._round_trip_s
@@ -66,8 +68,8 @@ class Concurrency:
         if self._limited > LIMITED_SHARE * heard or drained:
             if now < self._since + 2 * round_s:
                 return
-            self._bound = max(1.0, min(self._bound, float(demand)) * CUT)
+            self._bound = max(1.0, min(self._bound, float(self._demand)) * CUT)
             self._slow_start = False
         elif self._full:
             self._bound = min(MOST, self._bound * 2 if self._slow_start else self._bound + max(1.0, self._bound / 20))
-        self._since, self._fine, self._limited, self._full = now, 0, 0, False
+        self._since, self._fine, self._limited, self._full, self._demand = now, 0, 0, False, 0

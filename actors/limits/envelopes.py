@@ -75,14 +75,16 @@ class EndpointGrant(msgspec.Struct, frozen=True):
     Attributes:
         endpoint: its name.
         slots: requests that it may have under way.
+        trial: whether the endpoint has been given up: a slot serves one call, not one after the other.
         lease: number of the rate permits; 0 when there are none.
         requests, tokens: the rate permits.
         again_in_s: when to ask for more; 0 for at once.
-        down_s: how long the endpoint has failed for everyone; 0 while it works.
+        down_s: how long the endpoint was seen to fail for everyone; 0 while it works.
     """
 
     endpoint: str
     slots: int = 0
+    trial: bool = False
     lease: int = 0
     requests: int = 0
     tokens: int = 0

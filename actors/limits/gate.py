@@ -18,6 +18,9 @@ HEARTBEAT_S = 0.5
 SPACING_S = 0.01
 """Least seconds between two exchanges: calls that come together share one."""
 
+_SHORT_OF_S = 0.1
+"""Seconds until money that others have set aside is asked for again."""
+
 GIVE_UP_S = 300.0
 """Seconds without any reply of an endpoint after which a run is put aside: who repairs the server goes on with it."""
 
@@ -34,6 +37,12 @@ class EndpointDown(Exception):
     """A call to an endpoint that has given no reply for `GIVE_UP_S`; `str()` is the endpoint."""
 
     kind = "endpoint_down"
+
+
+class LimiterGone(Exception):
+    """A call that cannot be admitted because the limiter cannot be asked any more; `str()` says why."""
+
+    kind = "limiter_gone"
 
 
 class Gate:
@@ -68,7 +77,8 @@ class Gate:
         self._wake = asyncio.Event()
         self._exchanging: asyncio.Task[None] | None = None
         self._heard_at = 0.0
-        self._broken: Exception | None = None
+        self._broken: LimiterGone | None = None
+        self._least: dict[str, float] = {}
 
     async def admit(self, endpoint: str, need: Need) -> Admission:
         """Wait until a call may start; end what this gives when the call has ended.
@@ -76,6 +86,7 @@ class Gate:
         Raises:
             BudgetSpent: it may never start.
             EndpointDown: the endpoint has been failing for long.
+            LimiterGone: nobody can give leave any more.
         """
         queue = self._queue(endpoint)
         if not queue.waiting and self._affords(need) and (admission := queue.start(need)):
@@ -144,9 +155,9 @@ class Gate:
                 await self._until_due()
                 await self._exchange_once()
         except Exception as error:
-            self._broken = error
+            self._broken = LimiterGone(f"{type(error).__name__}: {error}")
             for queue in self._queues.values():
-                queue.fail_all(error)
+                queue.fail_all(self._broken)
 
     async def _until_due(self) -> None:
         """Wait until there is something to ask for, or to tell."""
@@ -168,7 +179,8 @@ class Gate:
     async def _exchange_once(self) -> None:
         now = self._clock()
         reports = [report for queue in self._queues.values() if (report := queue.report(now)) is not None]
-        grant = await self._exchange(Report(self.holder, reports, self._totals()))
+        totals = self._totals()
+        grant = await self._exchange(Report(self.holder, reports, totals))
         self._heard_at = self._clock()
         for name, amount in grant.reserved.items():
             self._idle[name] += amount
@@ -180,12 +192,18 @@ class Gate:
         self._admit_waiting()
         if grant.exhausted:
             self._refuse(grant.exhausted)
+        elif any(each.wanted for each in totals.values()) and not grant.reserved:
+            for queue in self._queues.values():
+                queue.ask_again_at(self._heard_at + _SHORT_OF_S)
 
     def _totals(self) -> dict[str, Totals]:
         """This process's part of every budget; what no call under way needs is given back."""
         wanted: defaultdict[str, float] = defaultdict(float)
         least: dict[str, float] = {}
+        self._least = least
         for queue in self._queues.values():
+            if not queue.has_room:
+                continue  # what it would get could not be used, and another endpoint's call might wait for it
             for name, amount in queue.wanted_budgets().items():
                 wanted[name] += amount
             first = queue.first()
@@ -203,7 +221,6 @@ class Gate:
         return totals
 
     def _refuse(self, budget: str) -> None:
-        """No call that waits and needs as much as the least of the first ones can ever start."""
-        heads = [need.budgets.get(budget, 0.0) for q in self._queues.values() if (need := q.first()) is not None]
+        """No call that waits and needs as much as the one that the limiter was asked about can ever start."""
         for queue in self._queues.values():
-            queue.refuse(budget, min(heads, default=0.0), BudgetSpent(budget))
+            queue.refuse(budget, self._least[budget], BudgetSpent(budget))

@@ -15,6 +15,9 @@ from moot.actors.limits.window import SlidingWindow
 DEAD_AFTER_S = 15.0
 """Seconds of silence after which a holder's concurrency is given to others. Living holders report twice a second."""
 
+_MEMORY_S = 1.5
+"""Seconds within which every living holder has reported to a limiter that was started again."""
+
 _SOON_S = 0.1
 """When to ask again for what others hold: they give it back with their next report."""
 
@@ -62,7 +65,7 @@ class Limiter:
         restarted: bool = False,
     ) -> None:
         self._limits, self.purses = dict(limits), dict(purses)
-        self._clock, self._restarted = clock, restarted
+        self._clock, self._restarted, self._began = clock, restarted, clock()
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
         self._heard: dict[str, float] = {}
@@ -92,22 +95,30 @@ class Limiter:
 
     def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
         endpoint = self._endpoint(report.endpoint, now)
-        self._learn(endpoint, report, now)
         mine = endpoint.holders.setdefault(holder, _Holder())
         mine.heard_at, mine.held = now, max(report.in_use, mine.slots)
         mine.demand, mine.waiting = report.in_use + report.waiting, report.waiting
+        self._learn(endpoint, report, now)
         self._forget_the_dead(endpoint, now)
         slots = self._slots(endpoint, holder, report, now)
         room = max(0, slots - report.in_use)
         lease, requests, tokens, again_in_s = self._permits(endpoint, report, room, now)
         mine.slots = slots
         mine.held = max(mine.held, slots)
-        down_s = endpoint.breaker.down_s(now)
-        if down_s:
+        if endpoint.breaker.is_open:
             again_in_s = max(again_in_s, min(1.0, endpoint.breaker.next_try_in(now)))
         elif report.waiting > room:
             again_in_s = max(again_in_s, _SOON_S)
-        return EndpointGrant(report.endpoint, slots, lease, requests, tokens, again_in_s, down_s)
+        return EndpointGrant(
+            endpoint=report.endpoint,
+            slots=slots,
+            trial=endpoint.breaker.is_open,
+            lease=lease,
+            requests=requests,
+            tokens=tokens,
+            again_in_s=again_in_s,
+            down_s=endpoint.breaker.down_s,
+        )
 
     def _endpoint(self, name: str, now: float) -> _Endpoint:
         known = self._endpoints.get(name)
@@ -143,6 +154,8 @@ class Limiter:
 
     def _slots(self, endpoint: _Endpoint, holder: str, report: EndpointReport, now: float) -> int:
         """Requests that a holder may have under way: its share, as far as the others have given back theirs."""
+        if self._restarted and now < self._began + _MEMORY_S:
+            return report.in_use  # until the others have said what they have under way
         admitted = endpoint.breaker.admits(now, report.waiting)
         if admitted < report.waiting:
             return report.in_use + admitted
@@ -186,8 +199,11 @@ class Limiter:
 
 
 def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
-    """What could be set aside on top: for all calls that wait, or else for the first."""
-    return next((each for each in (totals.wanted, totals.least) if each and purse.reserve(holder, each)), 0.0)
+    """What could be set aside: for all calls that wait, or as much as there is, if that is enough for the first."""
+    amount = min(totals.wanted, purse.free)
+    if not totals.least or amount < totals.least or not purse.reserve(holder, amount):
+        return 0.0
+    return amount
 
 
 def _fair(left: int, endpoint: _Endpoint) -> int:

@@ -33,6 +33,11 @@ class Purse:
         """What is set aside for calls whose cost is not known yet, dead holders' included."""
         return math.fsum(self._reserved.values())
 
+    @property
+    def free(self) -> float:
+        """What may still be reserved; infinite without a cap."""
+        return math.inf if self.cap is None else max(0.0, self.cap - self.spent - self.reserved)
+
     def settle(self, holder: str, *, reserved: float, spent: float) -> None:
         """Take a holder's totals: what it still has reserved, and what its calls have used so far."""
         self._reserved[holder] = reserved
@@ -40,7 +45,7 @@ class Purse:
 
     def reserve(self, holder: str, amount: float) -> bool:
         """Set `amount` more aside for a holder; False, and nothing done, when it does not fit."""
-        if self.cap is not None and self.spent + self.reserved + amount > self.cap:
+        if amount > self.free:
             return False
         self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
         return True

@@ -121,6 +121,16 @@ def check_base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def canonical_model(name: str) -> str:
+    """The name under which a model is recorded, priced and limited, however it was spelled; a local path is absolute.
+
+    >>> canonical_model("http://127.0.0.1:8000/v1/#m")
+    'http://127.0.0.1:8000/v1#m'
+    """
+    spec = ModelSpec.parse(name)
+    return f"{spec.base_url}#{spec.model}" if spec.kind == "url" else absolute_model(name)
+
+
 def is_embedded(name: str) -> bool:
     """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
     return ModelSpec.parse(name).kind in ("simulated", "replay", "local")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moot.actors.models.resolve import ModelSpec, absolute_model
+from moot.actors.models.resolve import ModelSpec, canonical_model
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
@@ -30,7 +30,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         members = _members(config, family)
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
-        bindings[family] = [member.model_copy(update={"model": absolute_model(member.model)}) for member in members]
+        bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
     return bindings
 
 

@@ -10,6 +10,7 @@ from moot.actors.household import endpoint_of
 from moot.actors.limits.ledger import read_reserved
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import Price, price_table
+from moot.actors.models.resolve import canonical_model
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
@@ -28,13 +29,14 @@ def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[s
     """
     members = list(members)
     names = {member.model for member in members}
-    for name in config.limits:
+    own_limits = {canonical_model(name): limits for name, limits in config.limits.items()}
+    for name in own_limits:
         if name not in names:
             raise unknown_name("model in `limits`", name, names)
     for_all = {flag: getattr(config, flag) for flag in _FLAGS}
     found = {}
     for member in members:
-        own = config.limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
+        own = own_limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
         limits = EndpointLimits(**{**for_all, **own})
         if limits != EndpointLimits():
             found[endpoint_of(member)] = limits

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from moot.actors.models.interface import Capabilities, Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
@@ -121,9 +122,7 @@ async def _called(model: Model) -> list[Finding]:
     try:
         reply = await _reply(model, decoding)
     except ModelError as error:
-        if not (asks and error.kind == "request" and "logprob" in error.message.lower()):
-            return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)]
-        reply = await _reply(model, Decoding(temperature=decoding.temperature, top_p=None, max_tokens=64))
+        return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)]
     except TimeoutError:
         return [Finding("a call", "failed", f"no reply within {TIMEOUT_S:g} s")]
     took = time.perf_counter() - began
@@ -136,8 +135,15 @@ async def _called(model: Model) -> list[Finding]:
 
 
 async def _reply(model: Model, decoding: Decoding) -> ModelReply:
+    """One call; another without log-probabilities when the server refuses those."""
     async with asyncio.timeout(TIMEOUT_S):
-        return await model.complete(_MESSAGES, decoding, step_key="moot/doctor")
+        try:
+            return await model.complete(_MESSAGES, decoding, step_key="moot/doctor")
+        except ModelError as error:
+            if decoding.top_logprobs is None or error.kind != "request" or "logprob" not in error.message.lower():
+                raise
+        plain = msgspec.structs.replace(decoding, top_logprobs=None)
+        return await model.complete(_MESSAGES, plain, step_key="moot/doctor/plain")
 
 
 def logprobs_finding(tokens: TokenLogprobs | None) -> Finding:

@@ -218,6 +218,8 @@ class Session:
         kind, _, what = arena.stopped_by.partition(": ")
         if kind == "endpoint_down":
             return f"{what} has not answered for {GIVE_UP_S:.0f} s"
+        if kind == "limiter_gone":
+            return f"the run's limiter cannot be asked any more ({what})"
         if what == "usd":
             return f"--max-cost {config.max_cost_usd:g} does not allow another call"
         return f"--max-tokens {config.max_tokens} does not allow another call"

@@ -222,7 +222,7 @@ def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
     over = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=5.0)}))
     assert over.exhausted == "usd"
     enough = limiter.exchange(Report("b", [], {"usd": Totals(wanted=5.0, least=3.5)}))
-    assert enough.reserved == {"usd": 3.5}
+    assert enough.reserved == {"usd": 4.0}, "as much as there is"
 
 
 def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_429s() -> None:
@@ -259,4 +259,4 @@ def test_a_broken_endpoint_is_tried_with_single_calls_until_it_answers() -> None
     assert breaker.admits(later, 5) == 0
     breaker.report(later + 1.0, replies=1, broken=0)
     assert breaker.admits(later + 1.0, 5) == 5
-    assert breaker.down_s(later + 1.0) == 0.0
+    assert breaker.down_s == 0.0

@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from moot.actors.record.schema import TABLES
+from moot.actors.record.tables import read_table
+
 KEY = "sk-canary-4f1d0c9b7a6e5d3c"
 GOOD = json.dumps({"answer": "Yes", "reasoning": "because", "confidence": 0.9})
 FINE = 12
@@ -89,6 +92,9 @@ def test_the_key_is_nowhere_after_a_failing_run(tmp_path: Path, placement: str) 
         assert done.returncode == 3, done.stderr.decode()[-2000:]
         assert KEY.encode() not in done.stdout + done.stderr
         left = [path for root in (tmp_path, session) for path in root.rglob("*") if path.is_file()]
+        record = {table: repr(read_table(out, table).to_pylist()) for table in TABLES}
+        assert "you sent" in record["turns"], "the server's words are in the record"
+        assert [table for table, text in record.items() if KEY in text] == []
         assert any("session_" in str(path) for path in left), "Ray's own logs are looked at"
         assert [str(path) for path in left if KEY.encode() in path.read_bytes()] == []
     finally:
