@@ -35,9 +35,10 @@ from moot.actors.record.rows import (
     messages_json,
     token_columns,
 )
+from moot.actors.record.schema import ABANDONED
 from moot.actors.roles import Roles
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Answered, Ask, Message, Usage
+from moot.protocols.messages import Answered, Ask, Event, Message, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
@@ -45,11 +46,15 @@ _log = structlog.get_logger(__name__)
 _LONGEST_ERROR = 500
 
 
-class ReplySink(Protocol):
-    """Where an agent puts the rows of the replies that it paid for."""
+class Sink(Protocol):
+    """Where an agent puts the rows of the replies that it paid for, and notes which asks it gave up."""
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         """Take one row of the journal's stream `replies`; never waits."""
+        ...
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        """Take an event; never waits."""
         ...
 
 
@@ -73,7 +78,7 @@ class Agent:
         model: Model,
         roles: Roles,
         templates: Templates,
-        sink: ReplySink,
+        sink: Sink,
         save_tokens: SaveTokens = "all",
         retry: RetryPolicy | None = None,
         *,
@@ -127,7 +132,11 @@ class Agent:
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
         except (BudgetSpent, EndpointDown, LimiterGone) as stop:
-            return self._unpaid(attempt, stop)
+            self._abandon(attempt, stop.kind)
+            return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
+        except asyncio.CancelledError:
+            self._abandon(attempt, "cancelled")
+            raise
         except Exception as bug:
             # Without a row and a reply the asker would wait for its deadline: a bug ends the ask, visibly.
             _log.exception("an ask raised", case=ask.case_id, path=ask.path)
@@ -195,9 +204,17 @@ class Agent:
         _log.warning("ask failed", case=attempt.ask.case_id, path=attempt.ask.path, kind=kind, error=message)
         return answered
 
-    def _unpaid(self, attempt: Attempt, stop: BudgetSpent | EndpointDown | LimiterGone) -> Answered:
-        """The run is about to stop: nothing is written, so that the ask is made when the run goes on."""
-        return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
+    def _abandon(self, attempt: Attempt, why: str) -> None:
+        """Note that an ask ends without a reply, so that it is made again when the run goes on, and what it may have
+        cost so far."""
+        unconfirmed, attempt.unconfirmed = attempt.unconfirmed, Unconfirmed()
+        told = {
+            "why": why,
+            "model": self._model.name,
+            "attempts": unconfirmed.attempts,
+            "tokens_at_most": unconfirmed.tokens_at_most,
+        }
+        self._sink.put_event(attempt.ask.case_id, attempt.ask.attempt, Event(ABANDONED, attempt.ask.path, told))
 
     def _answered(self, attempt: Attempt, outcome: Any, **fields: Any) -> Answered:
         reply = attempt.reply

@@ -17,6 +17,7 @@ from moot.actors.house import House
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.record.rows import SHARED
+from moot.actors.record.schema import ASKED
 from moot.actors.roles import fingerprint
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
@@ -286,7 +287,7 @@ class CaseFloor:
             return reused
         if self._house.drain.is_set():
             await asyncio.Event().wait()
-        self._house.scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
+        self._house.scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         asking = self._house.asking
         asking.count += 1
         try:
@@ -294,7 +295,6 @@ class CaseFloor:
         finally:
             asking.count -= 1
         if answered.outcome == "unpaid":
-            self._house.scribe.put_event(ask.case_id, ask.attempt, Event("unpaid", ask.path))
             raise Unpaid(f"{answered.failure}: {answered.error}")
         return answered
 

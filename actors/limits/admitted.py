@@ -16,7 +16,7 @@ from moot.protocols.messages import Decoding, Message, Usage
 
 
 class Unconfirmed:
-    """Attempts of one ask that may have been billed without the server saying what they used.
+    """Attempts of one ask that a server may have billed without saying what they used.
 
     Attributes:
         attempts: how many.
@@ -47,6 +47,7 @@ class AdmittedModel:
     def __init__(self, model: Model, gate: Gate | None, endpoint: str, price: Price | None) -> None:
         self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
         self._budgets = gate.budgets if gate is not None else frozenset()
+        self._bills = not model.capabilities.in_process
 
     async def complete(
         self,
@@ -69,17 +70,19 @@ class AdmittedModel:
             need = self._need(messages, decoding)
             with deadline.standing_still():
                 admission = await self._gate.admit(self._endpoint, need)
-        at_most = None
         try:
             reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
         except ModelError as error:
-            if error.may_be_billed:
-                unconfirmed.add(at_most := _at_most(messages, decoding))
-            _end(admission, _how(error), billed=at_most is not None, error=str(error), limits=error.limits)
+            billed = self._bills and error.may_be_billed
+            if billed:
+                unconfirmed.add(_at_most(messages, decoding))
+            _end(admission, _how(error), billed=billed, error=str(error), limits=error.limits)
             raise
         except BaseException:
-            unconfirmed.add(_at_most(messages, decoding))
-            _end(admission, "broken" if deadline.passed else "cancelled", billed=True, error="no reply in time")
+            if self._bills:
+                unconfirmed.add(_at_most(messages, decoding))
+            how: How = "broken" if deadline.passed else "cancelled"
+            _end(admission, how, billed=self._bills, error="no reply in time")
             raise
         self._settle(admission, reply, unconfirmed, _at_most(messages, decoding))
         return reply
@@ -97,7 +100,7 @@ class AdmittedModel:
 
     def _settle(self, admission: Admission | None, reply: ModelReply, unconfirmed: Unconfirmed, at_most: int) -> None:
         tokens = _tokens(reply.usage)
-        if tokens is None:
+        if tokens is None and self._bills and not reply.replayed:
             unconfirmed.add(at_most)
         if admission is None:
             return

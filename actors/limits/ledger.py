@@ -15,9 +15,12 @@ from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.folder import write_whole
 
+_FALLEN_S = 1.0
+"""Seconds between two writings of totals that only fell: nothing hangs on them but how close the bound is."""
+
 
 class LedgeredLimiter:
-    """A limiter that writes its purses down before a reservation leaves.
+    """A limiter that writes its purses down before a reservation leaves, and now and then when calls have cost less.
 
     Args:
         limits: see `Limiter`.
@@ -30,19 +33,36 @@ class LedgeredLimiter:
         restarted = ledger.open(purses)
         self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted)
         self._writing = asyncio.Lock()
+        self._written, self._written_at = ledger.bound(), time.monotonic()
 
     async def exchange(self, report: Report) -> Grant:
         """See `Limiter.exchange`."""
         grant = self._limiter.exchange(report)
-        if grant.reserved:
+        if grant.reserved or self._has_fallen():
             async with self._writing:
-                await asyncio.to_thread(self._ledger.write, _totals(self._limiter.purses))
+                self._written_at = time.monotonic()
+                page = self._ledger.page(self._limiter.purses)
+                self._written = page.at_most
+                await asyncio.to_thread(self._ledger.write, page)
         return grant
 
+    def _has_fallen(self) -> bool:
+        if time.monotonic() < self._written_at + _FALLEN_S:
+            return False
+        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
 
-class _Page(msgspec.Struct):
+
+class Page(msgspec.Struct):
+    """What one owner's purses hold.
+
+    Attributes:
+        budgets: (reserved, spent) by budget and holder.
+        at_most: by budget, at most how much the whole run has used, under earlier owners, too.
+    """
+
     epoch: int
     budgets: dict[str, dict[str, tuple[float, float]]] = {}
+    at_most: dict[str, float] = {}
 
 
 class Ledger:
@@ -60,7 +80,7 @@ class Ledger:
         """Fill the purses with what a limiter of the same owner wrote; False when there was none before."""
         page = self.read()
         if page is None or page.epoch != self._epoch:
-            self.write(_totals(purses))
+            self.write(self.page(purses))
             return False
         for name, totals in page.budgets.items():
             for holder, (reserved, spent) in totals.items():
@@ -68,25 +88,27 @@ class Ledger:
                     purses[name].settle(holder, reserved=reserved, spent=spent)
         return True
 
-    def write(self, budgets: dict[str, dict[str, tuple[float, float]]]) -> None:
-        """Write down (reserved, spent) by budget and holder."""
-        write_whole(self._file, msgspec.json.encode(_Page(self._epoch, budgets)))
+    def page(self, purses: Mapping[str, Purse]) -> Page:
+        """What the purses hold now."""
+        totals = {name: purse.totals() for name, purse in purses.items()}
+        return Page(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
 
-    def read(self) -> _Page | None:
+    def write(self, page: Page) -> None:
+        """Write a page down, in place of the one before."""
+        write_whole(self._file, msgspec.json.encode(page))
+
+    def bound(self) -> dict[str, float]:
+        """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing."""
+        page = self.read()
+        return page.at_most if page is not None and page.epoch == self._epoch else {}
+
+    def read(self) -> Page | None:
         """What lies in the file; None when there is none, or nothing legible."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=_Page)
+            return msgspec.json.decode(self._file.read_bytes(), type=Page)
         except (OSError, msgspec.DecodeError):
             return None
 
 
-def read_reserved(folder: Path, epoch: int) -> dict[str, float]:
-    """By budget, what was reserved when the limiter of the owner `epoch` last wrote; empty when it wrote nothing."""
-    page = Ledger(folder, epoch).read()
-    if page is None or page.epoch != epoch:
-        return {}
-    return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in page.budgets.items()}
-
-
-def _totals(purses: Mapping[str, Purse]) -> dict[str, dict[str, tuple[float, float]]]:
-    return {name: purse.totals() for name, purse in purses.items()}
+def _bound(purse: Purse) -> float:
+    return purse.spent + purse.reserved

@@ -27,6 +27,7 @@ class Capabilities:
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
+        in_process: whether it works in the process that calls it: nobody bills a reply that was not waited for.
     """
 
     max_alternatives: int = 0
@@ -37,6 +38,7 @@ class Capabilities:
     seeds: bool = False
     max_temperature: float | None = 2.0
     simulated: bool = False
+    in_process: bool = False
 
 
 @dataclass(frozen=True, slots=True)

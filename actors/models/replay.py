@@ -108,7 +108,11 @@ def _capabilities(facts: dict[str, Any]) -> Capabilities:
     asked = [member.get("top_logprobs") or 0 for members in bindings.values() for member in members]
     alternatives = max(asked, default=MAX_ALTERNATIVES) if facts.get("save_tokens", "all") == "all" else 0
     return Capabilities(
-        max_alternatives=alternatives, images=True, seeds=True, simulated=bool(facts.get("simulated", False))
+        max_alternatives=alternatives,
+        images=True,
+        seeds=True,
+        simulated=bool(facts.get("simulated", False)),
+        in_process=True,
     )
 
 

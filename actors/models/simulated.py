@@ -49,7 +49,12 @@ class SimulatedModel:
     """
 
     capabilities = Capabilities(
-        max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", images=True, seeds=True, simulated=True
+        max_alternatives=MAX_ALTERNATIVES,
+        logprob_stage="before",
+        images=True,
+        seeds=True,
+        simulated=True,
+        in_process=True,
     )
 
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:

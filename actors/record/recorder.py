@@ -23,7 +23,7 @@ from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION
-from moot.actors.record.schema import BOOKKEEPING_EVENTS
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
@@ -189,6 +189,9 @@ class Recorder:
         """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
         for case_id, attempt, event, at in events:
             key = (case_id, attempt)
+            if event.kind == ABANDONED:  # a cancelled call may have cost something even if its debate is over
+                self._write_event(case_id, attempt, event, at)
+                continue
             if key in self._finished:
                 continue
             debate = self._debate(*key)

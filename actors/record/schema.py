@@ -184,8 +184,11 @@ KEYS: dict[str, tuple[str, ...]] = {
 }
 """What identifies a row; the first row of a key wins, unless a later one supersedes it; of events the last."""
 
-BOOKKEEPING_EVENTS = frozenset({"asked", "unpaid"})
-"""Events that may occur several times for one key: each is one attempt to pay, or one that was put off."""
+ASKED, ABANDONED = "asked", "abandoned"
+"""Kinds of event: an ask is about to be paid for; it ended without a reply on record, and what it may have cost."""
+
+BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
+"""Events that may occur several times for one key: each is one attempt to pay, or the end of one."""
 
 
 def stable_columns(table: str) -> list[str]:

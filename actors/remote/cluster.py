@@ -211,7 +211,7 @@ class AgentActor(_Actor):
     async def close(self) -> None:
         """Cancel what is under way; the rows of what was paid reach their writer first."""
         await self._up()
-        self._station.close()
+        await self._station.close()
         await self._agent.close()
         if self._gate is not None:
             await self._gate.close()

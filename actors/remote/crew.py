@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from moot.actors.household import Service, service_of, services
 from moot.actors.record.recorder import writer_of
+from moot.actors.record.schema import ASKED
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.remote.line import Line
 from moot.actors.remote.peers import Peer, PeerLost
@@ -126,7 +127,7 @@ class RemoteCrew:
                 self.resolve(number, recorded.answered)
             else:
                 again.append(number)
-                self._scribe.put_event(ask.case_id, ask.attempt, Event("asked", ask.path))
+                self._scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         return again
 
 

@@ -56,10 +56,10 @@ class Station:
         outbox = self._outboxes.get(sender)
         return outbox is not None and (number in outbox.under_way or number in outbox.unconfirmed)
 
-    def close(self) -> None:
-        """End what is under way and let every call go."""
-        for outbox in self._outboxes.values():
-            outbox.close()
+    async def close(self) -> None:
+        """End what is under way and let every call go; returns when all has ended."""
+        tasks = [task for outbox in self._outboxes.values() for task in outbox.close()]
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def _outbox(self, sender: str) -> _Outbox:
         known = self._outboxes.get(sender)
@@ -146,11 +146,13 @@ class _Outbox:
         self._retired = True
         self._let_go()
 
-    def close(self) -> None:
-        """End everything."""
-        for task in self.under_way.values():
+    def close(self) -> list[asyncio.Task[None]]:
+        """End everything; gives what is about to end."""
+        tasks = list(self.under_way.values())
+        for task in tasks:
             task.cancel()
         self.retire()
+        return tasks
 
     def _let_go(self) -> None:
         while self._kept:

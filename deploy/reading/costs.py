@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.schema import ABANDONED, ASKED
 from moot.deploy.reading.record import CaseKey, Noted, Reply
 from moot.protocols.messages import Usage
 
@@ -26,8 +27,8 @@ class Totals:
         reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
         replies_reused: how many those are.
         repaid: see `tokens_repaid`.
-        calls: replies paid for here.
-        calls_without_usage: calls that did not say all that they used.
+        calls: asks paid for here, those that failed included.
+        calls_without_usage: replies that did not say all that they used, and failed asks that may have been billed.
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_max: at most so many tokens in them; at least 0.
         usd: what the known usage cost; a lower bound when `calls_without_usage` or `unconfirmed` is not 0, None when
@@ -45,12 +46,12 @@ class Totals:
     usd: float | None
 
 
-def totals(replies: Sequence[Reply], asked: Iterable[Noted], prices: Mapping[str, Price]) -> Totals:
+def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mapping[str, Price]) -> Totals:
     """Count a run's tokens and money.
 
     Args:
         replies: all of the run's.
-        asked: its events of the kinds `asked` and `unpaid`.
+        bookkeeping: its events of the kinds `asked` and `abandoned`.
         prices: by model.
     """
     paid = [reply for reply in replies if not reply.reused]
@@ -59,13 +60,23 @@ def totals(replies: Sequence[Reply], asked: Iterable[Noted], prices: Mapping[str
         paid=_at_least(paid),
         reused=_at_least(reused),
         replies_reused=len(reused),
-        repaid=tokens_repaid(replies, asked),
+        repaid=tokens_repaid(replies, bookkeeping),
         calls=len(paid),
-        calls_without_usage=sum(reply.tokens is None for reply in paid),
-        unconfirmed=sum(reply.unconfirmed for reply in replies),
-        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in replies),
+        calls_without_usage=sum(_is_silent(reply) for reply in paid),
+        unconfirmed=sum(reply.unconfirmed for reply in replies) + _told(bookkeeping, "attempts"),
+        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in replies) + _told(bookkeeping, "tokens_at_most"),
         usd=_usd(paid, prices),
     )
+
+
+def _is_silent(reply: Reply) -> bool:
+    """Whether it may have used more than is known: a failure that no attempt of was billed has used nothing."""
+    return reply.tokens is None and (reply.outcome != "failed" or reply.unconfirmed > 0)
+
+
+def _told(bookkeeping: Iterable[Noted], what: str) -> int:
+    """A count that abandoned asks have told, summed."""
+    return sum(event.data.get(what) or 0 for event in bookkeeping if event.kind == ABANDONED)
 
 
 def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
@@ -89,18 +100,18 @@ def _known(reply: Reply) -> int:
     return (reply.prompt or 0) + (reply.completion or 0)
 
 
-def tokens_repaid(replies: Sequence[Reply], asked: Iterable[Noted]) -> int:
+def tokens_repaid(replies: Sequence[Reply], bookkeeping: Iterable[Noted]) -> int:
     """An upper bound on the tokens paid again for asks that were under way when a run was killed.
 
     Each ask is noted before it is paid for. An ask noted more often than it has replies on record was sent again:
     the tokens of its standing reply (and of its unreadable first one) count once per extra note, although the
     call that was lost may have been cut off early or never have left. A superseded reply lies in the record, so
-    its ask is no extra one, and one that a budget put off (`unpaid`) was never sent. A note that was itself lost,
-    less than one flush (1 s) before a `kill -9`, is not seen.
+    its ask is no extra one, and what one that was abandoned (a budget, Ctrl-C, a deadline) may have cost is counted
+    with the unconfirmed tokens. A note that was itself lost, less than one flush (1 s) before a `kill -9`, is not seen.
     """
     notes: Counter[tuple[str, int, str]] = Counter()
-    for event in asked:
-        notes[(*event.key, event.path)] += 1 if event.kind == "asked" else -1
+    for event in bookkeeping:
+        notes[(*event.key, event.path)] += 1 if event.kind == ASKED else -1
     recorded: Counter[tuple[str, int, str]] = Counter()
     cost: Counter[tuple[str, int, str]] = Counter()
     for reply in replies:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.models.prices import Price
+from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.record import (
@@ -31,7 +32,7 @@ from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
 from moot.protocols.tasks.scoring import is_correct
 
-_KINDS = ("asked", "unpaid", "gate", "judging", "audit", "branches", "parked")
+_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked")
 _JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 
 
@@ -279,7 +280,7 @@ def verdict_sources(events: Iterable[Noted]) -> dict[CaseKey, str]:
 def _costs(
     replies: Sequence[Reply], finished: Sequence[VerdictRow], events: Sequence[Noted], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    whole = totals(replies, [event for event in events if event.kind in ("asked", "unpaid")], prices)
+    whole = totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], prices)
     costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
     shared = sum(reply.tokens or 0 for reply in replies if reply.case_id.startswith("shared-"))
     relative = relative_cost(costs.values(), shared)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from moot.actors.household import endpoint_of
-from moot.actors.limits.ledger import read_reserved
+from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.resolve import canonical_model
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
+from moot.deploy.reading.record import decoded
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.messages import Usage
 
 _FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
 
@@ -74,19 +77,13 @@ def spent_before(
     Args:
         folder: the run's folder.
         prices: by model name.
-        sessions: as run.yaml lists them; a killed one says in `unsettled` what its calls under way had reserved.
+        sessions: as run.yaml lists them; a killed one says in `unsettled` what its lost calls may have used.
     """
     tokens = usd = 0.0
-    columns = ["model", "prompt_tokens", "completion_tokens", "unconfirmed_tokens_max", "reused_from"]
-    for row in read_table(folder, "turns", columns).to_pylist() if folder.exists() else ():
-        if row["reused_from"] is not None:
-            continue
-        price = prices.get(row["model"])
-        usage = Usage(row["prompt_tokens"] or 0, row["completion_tokens"] or 0)
-        unconfirmed = row["unconfirmed_tokens_max"] or 0
-        tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0) + unconfirmed
-        if price is not None:
-            usd += (price.cost_usd(usage) or 0.0) + unconfirmed * max(price.input, price.output) / 1e6
+    for model, prompt, completion, unconfirmed in _recorded(folder) if folder.exists() else ():
+        tokens += prompt + completion + unconfirmed
+        if (price := prices.get(model)) is not None:
+            usd += price.bound_usd(prompt, completion) + unconfirmed * max(price.input, price.output) / 1e6
     for session in sessions:
         unsettled = session.get("unsettled") or {}
         tokens += float(unsettled.get("tokens", 0.0))
@@ -94,6 +91,28 @@ def spent_before(
     return {"tokens": tokens, "usd": usd}
 
 
-def unsettled(folder: Path, epoch: int) -> dict[str, float]:
-    """What the calls of the owner `epoch` had reserved when it was killed; empty without budgets."""
-    return {name: amount for name, amount in read_reserved(folder, epoch).items() if amount > 0.0}
+def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
+    """Per model, what the record holds: (model, prompt tokens, completion tokens, at most so many unconfirmed ones)."""
+    counted = ["prompt_tokens", "completion_tokens", "unconfirmed_tokens_max"]
+    turns = read_table(folder, "turns", ["model", "reused_from", *counted])
+    paid = turns.filter(turns["reused_from"].is_null())
+    sums = paid.group_by("model").aggregate([(name, "sum") for name in counted])
+    for row in sums.to_pylist():
+        prompt, completion, unconfirmed = (row[f"{name}_sum"] or 0 for name in counted)
+        yield row["model"] or "", prompt, completion, unconfirmed
+    events = read_table(folder, "events", ["data"])
+    for row in events.filter(pc.equal(events["kind"], ABANDONED)).to_pylist():
+        told = decoded(row["data"])
+        yield told.get("model", ""), 0, 0, told.get("tokens_at_most", 0)
+
+
+def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
+    """What the owner `epoch` may have used when it was killed without a trace in the record; empty without budgets.
+
+    Args:
+        folder: the run's folder.
+        epoch: the owner's number.
+        spent: what the record tells, see `spent_before`.
+    """
+    found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(folder, epoch).bound().items()}
+    return {name: amount for name, amount in found.items() if amount > 0.0}

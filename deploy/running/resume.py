@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.deploy.running.bounds import unsettled
+from moot.deploy.running.bounds import spent_before, unsettled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
@@ -180,7 +181,9 @@ class RunYaml:
             "moot": self._content["versions"].get("moot"),
         }
         sessions = [session for session in old.get("sessions") or [] if isinstance(session, dict)]
-        self.earlier = [_closed(session, folder.path) for session in sessions]
+        self.earlier = [
+            _closed(session, folder, prepared.prices, sessions[:number]) for number, session in enumerate(sessions)
+        ]
         self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
@@ -204,11 +207,13 @@ class RunYaml:
         write_whole(self._folder.path / "run.yaml", text.encode())
 
 
-def _closed(session: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _closed(
+    session: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price], before: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """An earlier session; one that never said how it ended was killed, and what its calls had reserved may be spent."""
     if session.get("status") != "running":
         return dict(session)
-    lost = unsettled(folder, int(session.get("epoch") or 0))
+    lost = unsettled(folder.path, int(session.get("epoch") or 0), spent_before(folder, prices, before))
     return {**session, "status": "killed", **({"unsettled": lost} if lost else {})}
 
 

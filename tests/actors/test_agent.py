@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,14 @@ from houses import make_spec, same_for_all
 from pydantic import BaseModel
 
 from moot.actors.agent import Agent
-from moot.actors.models.interface import Capabilities, ModelReply
+from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.gate import Gate
+from moot.actors.limits.limiter import Limiter
+from moot.actors.limits.purse import Purse
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.retry import RetryPolicy
 from moot.actors.roles import Roles
-from moot.protocols.messages import Ask, Decoding, Message, Usage
+from moot.protocols.messages import Ask, Decoding, Event, Message, Usage
 from moot.protocols.templates import Templates
 
 
@@ -28,6 +34,7 @@ class GatedModel:
         self.gate = asyncio.Event()
         self.calls = 0
         self.cancelled = 0
+        self.fails_with: ModelError | None = None
 
     async def complete(
         self,
@@ -38,6 +45,8 @@ class GatedModel:
         schema: type[BaseModel] | None = None,
     ) -> ModelReply:
         self.calls += 1
+        if self.fails_with is not None:
+            raise self.fails_with
         try:
             await self.gate.wait()
         except asyncio.CancelledError:
@@ -52,11 +61,18 @@ class GatedModel:
         """It holds nothing."""
 
 
-class Sink(list[dict[str, Any]]):
-    """Keeps the rows."""
+class KeepingSink(list[dict[str, Any]]):
+    """Keeps the rows, and the events apart."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
 
     def put_reply(self, case_id: str, columns: dict[str, Any]) -> None:
         self.append(columns)
+
+    def put_event(self, case_id: str, attempt: int, event: Event) -> None:
+        assert (case_id, attempt) == ("c", 0)
+        self.events.append(event)
 
 
 @pytest.fixture
@@ -65,12 +81,12 @@ async def model() -> GatedModel:
 
 
 @pytest.fixture
-def sink() -> Sink:
-    return Sink()
+def sink() -> KeepingSink:
+    return KeepingSink()
 
 
 @pytest.fixture
-def agent(model: GatedModel, sink: Sink, tmp_path: Path) -> Agent:
+def agent(model: GatedModel, sink: KeepingSink, tmp_path: Path) -> Agent:
     spec = make_spec(tmp_path, same_for_all("simulated"), templates={"say": SAY})
     return Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink)
 
@@ -89,7 +105,7 @@ async def _started(agent: Agent, ask: Ask) -> asyncio.Task[Any]:
     return task
 
 
-async def test_the_same_ask_is_joined_and_paid_once(agent: Agent, model: GatedModel, sink: Sink) -> None:
+async def test_the_same_ask_is_joined_and_paid_once(agent: Agent, model: GatedModel, sink: KeepingSink) -> None:
     tasks = [await _started(agent, _ask()) for _ in range(3)]
     other = await _started(agent, _ask("b"))
     model.gate.set()
@@ -99,16 +115,38 @@ async def test_the_same_ask_is_joined_and_paid_once(agent: Agent, model: GatedMo
     assert (model.calls, len(sink)) == (2, 2)
 
 
-async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: GatedModel, sink: Sink) -> None:
+async def test_cancelling_the_only_asker_cancels_the_call(agent: Agent, model: GatedModel, sink: KeepingSink) -> None:
     task = await _started(agent, _ask())
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert (model.calls, model.cancelled, len(sink)) == (1, 1, 0)
+    (event,) = sink.events
+    assert (event.kind, event.path, event.data["why"], event.data["attempts"]) == ("abandoned", "a", "cancelled", 1)
+    assert event.data["tokens_at_most"] >= 400, "what was cancelled may have been billed"
+
+
+async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink: KeepingSink, tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, same_for_all("simulated"), templates={"say": SAY}, retry=RetryPolicy(base_s=0.0))
+    model = GatedModel()
+    model.fails_with = ModelError("connection", "the reply was cut off", may_be_billed=True)
+    limiter = Limiter({}, {"tokens": Purse(700.0)}, clock=time.monotonic)
+
+    async def exchange(report: Report) -> Grant:
+        return limiter.exchange(report)
+
+    gate = Gate({}, ["tokens"], exchange)
+    agent = Agent(model, Roles(spec.roles), Templates.from_sources(spec.templates), sink, retry=spec.retry, gate=gate)
+    answered = await agent.answer(_ask())
+    await gate.close()
+    assert (answered.outcome, answered.failure, len(sink), model.calls) == ("unpaid", "budget", 0, 1)
+    (event,) = sink.events
+    assert (event.data["why"], event.data["attempts"]) == ("budget", 1)
+    assert 400 <= event.data["tokens_at_most"] <= 700
 
 
 async def test_who_joined_is_answered_even_if_the_first_asker_gives_up(
-    agent: Agent, model: GatedModel, sink: Sink
+    agent: Agent, model: GatedModel, sink: KeepingSink
 ) -> None:
     first, *joined = [await _started(agent, _ask()) for _ in range(3)]
     first.cancel()
@@ -130,7 +168,9 @@ async def test_cancelling_who_joined_leaves_the_first_alone(agent: Agent, model:
     assert (model.calls, model.cancelled) == (1, 0)
 
 
-async def test_an_error_in_a_reply_model_ends_the_ask_visibly(agent: Agent, model: GatedModel, sink: Sink) -> None:
+async def test_an_error_in_a_reply_model_ends_the_ask_visibly(
+    agent: Agent, model: GatedModel, sink: KeepingSink
+) -> None:
     model.gate.set()
     ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="say", slots={}, reply="test_agent:Nothing")
     answered = await agent.answer(ask)

@@ -127,7 +127,7 @@ def test_every_ask_is_answered_and_paid_once(
         assert sorted(wire.got) == list(range(len(pauses_ms)))
         assert set(thinker.paid.values()) == {1}
         assert wire.most_under_way <= MOST_CALLS
-        wire.station.close()
+        await wire.station.close()
 
     asyncio.run(hold())
 
@@ -187,7 +187,7 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
     await asyncio.sleep(0.02)
     wire.ask(8)  # the number is free again, although the task of the first one never began
     await wire.all_answered()
-    wire.station.close()
+    await wire.station.close()
 
 
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
@@ -195,7 +195,7 @@ async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, [], []))) for _ in range(MOST_KEPT + 1)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
-    station.close()
+    await station.close()
     assert [await call for call in calls] == [[]] * len(calls)
 
 
@@ -212,7 +212,7 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     before.open.clear()
     assert after.got == [2]
     assert before.got == []
-    after.station.close()
+    await after.station.close()
 
 
 async def test_a_broken_line_says_so() -> None:

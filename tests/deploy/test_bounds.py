@@ -11,6 +11,7 @@ from houses import stable_rows
 from simulate_server import simulated_server
 
 from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import price_table
@@ -139,9 +140,14 @@ def test_limits_are_the_models_own_or_those_for_all() -> None:
 
 
 def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> None:
-    Ledger(tmp_path, epoch=1).write({"usd": {"a": (0.5, 3.0), "b": (0.25, 0.0)}, "tokens": {}})
-    killed = _closed({"epoch": 1, "status": "running"}, tmp_path)
-    assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 0.75})
     prices = known_prices(RunConfig(), [RoleBinding(model="simulated")])
-    assert spent_before(RunFolder(tmp_path), prices, [killed]) == {"tokens": 0.0, "usd": 0.75}
-    assert "unsettled" not in _closed({"epoch": 1, "status": "finished"}, tmp_path)
+    folder = RunFolder(tmp_path)
+    earlier = {"epoch": 1, "status": "killed", "unsettled": {"usd": 1.5}}
+    purse = Purse(10.0, spent=1.5)
+    purse.settle("a", reserved=0.5, spent=3.0)
+    ledger = Ledger(tmp_path, epoch=2)
+    ledger.write(ledger.page({"usd": purse, "tokens": Purse(100.0)}))
+    killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
+    assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"
+    assert spent_before(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}
+    assert "unsettled" not in _closed({"epoch": 2, "status": "finished"}, folder, prices, [earlier])

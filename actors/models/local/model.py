@@ -42,7 +42,7 @@ class LocalModel:
         ConfigError: the extra `local` is not installed, or the folder is none of a model.
     """
 
-    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True)
+    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True, in_process=True)
 
     def __init__(self, path: str, *, seed: int) -> None:
         require_extra()
