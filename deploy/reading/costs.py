@@ -92,7 +92,7 @@ def _usd(paid: Sequence[Reply], prices: Mapping[str, Price]) -> float | None:
 
 def _at_least(replies: Sequence[Reply]) -> int | None:
     """Tokens as far as they are known; None when there are replies and none of them said."""
-    silent = all(reply.prompt is None and reply.completion is None for reply in replies)
+    silent = all(reply.prompt is None and reply.completion is None and _is_silent(reply) for reply in replies)
     return None if replies and silent else sum(map(_known, replies))
 
 

@@ -62,7 +62,8 @@ def seven_cases(first: Any, second: Any) -> tuple[Any, Any]:
     second.event("c", "gate", "gate", GATE, attempt=1)
     second.verdict("c", "Yes", "skipped", attempt=1)
 
-    second.reply("d", "opening/agent/0", None, outcome="failed", failure="timeout")
+    second.reply("d", "opening/agent/0", None, outcome="failed", failure="timeout", unconfirmed_attempts=1)
+    second.reply("d", "opening/agent/1", None, outcome="failed", failure="rate_limited")
     second.verdict("d", None, "failed", failure="quorum_failed")
 
     second.reply("e", "opening/agent/0", 7)
@@ -102,8 +103,8 @@ def test_case_counts(seven: Path) -> None:
     assert found.reused == 1
     assert found.how == {"failed": 1, "skipped": 2, "stable-agree": 1, "t_max": 1, "unanimous": 1}
     assert found.failures == {"quorum_failed": 1}
-    assert found.asks_failed == {"timeout": 2}
-    assert found.replies == {"failed": 2, "invalid": 1, "ok": 16, "reasked": 1}
+    assert found.asks_failed == {"rate_limited": 1, "timeout": 2}
+    assert found.replies == {"failed": 3, "invalid": 1, "ok": 16, "reasked": 1}
     assert (found.task, found.protocol, found.simulated, found.wall_s) == ("boolq:x", "selene", False, 3.5)
     assert found.models == {"agent": ["m", "n"], "judge": ["j"]}
 
@@ -130,7 +131,7 @@ def test_judges(seven: Path) -> None:
 def test_tokens(seven: Path) -> None:
     found = summarise(seven)
     assert found.tokens_paid == 52 + 155 + 11 + 10 + 7 + 50 + 10
-    assert (found.calls, found.calls_without_usage) == (19, 2)
+    assert (found.calls, found.calls_without_usage) == (20, 2), "a refused call has used nothing"
     assert found.tokens_reused == 100
     assert found.tokens_repaid == 10  # g once; f's first reply lies in the record, superseded
     # g has a call of unknown usage and is left out on both sides
