@@ -38,7 +38,7 @@ from moot.actors.record.rows import (
 from moot.actors.record.schema import ABANDONED
 from moot.actors.roles import Roles
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Answered, Ask, Event, Message, Usage
+from moot.protocols.messages import Answered, Ask, Event, Message, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
@@ -120,7 +120,8 @@ class Agent:
 
     async def _answer(self, ask: Ask) -> Answered:
         binding = self._roles.binding(ask.role)
-        attempt = Attempt(ask, binding, f"{self._life}-{next(self._count):x}")
+        reply_id = ask.unreadable.reply_id if ask.unreadable else f"{self._life}-{next(self._count):x}"
+        attempt = Attempt(ask, binding, reply_id)
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
             async with Deadline(ask.seconds_left) as attempt.deadline:
@@ -148,21 +149,22 @@ class Agent:
             raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
         attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
-        attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
+        if ask.unreadable is not None:
+            return await self._reask(attempt, reply_model, ask.unreadable)
+        reply = attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
         try:
-            parsed = parse_reply(attempt.reply.text, reply_model, ask.labels, ask.choices)
+            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices)
         except InvalidReply as error:
-            return await self._reask(attempt, reply_model, str(error))
+            self._write(attempt, outcome="invalid", error=str(error))
+            first = Unreadable(attempt.reply_id, reply.text, str(error), reply.usage)
+            return await self._reask(attempt, reply_model, first)
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
 
-    async def _reask(self, attempt: Attempt, reply_model: Any, why: str) -> Answered:
-        first = attempt.reply
-        assert first is not None
-        self._write(attempt, outcome="invalid", error=why)
+    async def _reask(self, attempt: Attempt, reply_model: Any, first: Unreadable) -> Answered:
         attempt.usage_before = first.usage
         attempt.reply = None
-        attempt.reasked = (first.text, why)
-        attempt.messages = reask_messages(attempt.messages, first.text, why, self._templates)
+        attempt.reasked = (first.text, first.error)
+        attempt.messages = reask_messages(attempt.messages, *attempt.reasked, self._templates)
         attempt.reply = await self._call(attempt, attempt.messages, attempt.ask.step_key + INVALID_SUFFIX)
         try:
             parsed = parse_reply(attempt.reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)

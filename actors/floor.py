@@ -74,6 +74,7 @@ class CaseFloor:
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
         self._house = house
         history = history or History()
+        self._history = history
         self._recorded = {reply.path: reply for reply in history.replies}
         self._vectors = dict(history.vectors)
         self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
@@ -211,10 +212,10 @@ class CaseFloor:
         scribe = self._house.scribe
         mine = await scribe.claim(case_id)
         try:
-            recorded = (await scribe.history(case_id, 0)).replies
-            if recorded:
-                return recorded[0].answered
-            answered = await self._pay(ask)
+            history = await scribe.history(case_id, 0)
+            if history.replies:
+                return history.replies[0].answered
+            answered = await self._pay(history.go_on_with(ask))
             await self._journalled(case_id)
             return answered
         finally:
@@ -278,7 +279,7 @@ class CaseFloor:
             if recorded is not None:
                 ask = msgspec.structs.replace(ask, supersedes=recorded.answered.reply_id)
                 self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
-            answered = await self._pay(ask)
+            answered = await self._pay(self._history.go_on_with(ask))
         self._count(answered)
         return turn_of(answered, ask.role, reply, ask.path)
 

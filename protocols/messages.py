@@ -73,6 +73,22 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
+class Unreadable(msgspec.Struct, frozen=True):
+    """A first reply that could not be read, so that its model is asked again.
+
+    Attributes:
+        reply_id: of the ask's reply; the record marks the first one with a suffix.
+        text: as the model wrote it.
+        error: what was wrong with it.
+        usage: tokens billed for it.
+    """
+
+    reply_id: str
+    text: str
+    error: str
+    usage: Usage = Usage()
+
+
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """A request on its way to an agent or judge: everything needed to render, send and parse it.
 
@@ -87,6 +103,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         fingerprint: hash of model, decoding, template text, persona, slots and images.
         seconds_left: deadline, counted from when the message is received.
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
+        unreadable: the recorded first reply, when the run ended before its model was asked again.
     """
 
     case_id: str
@@ -104,6 +121,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     fingerprint: str = ""
     seconds_left: float = 120.0
     supersedes: str = ""
+    unreadable: Unreadable | None = None
 
     @property
     def key(self) -> tuple[str, int, str]:

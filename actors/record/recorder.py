@@ -22,7 +22,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
-from moot.actors.record.rows import DECISION
+from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
@@ -238,7 +238,7 @@ class Recorder:
 
         While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
         """
-        while not self._debate(key, 0).reply_ids:
+        while SHARED not in self._debate(key, 0).reply_ids:
             held = self._shared.get(key)
             if held is None:
                 self._shared[key] = asyncio.get_running_loop().create_future()

@@ -14,19 +14,37 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Progress
-from moot.actors.record.rows import DECISION, RecordedReply, merge_reasks, recorded_replies
+from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, merge_reasks, recorded_replies
 from moot.actors.record.schema import EMBEDDINGS, TURNS
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
+from moot.protocols.messages import Ask, Unreadable
 
 CaseKey = tuple[str, int]
 
 
 class History(msgspec.Struct, frozen=True):
-    """What is recorded of one debate: its replies, and its embeddings by (encoder, text hash) as float32 bytes."""
+    """What is recorded of one debate.
+
+    Attributes:
+        replies: those that end their ask; a re-asked one holds its first reply, too.
+        unreadable: by path, first replies whose model has not been asked again yet.
+        vectors: embeddings by (encoder, text hash), as float32 bytes.
+    """
 
     replies: list[RecordedReply] = []
+    unreadable: dict[str, RecordedReply] = {}
     vectors: dict[str, bytes] = {}
+
+    def go_on_with(self, ask: Ask) -> Ask:
+        """The ask, with its recorded first reply if that could not be read: it is not paid for again."""
+        first = self.unreadable.get(ask.path)
+        if first is None or first.fingerprint != ask.fingerprint:
+            return ask
+        known = first.answered
+        reply_id = known.reply_id.removesuffix(INVALID_SUFFIX)
+        unreadable = Unreadable(reply_id, known.text, known.error, known.usage)
+        return msgspec.structs.replace(ask, unreadable=unreadable)
 
 
 def vector_key(encoder: str, text_hash: str) -> str:
@@ -102,7 +120,18 @@ def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
                 stored = vectors[row["case_id"], row["attempt"]]
                 raw = np.asarray(row["vector"], np.float32).tobytes()
                 stored.setdefault(vector_key(row["encoder"], row["text_hash"]), raw)
-    return [History(list(merge_reasks(list(replies[key].values())).values()), vectors[key]) for key in keys]
+    return [_history(list(replies[key].values()), vectors[key]) for key in keys]
+
+
+def _history(replies: Sequence[RecordedReply], vectors: dict[str, bytes]) -> History:
+    merged = merge_reasks(replies)
+    ended = {reply.answered.reply_id + INVALID_SUFFIX for reply in merged.values()}
+    unreadable = {
+        reply.path.removesuffix(INVALID_SUFFIX): reply
+        for reply in replies
+        if reply.path.endswith(INVALID_SUFFIX) and reply.answered.reply_id not in ended
+    }
+    return History(list(merged.values()), unreadable, vectors)
 
 
 def _batches(

@@ -116,17 +116,18 @@ class RemoteCrew:
         )
         return answered
 
-    async def recover(self, open_asks: dict[int, Ask]) -> list[int]:
-        """After an agent was lost: take what is recorded of its open asks; returns the numbers to ask again."""
+    async def recover(self, open_asks: dict[int, Ask]) -> dict[int, Ask]:
+        """After an agent was lost: take what is recorded of its open asks; returns those to ask again, by number."""
         keys = list({(ask.case_id, ask.attempt) for ask in open_asks.values()})
         histories = await self._scribe.histories(keys)
-        again = []
+        again = {}
         for number, ask in open_asks.items():
-            recorded = {reply.path: reply for reply in histories[ask.case_id, ask.attempt].replies}.get(ask.path)
+            history = histories[ask.case_id, ask.attempt]
+            recorded = {reply.path: reply for reply in history.replies}.get(ask.path)
             if recorded is not None and recorded.fingerprint == ask.fingerprint:
                 self.resolve(number, recorded.answered)
             else:
-                again.append(number)
+                again[number] = history.go_on_with(ask)
                 self._scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         return again
 
@@ -201,6 +202,6 @@ class _Extension:
                 self._recovered = seen
 
     async def _recover(self) -> None:
-        for number in await self._crew.recover(dict(self._open)):
+        for number, ask in (await self._crew.recover(dict(self._open))).items():
             if number in self._open and number not in self.line.queued():
-                self.line.post(AskEnvelope(number, self._open[number]))
+                self.line.post(AskEnvelope(number, ask))

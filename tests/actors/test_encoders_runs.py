@@ -135,7 +135,7 @@ async def test_vectors_that_do_not_fit_the_record_fail_the_case(tmp_path: Path) 
     house = build_house(make_spec(tmp_path, same_for_all("simulated")), cast("Any", None), cast("Any", _NoScribe()))
     text_hash = blake2b(b"recorded", digest_size=16).hexdigest()
     recorded = {vector_key(house.encoder.name, text_hash): np.ones(4, np.float32).tobytes()}
-    floor = CaseFloor(Case(id="c", question="?"), 0, house, History([], recorded))
+    floor = CaseFloor(Case(id="c", question="?"), 0, house, History(vectors=recorded))
     np.testing.assert_array_equal(await floor.embed(["recorded"]), np.ones((1, 4)))
     with pytest.raises(EncoderFailed, match="not of the size of those in the record"):
         await floor.embed(["recorded", "new"])

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+from houses import stable_rows
 from simulate_server import simulated_server
 
 import moot
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
+from moot.protocols.tasks import open_task
 
+KEY = AnswerKey.from_cases(open_task("sample").cases())
 INLINE: dict[str, Any] = {"engine": "inline"}
 PACKED: dict[str, Any] = {"engine": "ray", "placement": "packed"}
 ACTORS: dict[str, Any] = {"engine": "ray", "placement": "actors"}
@@ -64,3 +70,30 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
         stopped = await holding
     assert stopped.status == "interrupted"
     _assert_all_told(stopped, "cancelled")
+
+
+def _calls_by_step(port: int) -> dict[str, int]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
+        return {step: served["calls"] for step, served in json.load(reply)["by_step"].items() if step != STEP_KEY}
+
+
+@pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
+def test_an_unreadable_first_reply_is_not_paid_again_after_a_stop(tmp_path: Path, engine: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"limit": 8, "seed": 3, "protocol": "majority-vote", "max_open": 8, **engine}
+    with simulated_server(KEY, seed=3, garble_rate=0.5) as port:
+        model = f"http://127.0.0.1:{port}/v1#m"
+        whole = moot.run(model=model, out=tmp_path / "whole", **options)
+    with simulated_server(KEY, seed=3, garble_rate=0.5) as port:
+        model = f"http://127.0.0.1:{port}/v1#m"
+        cap = (whole.summary.tokens_paid or 0) // 2
+        stopped = moot.run(model=model, out=tmp_path / "run", max_tokens=cap, **options)
+        waiting = {row["path"] for row in stopped.table("turns").to_pylist() if row["outcome"] == "invalid"}
+        assert (stopped.exit_code, bool(waiting)) == (4, True)
+        done = moot.run(model=model, out=tmp_path / "run", **options)
+        calls = _calls_by_step(port)
+    assert done.left == 0
+    assert {step: n for step, n in calls.items() if n != 1} == {}, "each step was paid once"
+    assert done.summary.tokens_paid == whole.summary.tokens_paid
+    for table in ("verdicts", "turns"):
+        one, other = (stable_rows(tmp_path / name, table, ["model", "fingerprint"]) for name in ("whole", "run"))
+        assert one == other
