@@ -22,7 +22,7 @@ from moot.actors.deadline import Deadline
 from moot.actors.failpoints import failpoint
 from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
-from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate, LimiterGone
+from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
@@ -132,7 +132,7 @@ class Agent:
             return self._failed(attempt, error.kind, error.message, reused_from=error.replayed or None)
         except ConfigError as error:
             return self._failed(attempt, "request", str(error))
-        except (BudgetSpent, EndpointDown, LimiterGone) as stop:
+        except (BudgetSpent, EndpointDown, LimiterGone, Draining) as stop:
             self._abandon(attempt, stop.kind)
             return self._answered(attempt, "unpaid", failure=stop.kind, error=str(stop))
         except asyncio.CancelledError:

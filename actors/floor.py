@@ -287,7 +287,7 @@ class CaseFloor:
         if self._reuse is not None and (reused := await self._reuse.answer(ask)) is not None:
             return reused
         if self._house.drain.is_set():
-            await asyncio.Event().wait()
+            await _put_aside()
         self._house.scribe.put_event(ask.case_id, ask.attempt, Event(ASKED, ask.path))
         asking = self._house.asking
         asking.count += 1
@@ -296,6 +296,8 @@ class CaseFloor:
         finally:
             asking.count -= 1
         if answered.outcome == "unpaid":
+            if self._house.drain.is_set():
+                await _put_aside()
             raise Unpaid(f"{answered.failure}: {answered.error}")
         return answered
 
@@ -308,6 +310,11 @@ class CaseFloor:
         self.calls_without_usage += prompt is None or completion is None
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
+
+
+async def _put_aside() -> None:
+    """Stand still until the moderator puts the debate aside."""
+    await asyncio.Event().wait()
 
 
 async def _together(waiting: Sequence[Any]) -> list[Any]:

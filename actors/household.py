@@ -125,7 +125,7 @@ class LocalCrew:
     """
 
     def __init__(self, spec: RunSpec, scribe: Scribe, gate: Gate | None) -> None:
-        self._roles = Roles(spec.roles)
+        self._roles, self._gate = Roles(spec.roles), gate
         self._agents = {
             service: build_agent(spec, binding, scribe, gate) for service, binding in services(self._roles).items()
         }
@@ -138,6 +138,11 @@ class LocalCrew:
             agent = self._agents[service_of(ask.role, self._roles.binding(ask.role))]
             self._by_role[ask.role] = agent
         return await agent.answer(ask)
+
+    async def drain(self) -> None:
+        """See `ports.Crew.drain`."""
+        if self._gate is not None:
+            self._gate.drain()
 
     async def close(self) -> None:
         """Release the models."""

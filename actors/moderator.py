@@ -113,6 +113,7 @@ class Moderator:
         self._house.drain.set()
         try:
             async with asyncio.timeout(seconds):
+                await self._house.crew.drain()
                 while self._house.asking.count:  # noqa: ASYNC110 - a counter, at most once per run
                     await asyncio.sleep(0.02)
                 await asyncio.sleep(0.05)

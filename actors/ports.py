@@ -18,6 +18,10 @@ class Crew(Protocol):
         """Have an ask answered; failures are values. Cancelling really stops the work at its source."""
         ...
 
+    async def drain(self) -> None:
+        """Let no further call to a model start: asks that wait for leave are given back unpaid."""
+        ...
+
 
 class Scribe(Protocol):
     """The record, as moderators and agents see it."""

@@ -63,7 +63,7 @@ class AdmittedModel:
 
         Raises:
             ModelError: as the model.
-            BudgetSpent, EndpointDown: the attempt may not start.
+            BudgetSpent, EndpointDown, LimiterGone, Draining: the attempt may not start.
         """
         admission = None
         if self._gate is not None:

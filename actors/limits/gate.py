@@ -45,6 +45,12 @@ class LimiterGone(Exception):
     kind = "limiter_gone"
 
 
+class Draining(Exception):
+    """A call that may not start because the run is being stopped."""
+
+    kind = "drain"
+
+
 class Gate:
     """Admits the calls of one process. Lives in one event loop.
 
@@ -77,7 +83,7 @@ class Gate:
         self._wake = asyncio.Event()
         self._exchanging: asyncio.Task[None] | None = None
         self._heard_at = 0.0
-        self._broken: LimiterGone | None = None
+        self._refusal: LimiterGone | Draining | None = None
         self._least: dict[str, float] = {}
 
     async def admit(self, endpoint: str, need: Need) -> Admission:
@@ -87,13 +93,14 @@ class Gate:
             BudgetSpent: it may never start.
             EndpointDown: the endpoint has been failing for long.
             LimiterGone: nobody can give leave any more.
+            Draining: the run is being stopped.
         """
+        if self._refusal is not None:
+            raise self._refusal
         queue = self._queue(endpoint)
         if not queue.waiting and self._affords(need) and (admission := queue.start(need)):
             self._reserve_for(need)
             return admission
-        if self._broken is not None:
-            raise self._broken
         waiter = queue.wait(need)
         self._start_exchanging()
         try:
@@ -102,6 +109,10 @@ class Gate:
             if not waiter.cancelled() and waiter.exception() is None:
                 waiter.result().end("unused")
             raise
+
+    def drain(self) -> None:
+        """Let no call start any more; those that wait are refused."""
+        self._refuse_all(Draining())
 
     async def close(self) -> None:
         """Stop asking the limiter."""
@@ -155,9 +166,12 @@ class Gate:
                 await self._until_due()
                 await self._exchange_once()
         except Exception as error:
-            self._broken = LimiterGone(f"{type(error).__name__}: {error}")
-            for queue in self._queues.values():
-                queue.fail_all(self._broken)
+            self._refuse_all(LimiterGone(f"{type(error).__name__}: {error}"))
+
+    def _refuse_all(self, why: LimiterGone | Draining) -> None:
+        self._refusal = why
+        for queue in self._queues.values():
+            queue.fail_all(why)
 
     async def _until_due(self) -> None:
         """Wait until there is something to ask for, or to tell."""

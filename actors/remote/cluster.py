@@ -198,9 +198,16 @@ class AgentActor(_Actor):
             failpoint(f"{self._family}.sent_to_moderator")
         return encode(await self._station.exchange(parcel))
 
-    async def holds(self, sender: str, number: int) -> bool:
-        """See `Station.holds`."""
+    async def drain(self) -> None:
+        """Let no further call to the model start."""
         await self._up()
+        if self._gate is not None:
+            self._gate.drain()
+
+    async def holds(self, sender: str, number: int) -> bool:
+        """See `Station.holds`; True while the asks of the actor's last life are still to come."""
+        if self._setting_up is None or not self._setting_up.done():
+            return True
         return self._station.holds(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from uuid import uuid4
 
 from moot.actors.household import Service, service_of, services
@@ -21,6 +22,7 @@ from moot.protocols.errors import ActorGone, MootError
 from moot.protocols.messages import Answered, Ask, Event
 
 _GRACE_S = 10.0
+_DOUBTS = 2
 _TOGETHER_S = 0.05
 """Within it the calls that one death ends are all told of, so that one recovery serves them."""
 
@@ -55,8 +57,11 @@ class RemoteCrew:
         line.post(number, ask)
         try:
             await asyncio.wait([reply], timeout=ask.seconds_left + _GRACE_S)
-            # The agent's deadline stands still while the ask waits for leave to start.
-            while not reply.done() and await line.holds(number):
+            # The agent's deadline stands still while the ask waits for leave to start. One that does not have it may
+            # just have been started again, so that the ask is on its way to it.
+            doubts = 0
+            while not reply.done() and doubts < _DOUBTS:
+                doubts = 0 if await line.holds(number) else doubts + 1
                 await asyncio.wait([reply], timeout=_GRACE_S)
             if reply.done():
                 return reply.result()
@@ -68,6 +73,10 @@ class RemoteCrew:
         finally:
             line.done(number)
             self._waiting.pop(number, None)
+
+    async def drain(self) -> None:
+        """See `ports.Crew.drain`."""
+        await asyncio.gather(*(extension.drain() for lines in self._lines.values() for extension in lines))
 
     def resolve(self, number: int, answered: Answered) -> None:
         """The reply to an ask is here."""
@@ -157,8 +166,16 @@ class _Extension:
     def done(self, number: int) -> None:
         self._open.pop(number, None)
 
+    async def drain(self) -> None:
+        """Tell the agent that no further call may start."""
+        with suppress(PeerLost):
+            await self._peer.call("drain")
+
     async def holds(self, number: int) -> bool:
-        """Whether the agent still has an ask that is overdue; False when it does not say so in time."""
+        """Whether the agent still has an ask that is overdue, or is about to get it; False when it does not say so in
+        time."""
+        if self._recovering.locked() or number in self.line.queued():
+            return True
         try:
             async with asyncio.timeout(_GRACE_S):
                 return bool(await self._peer.call("holds", self._crew.sender, number))

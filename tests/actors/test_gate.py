@@ -9,7 +9,7 @@ import pytest
 
 from moot.actors.limits.admission import Need
 from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.gate import BudgetSpent, EndpointDown, Gate, LimiterGone
+from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
@@ -223,3 +223,18 @@ async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
         await asyncio.wait_for(gate.admit("m", Need()), 2.0)
     with pytest.raises(LimiterGone, match="no limiter"):
         await gate.admit("m", Need())
+
+
+async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
+    desk = Desk(EndpointLimits(concurrency=1))
+    gate = desk.gate()
+    first = await gate.admit("m", Need())
+    waiting = [asyncio.create_task(gate.admit("m", Need())) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    gate.drain()
+    ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 1.0)
+    assert [type(each) for each in ended] == [Draining] * 3
+    first.end("answered")
+    with pytest.raises(Draining):
+        await gate.admit("m", Need())
+    await gate.close()

@@ -61,15 +61,42 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     with simulated_server(None, latency_ms=2_500.0) as port:
         options = {"model": f"http://127.0.0.1:{port}/v1#m", "out": str(tmp_path / "run"), "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
-        holding = asyncio.create_task(session.hold())
-        async with asyncio.timeout(60):
-            while not session.debating:  # noqa: ASYNC110 - it is seen from outside only
-                await asyncio.sleep(0.05)
+        holding = await _debating(session)
         await asyncio.sleep(1.0)
         session.stop()
         stopped = await holding
     assert stopped.status == "interrupted"
     _assert_all_told(stopped, "cancelled")
+
+
+async def _debating(session: Session) -> asyncio.Task[Run]:
+    """The session at work, from when its debates have begun."""
+    holding = asyncio.create_task(session.hold())
+    async with asyncio.timeout(60):
+        while not session.debating:  # noqa: ASYNC110 - it is seen from outside only
+            await asyncio.sleep(0.05)
+    return holding
+
+
+@pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
+async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Path, engine: dict[str, Any]) -> None:
+    with simulated_server(KEY, latency_ms=400.0) as port:
+        model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
+        options = {"model": model, "out": out, "limit": 4, "concurrency": 1, **engine}
+        session = Session(prepare(moot.RunConfig.build(None, options)))
+        holding = await _debating(session)
+        async with asyncio.timeout(30):
+            while not (before := await asyncio.to_thread(_calls_by_step, port)):
+                await asyncio.sleep(0.05)
+        session.stop()
+        stopped = await holding
+        after = _calls_by_step(port)
+    assert stopped.status == "interrupted"
+    assert len(after) <= len(before) + 2, "one was under way, and one may have started while the stop was told"
+    events = stopped.table("events").to_pylist()
+    refused = [json.loads(row["data"]) for row in events if row["kind"] == "abandoned"]
+    assert {(each["why"], each["attempts"]) for each in refused} == {("drain", 0)}
+    assert (stopped.summary.tokens_repaid, stopped.summary.attempts_unconfirmed) == (0, 0)
 
 
 def _calls_by_step(port: int) -> dict[str, int]:
