@@ -11,7 +11,7 @@ from moot.actors.limits.admission import Admission, How, Need
 from moot.actors.limits.gate import Gate
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders
 from moot.actors.models.prices import Price
-from moot.actors.models.token_bounds import prompt_bound, prompt_estimate
+from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound
 from moot.protocols.messages import Decoding, Message, Usage
 
 
@@ -67,7 +67,7 @@ class AdmittedModel:
         """
         admission = None
         if self._gate is not None:
-            need = self._need(messages, decoding)
+            need = self._need(messages, decoding, schema)
             with deadline.standing_still():
                 admission = await self._gate.admit(self._endpoint, need)
         try:
@@ -75,35 +75,34 @@ class AdmittedModel:
         except ModelError as error:
             billed = self._bills and error.may_be_billed
             if billed:
-                unconfirmed.add(_at_most(messages, decoding))
+                unconfirmed.add(_at_most(messages, decoding, schema))
             _end(admission, _how(error), billed=billed, error=str(error), limits=error.limits)
             raise
         except BaseException:
             if self._bills:
-                unconfirmed.add(_at_most(messages, decoding))
+                unconfirmed.add(_at_most(messages, decoding, schema))
             how: How = "broken" if deadline.passed else "cancelled"
             _end(admission, how, billed=self._bills, error="no reply in time")
             raise
-        self._settle(admission, reply, unconfirmed, _at_most(messages, decoding))
+        if self._bills and _tokens(reply.usage) is None and not reply.replayed:
+            unconfirmed.add(_at_most(messages, decoding, schema))
+        if admission is not None:
+            self._settle(admission, reply)
         return reply
 
-    def _need(self, messages: Sequence[Message], decoding: Decoding) -> Need:
-        tokens = prompt_estimate(messages) + decoding.max_tokens
+    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None) -> Need:
+        tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
         if not self._budgets:
             return Need(tokens)
-        bound, budgets = prompt_bound(messages), {}
+        bound, budgets = prompt_bound(messages) + schema_bound(schema), {}
         if "tokens" in self._budgets:
             budgets["tokens"] = float(bound + decoding.max_tokens)
         if "usd" in self._budgets and self._price is not None:
             budgets["usd"] = self._price.bound_usd(bound, decoding.max_tokens)
         return Need(tokens, budgets)
 
-    def _settle(self, admission: Admission | None, reply: ModelReply, unconfirmed: Unconfirmed, at_most: int) -> None:
+    def _settle(self, admission: Admission, reply: ModelReply) -> None:
         tokens = _tokens(reply.usage)
-        if tokens is None and self._bills and not reply.replayed:
-            unconfirmed.add(at_most)
-        if admission is None:
-            return
         spent: dict[str, float] | None = None
         if reply.replayed:
             spent = {}
@@ -130,8 +129,8 @@ def _tokens(usage: Usage) -> int | None:
     return usage.prompt_tokens + usage.completion_tokens
 
 
-def _at_most(messages: Sequence[Message], decoding: Decoding) -> int:
-    return prompt_bound(messages) + decoding.max_tokens
+def _at_most(messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None) -> int:
+    return prompt_bound(messages) + schema_bound(schema) + decoding.max_tokens
 
 
 def _drained(limits: RateHeaders | None) -> bool:

@@ -156,6 +156,8 @@ class Limiter:
         """Requests that a holder may have under way: its share, as far as the others have given back theirs."""
         if self._restarted and now < self._began + _MEMORY_S:
             return report.in_use  # until the others have said what they have under way
+        if endpoint.breaker.is_open and not _rates_allow(endpoint, report, now):
+            return report.in_use  # the single try would be given away and could not be made
         admitted = endpoint.breaker.admits(now, report.waiting)
         if admitted < report.waiting:
             return report.in_use + admitted
@@ -204,6 +206,14 @@ def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
     if not totals.least or amount < totals.least or not purse.reserve(holder, amount):
         return 0.0
     return amount
+
+
+def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> bool:
+    """Whether the rates have room for the first call that waits."""
+    if endpoint.requests is not None and endpoint.requests.left(now) < 1:
+        return False
+    tokens = endpoint.tokens
+    return tokens is None or tokens.left(now) >= min(report.first_tokens, tokens.limit)
 
 
 def _fair(left: int, endpoint: _Endpoint) -> int:

@@ -21,6 +21,8 @@ T = TypeVar("T")
 RETRIED_KINDS = frozenset({"rate_limited", "server", "connection", "timeout"})
 """Kinds of failure that another attempt may mend; all others are raised at once."""
 
+_LIMITED_PER_ATTEMPT = 5
+
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -28,7 +30,7 @@ class RetryPolicy(BaseModel):
     """Bounds of the retries of one call.
 
     Attributes:
-        max_attempts: requests in all, the first included.
+        max_attempts: requests in all, the first included; those that met a 429 count a fifth, for the server works.
         total_s: no attempt begins later than this many seconds after the first one began.
         base_s: upper end of the first random wait; it doubles with each further attempt.
         cap_s: upper end of any random wait.
@@ -95,12 +97,13 @@ async def retried(
         ModelError: as `call_with_retries`.
     """
     start = clock()
-    number = 1
+    number, used = 1, 0
     while True:
         try:
             return await attempt(), number
         except ModelError as error:
-            if error.replayed or error.kind not in RETRIED_KINDS or number >= policy.max_attempts:
+            used += 1 if error.kind == "rate_limited" else _LIMITED_PER_ATTEMPT
+            if error.replayed or error.kind not in RETRIED_KINDS or used >= policy.max_attempts * _LIMITED_PER_ATTEMPT:
                 raise
             wait = policy.wait_s(number, error.retry_after_s, uniform)
             if clock() - start + wait > policy.total_s:

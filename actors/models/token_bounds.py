@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.models.json_schema import json_schema
 from moot.protocols.messages import Message
 
 _PER_MESSAGE = 16
@@ -11,6 +16,16 @@ _PER_MESSAGE = 16
 
 _PER_IMAGE = 3_000
 """Most tokens of a picture at the sizes that are sent (`moot.actors.models.pictures`); vendors charge up to 2,900."""
+
+
+_BESIDE_SCHEMA = 600
+"""Tokens that vendors put around a JSON schema: up to 350 with tools, by their own tables."""
+
+
+@lru_cache(maxsize=256)
+def schema_bound(schema: type[BaseModel] | None) -> int:
+    """At most how many tokens of the prompt a reply's schema adds; 0 without one."""
+    return 0 if schema is None else len(msgspec.json.encode(json_schema(schema))) + _BESIDE_SCHEMA
 
 
 def prompt_estimate(messages: Sequence[Message]) -> int:

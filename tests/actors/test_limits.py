@@ -260,3 +260,21 @@ def test_a_broken_endpoint_is_tried_with_single_calls_until_it_answers() -> None
     breaker.report(later + 1.0, replies=1, broken=0)
     assert breaker.admits(later + 1.0, 5) == 5
     assert breaker.down_s == 0.0
+
+
+def test_the_single_try_of_a_broken_endpoint_waits_for_a_rate_permit() -> None:
+    now = [0.0]
+    limiter = Limiter({"m": EndpointLimits(requests_per_min=TRIPS_AFTER)}, {}, clock=lambda: now[0])
+
+    def exchange(broken: int = 0) -> tuple[int, int]:
+        report = EndpointReport("m", waiting=TRIPS_AFTER, wanted=TRIPS_AFTER, broken=broken)
+        (given_,) = limiter.exchange(Report("a", [report])).endpoints
+        return given_.slots, given_.requests
+
+    while sum(exchange()[1] for _ in range(20)) > 0:
+        now[0] += 0.01
+    exchange(broken=TRIPS_AFTER)
+    now[0] = WINDOW_S / 2
+    assert exchange() == (0, 0), "the pause is over, but the minute's permits are used up"
+    now[0] = WINDOW_S + PERMIT_TTL_S + 1.0
+    assert exchange() == (1, 1)

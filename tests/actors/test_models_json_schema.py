@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from moot.actors.models.json_schema import json_schema
+from moot.actors.models.token_bounds import schema_bound
 from moot.protocols.errors import ConfigError
 from moot.protocols.replies import Position, Score
 
@@ -119,3 +121,8 @@ def test_what_no_vendor_takes_is_refused_with_its_field(model: type[BaseModel], 
         json_schema(model)
     assert f"field `{field}` of the reply {model.__name__}" in str(caught.value)
     assert "structured: false" in str(caught.value)
+
+
+def test_a_schema_is_part_of_what_a_prompt_may_cost() -> None:
+    assert schema_bound(None) == 0
+    assert schema_bound(Position) > len(json.dumps(json_schema(Position), separators=(",", ":")))
