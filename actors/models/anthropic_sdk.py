@@ -15,6 +15,7 @@ from moot.actors.models.anthropic_limits import rate_headers
 from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERSION, takes_sampling
 from moot.actors.models.anthropic_wire import decode_reply, encode_request
 from moot.actors.models.api_key import ApiKey
+from moot.actors.models.connection_errors import connection_failure
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_errors import plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
@@ -30,8 +31,6 @@ DEFAULT_KEY_ENV = "ANTHROPIC_API_KEY"
 
 _UNBOUNDED = 0
 """aiohttp's "no limit"; with None the SDK's transport would fall back to a limit of its own."""
-
-_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 
 class AnthropicModel:
@@ -94,7 +93,7 @@ class AnthropicModel:
             failed = error.response
             raise error_from_response(failed.status_code, failed.headers, failed.content, key=key) from None
         except (APIConnectionError, aiohttp.ClientError, OSError) as error:
-            raise _connection_error(self.base_url or "Anthropic", error, key) from None
+            raise connection_failure(self.base_url or "Anthropic", error, key) from None
         except AnthropicError as error:
             raise ModelError("request", plain(str(error), key)) from None
         return decode_reply(response.content, limits=rate_headers(response.headers, time.time()), key=key)
@@ -125,14 +124,3 @@ class AnthropicModel:
                 follow_redirects=False,
             ),
         )
-
-
-def _connection_error(url: str, error: Exception, key: str | None) -> ModelError:
-    """The SDK says only "Connection error."; the reason is in what caused it, below two layers of wrapping."""
-    cause: BaseException = error
-    while not isinstance(cause, aiohttp.ClientError) and cause.__cause__ is not None:
-        cause = cause.__cause__
-    if isinstance(cause, aiohttp.ClientResponseError):
-        return ModelError("server", plain(f"not an HTTP response: {cause.message}", key), may_be_billed=True)
-    said = plain(f"cannot reach {url}: {str(cause) or type(cause).__name__}", key)
-    return ModelError("connection", said, may_be_billed=not isinstance(cause, _NEVER_SENT))

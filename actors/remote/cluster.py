@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ class Roster(msgspec.Struct, frozen=True):
         return [Peer(name, self.namespace) for name in names]
 
 
-class _Actor:
+class _Actor(ABC):
     """What every actor of a run has: it sets itself up on the first call, so a restarted one does too."""
 
     def __init__(self, spec: str, roster: Roster, *args: Any) -> None:
@@ -86,8 +87,9 @@ class _Actor:
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
 
+    @abstractmethod
     async def _set_up(self) -> None:
-        raise NotImplementedError
+        """Make what the actor works with."""
 
     def _new_gate(self) -> Gate | None:
         """This process's gate; None when nothing is limited."""
