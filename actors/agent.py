@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import time
-from collections.abc import Sequence
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -19,6 +17,7 @@ import structlog
 from moot.actors.attempt import Attempt
 from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.deadline import Deadline
+from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
 from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
@@ -27,18 +26,12 @@ from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.structured_output import reply_schema
-from moot.actors.record.rows import (
-    INVALID_SUFFIX,
-    SaveTokens,
-    add_usage,
-    image_hashes,
-    messages_json,
-    token_columns,
-)
+from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
+from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Answered, Ask, Event, Message, Unreadable, Usage
+from moot.protocols.messages import Answered, Ask, Event, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
@@ -151,11 +144,11 @@ class Agent:
         attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
-        reply = attempt.reply = await self._call(attempt, attempt.messages, ask.step_key)
+        reply = await self._sampled(attempt, ask.step_key)
         try:
             parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices)
         except InvalidReply as error:
-            self._write(attempt, outcome="invalid", error=str(error))
+            self._write(attempt, outcome="invalid", suffix=INVALID_SUFFIX, error=str(error))
             first = Unreadable(attempt.reply_id, reply.text, str(error), reply.usage)
             return await self._reask(attempt, reply_model, first)
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
@@ -165,25 +158,40 @@ class Agent:
         attempt.reply = None
         attempt.reasked = (first.text, first.error)
         attempt.messages = reask_messages(attempt.messages, *attempt.reasked, self._templates)
-        attempt.reply = await self._call(attempt, attempt.messages, attempt.ask.step_key + INVALID_SUFFIX)
+        reply = await self._sampled(attempt, attempt.ask.step_key + INVALID_SUFFIX)
         try:
-            parsed = parse_reply(attempt.reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
+            parsed = parse_reply(reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
         except InvalidReply as error:
             return self._failed(attempt, "unparsable", str(error))
         return self._done(attempt, parsed, "reasked")
 
-    async def _call(self, attempt: Attempt, messages: Sequence[Message], step_key: str) -> ModelReply:
+    async def _sampled(self, attempt: Attempt, step_key: str) -> ModelReply:
+        """The reply to the attempt's messages; those that were stopped early before it are written down, too."""
+        stop, sample_key = attempt.binding.early_stop, step_key
+        for number in range(1, stop.resamples + 1 if stop else 1):
+            attempt.reply = await self._call(attempt, sample_key, stop)
+            if attempt.reply.finish_reason != CUT:
+                return attempt.reply
+            attempt.cuts += 1
+            self._write(attempt, outcome=CUT, suffix=f"{CUT_SUFFIX}{attempt.cuts}")
+            attempt.reply = None
+            sample_key = f"{step_key}{CUT_SUFFIX}{number}"
+        attempt.reply = await self._call(attempt, sample_key, None)
+        return attempt.reply
+
+    async def _call(self, attempt: Attempt, step_key: str, stop: EarlyStop | None) -> ModelReply:
         deadline = attempt.deadline
         assert deadline is not None
 
         async def once() -> ModelReply:
             return await self._admitted.complete(
-                messages,
+                attempt.messages,
                 attempt.decoding,
                 step_key=step_key,
                 schema=attempt.schema,
                 deadline=deadline,
                 unconfirmed=attempt.unconfirmed,
+                stop=stop,
             )
 
         return await call_with_retries(self._retry, once, clock=deadline.clock)
@@ -234,54 +242,20 @@ class Agent:
             **fields,
         )
 
-    def _write(self, attempt: Attempt, *, outcome: str, **columns: Any) -> None:
-        """Put a reply's row into the sink. An unreadable first reply gets path and id of its own, marked `~1`."""
-        ask, reply, decoding = attempt.ask, attempt.reply, attempt.decoding
-        suffix = INVALID_SUFFIX if outcome == "invalid" else ""
-        failpoint_family = "judge" if ask.role.startswith("judge") else "agent"
-        if reply is not None:
-            failpoint(f"{failpoint_family}.received")
-            columns |= token_columns(reply.tokens, self._save_tokens)
-            columns |= {
-                "text": reply.text,
-                "finish_reason": reply.finish_reason,
-                "prompt_tokens": reply.usage.prompt_tokens,
-                "completion_tokens": reply.usage.completion_tokens,
-                "http_attempts": reply.http_attempts,
-                "reused_from": reply.replayed.source if reply.replayed else None,
-            }
-        if attempt.unconfirmed.attempts:
-            columns |= {
-                "unconfirmed_attempts": attempt.unconfirmed.attempts,
-                "unconfirmed_tokens_max": attempt.unconfirmed.tokens_at_most,
-            }
-            attempt.unconfirmed = Unconfirmed()
-        self._sink.put_reply(
-            ask.case_id,
-            {
-                "case_id": ask.case_id,
-                "attempt": ask.attempt,
-                "path": ask.path + suffix,
-                "reply_id": attempt.reply_id + suffix,
-                "role": ask.role,
-                "model": self._model.name,
-                "template": ask.template,
-                "template_hash": self._templates.hash(ask.template),
-                "fingerprint": ask.fingerprint,
-                "sample": ask.sample,
-                "temperature": decoding.temperature,
-                "top_p": decoding.top_p,
-                "max_tokens": decoding.max_tokens,
-                "messages": messages_json(attempt.messages),
-                "image_hashes": image_hashes(ask.images),
-                "outcome": outcome,
-                "supersedes": ask.supersedes + suffix if ask.supersedes else None,
-                "latency_s": time.perf_counter() - attempt.started,
-                "at": attempt.at,
-                "process_id": self._process_id,
-                **columns,
-            },
-        )
+    def _write(self, attempt: Attempt, *, outcome: str, suffix: str = "", **columns: Any) -> None:
+        """Put a reply's row into the sink; one that does not end its ask has a path and an id of its own."""
+        ask = attempt.ask
+        if attempt.reply is not None:
+            failpoint(f"{'judge' if ask.role.startswith('judge') else 'agent'}.received")
+        known = reply_row(attempt, suffix, self._save_tokens)
+        own = {
+            "model": self._model.name,
+            "template_hash": self._templates.hash(ask.template),
+            "outcome": outcome,
+            "process_id": self._process_id,
+        }
+        attempt.unconfirmed = Unconfirmed()
+        self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 
 
 def _json(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 from pydantic import BaseModel
 
 from moot.actors.deadline import Deadline
@@ -26,6 +27,7 @@ class Attempt:
         "ask",
         "at",
         "binding",
+        "cuts",
         "deadline",
         "decoding",
         "messages",
@@ -41,6 +43,9 @@ class Attempt:
     def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str) -> None:
         self.ask, self.binding, self.reply_id = ask, binding, reply_id
         self.decoding = ask.decoding or binding.decoding()
+        if binding.early_stop is not None and self.decoding.top_logprobs is None:
+            self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
+        self.cuts = 0
         self.at, self.started = time.time(), time.perf_counter()
         self.messages: tuple[Message, ...] = ()
         self.reply: ModelReply | None = None

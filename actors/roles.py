@@ -8,6 +8,7 @@ from hashlib import blake2b
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from moot.actors.early_stop import EarlyStop
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Ask, Decoding
 
@@ -24,6 +25,7 @@ class RoleBinding(BaseModel):
         base_url: another server for the vendor's client.
         timeout_s: deadline of one ask, re-ask and retries included.
         structured: whether the backend holds replies to a JSON schema; None leaves it to the backend.
+        early_stop: when to stop a streamed reply and ask for another; None: never.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,14 +40,16 @@ class RoleBinding(BaseModel):
     base_url: str | None = None
     timeout_s: float = Field(default=120.0, gt=0.0)
     structured: bool | None = None
+    early_stop: EarlyStop | None = None
 
     def decoding(self) -> Decoding:
         """The decoding that an ask uses unless it brings its own."""
+        needed = 1 if self.early_stop is not None else None
         return Decoding(
             temperature=self.temperature,
             top_p=self.top_p,
             max_tokens=self.max_tokens,
-            top_logprobs=self.top_logprobs,
+            top_logprobs=needed if self.top_logprobs is None else self.top_logprobs,
         )
 
 
@@ -111,7 +115,8 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
         ask.sample,
         images,
     )
-    return blake2b(_ENCODER.encode(body), digest_size=16).hexdigest()
+    early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
+    return blake2b(_ENCODER.encode((*body, *early_stop)), digest_size=16).hexdigest()
 
 
 _ENCODER = msgspec.msgpack.Encoder(order="sorted")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from pydantic import BaseModel
 
 from moot.actors.deadline import Deadline
+from moot.actors.early_stop import EarlyStop, watched
 from moot.actors.limits.admission import Admission, How, Need
 from moot.actors.limits.gate import Gate
-from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound
 from moot.protocols.messages import Decoding, Message, Usage
@@ -58,8 +60,15 @@ class AdmittedModel:
         schema: type[BaseModel] | None,
         deadline: Deadline,
         unconfirmed: Unconfirmed,
+        stop: EarlyStop | None = None,
     ) -> ModelReply:
         """One attempt. Waiting for leave does not count against the deadline.
+
+        Args:
+            messages, decoding, step_key, schema: see `Model.complete`.
+            deadline: of the ask.
+            unconfirmed: counts the attempt if it may be billed and nobody says what it used.
+            stop: stops the reply early; its model streams.
 
         Raises:
             ModelError: as the model.
@@ -71,7 +80,11 @@ class AdmittedModel:
             with deadline.standing_still():
                 admission = await self._gate.admit(self._endpoint, need)
         try:
-            reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
+            if stop is None:
+                reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
+            else:
+                streaming = cast(StreamingModel, self._model)
+                reply = await watched(streaming, messages, decoding, stop, step_key=step_key, schema=schema)
         except ModelError as error:
             billed = self._bills and error.may_be_billed
             if billed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any, Literal
@@ -148,7 +149,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         answer=row["answer"],
         intrinsic=intrinsic,
         usage=Usage(row["prompt_tokens"], row["completion_tokens"]),
-        outcome=row["outcome"] if row["outcome"] != "invalid" else "failed",
+        outcome=row["outcome"] if row["outcome"] not in ("invalid", "cut") else "failed",
         failure=row["failure"] or "",
         error=row["error"] or "",
     )
@@ -166,6 +167,21 @@ def add_usage(one: Usage, other: Usage) -> Usage:
 
 INVALID_SUFFIX = "~1"
 """Suffix, of path and reply id, of a first reply that could not be read and was asked again."""
+
+CUT_SUFFIX = "~cut"
+"""Suffix, with a number, of a reply that was stopped early and asked for again."""
+
+_SUFFIXED = re.compile(rf"{INVALID_SUFFIX}$|{CUT_SUFFIX}\d+$")
+
+
+def step_of(path: str) -> str:
+    """The path of the ask that a reply belongs to.
+
+    >>> step_of("opening/agent/0~cut2")
+    'opening/agent/0'
+    """
+    return _SUFFIXED.sub("", path)
+
 
 SHARED = "shared"
 """The path of a reply that several cases share; its case id begins with it and a hyphen."""

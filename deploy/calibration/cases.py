@@ -56,9 +56,14 @@ class BothBranches:
         return len(self.case_ids)
 
     def held_out(self, share: float, seed: int) -> Bools:
-        """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
-        ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in self.case_ids)
-        return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
+        """Which cases are held out, see `held_out`."""
+        return held_out(self.case_ids, share, seed)
+
+
+def held_out(case_ids: Sequence[str], share: float, seed: int) -> Bools:
+    """Which cases are held out: by a hash of seed and case id, so that no case changes sides if others come."""
+    ids = (blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest() for case_id in case_ids)
+    return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
 def read_both_branches(folder: str | Path, command: str) -> BothBranches:

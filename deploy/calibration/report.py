@@ -118,26 +118,27 @@ def calibration_text(found: Calibration) -> RenderableType:
     parts: list[RenderableType] = [Text(warning, style="bold yellow") for warning in found.warnings]
     parts += [
         Text(visible_line(_head(found))),
-        _table(
+        table(
             "validation cases: the most accurate setting at each skip rate",
             _GRID_HEADER,
             [_grid_cells(p) for p in _shown_points(found)],
         ),
         Text(_rule(found)),
-        _table("", _GRID_HEADER, [_grid_cells(found.chosen)]),
-        _table("", _HELD_HEADER, _held_rows(found)),
-        _table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found)),
+        table("", _GRID_HEADER, [_grid_cells(found.chosen)]),
+        table("", _HELD_HEADER, _held_rows(found)),
+        table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found)),
         Text("to use the chosen thresholds:"),
         Text(visible_line(found.set_line), style="bold", no_wrap=True, overflow="ignore"),
     ]
     return Group(*parts)
 
 
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(*header, title=Text(title) if title else None, title_justify="left")
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table for a terminal; its cells hold no control characters."""
+    made = Table(*header, title=Text(title) if title else None, title_justify="left")
     for row in rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))
-    return table
+        made.add_row(*(Text(visible_line(cell)) for cell in row))
+    return made
 
 
 def calibration_markdown(found: Calibration) -> str:

@@ -182,9 +182,20 @@ def calibrate(
     holdout: Annotated[float, typer.Option(help="Share of the cases that is held out.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     tolerance: Annotated[float, typer.Option(help="Accuracy that may be given up for fewer tokens.")] = 0.01,
+    early_stop: Annotated[bool, typer.Option("--early-stop", help="Learn when to stop a reply early instead.")] = False,
+    role: Annotated[str, typer.Option(help="With --early-stop: whose replies.")] = "agent",
+    share: Annotated[float, typer.Option(help="With --early-stop: share of the replies to stop.")] = 0.1,
     form: Form = "text",
 ) -> None:
-    """Choose the gate's thresholds from a run made with --set both_branches=true."""
+    """Choose the gate's thresholds from a run made with --set both_branches=true, or learn when to stop a reply early
+    from a run with log-probabilities."""
+    if early_stop:
+        from moot.deploy.calibration.early_stop import calibrate_early_stop
+        from moot.deploy.calibration.early_stop_report import show_early_stop
+
+        found = calibrate_early_stop(folder, role=role, holdout=holdout, seed=seed, share=share)
+        show_early_stop(found, form)
+        return
     from moot.deploy.calibration.calibrate import calibrate as calibrated
     from moot.deploy.calibration.report import show_calibration
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from moot.actors.models.prices import Price, PriceTable
-from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.rows import step_of
 from moot.actors.record.schema import ABANDONED, ASKED
 from moot.deploy.reading.record import CaseKey, Noted, Reply
 from moot.protocols.messages import Usage
@@ -115,7 +115,7 @@ def tokens_repaid(replies: Sequence[Reply], bookkeeping: Iterable[Noted]) -> int
     recorded: Counter[tuple[str, int, str]] = Counter()
     cost: Counter[tuple[str, int, str]] = Counter()
     for reply in replies:
-        place = (*reply.key, reply.path.removesuffix(INVALID_SUFFIX))
+        place = (*reply.key, step_of(reply.path))
         recorded[place] += place[2] == reply.path
         if not (reply.superseded or reply.reused):
             cost[place] += _known(reply)
@@ -162,7 +162,7 @@ def case_costs(
 
 
 def _case_cost(replies: Sequence[Reply], verdict_from: str | None) -> CaseCost:
-    single = [reply for reply in replies if reply.path in (_SINGLE, _SINGLE + INVALID_SUFFIX)]
+    single = [reply for reply in replies if step_of(reply.path) == _SINGLE]
     return CaseCost(
         total=total_tokens(replies),
         measuring=sum(_known(reply) for reply in replies if measurement_only(reply.path, verdict_from)),

@@ -32,6 +32,7 @@ class Reply(NamedTuple):
         superseded: replaced by a later reply on the same path.
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_tokens: at most so many tokens in them.
+        received: tokens that had come of a reply that was stopped early; None for any other.
     """
 
     case_id: str
@@ -47,6 +48,7 @@ class Reply(NamedTuple):
     superseded: bool
     unconfirmed: int = 0
     unconfirmed_tokens: int = 0
+    received: int | None = None
 
     @property
     def key(self) -> CaseKey:
@@ -211,7 +213,7 @@ def _wall(sessions: Any) -> float | None:
 def read_replies(folder: str | Path) -> list[Reply]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
-    more = ["unconfirmed_attempts", "unconfirmed_tokens_max"]
+    more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
     table = read_table(folder, "turns", [*names, *more])
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
@@ -229,6 +231,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
             superseded,
             unconfirmed or 0,
             tokens or 0,
+            received,
         )
         for (
             case,
@@ -244,6 +247,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
             superseded,
             unconfirmed,
             tokens,
+            received,
         ) in zip(*(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded", *more)), strict=True)
         if role != "person"
     ]

@@ -142,6 +142,11 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         rows.append(("failed cases", _counts(summary.failures)))
     if summary.asks_failed:
         rows.append(("failed asks", _counts(summary.asks_failed)))
+    if (stopped := summary.stopped_early) is not None:
+        used, saved = count(stopped.tokens_used_estimate), count(stopped.tokens_saved_estimate)
+        rows.append(
+            ("stopped early", f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved")
+        )
     mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
     if mended:
         rows.append(("mended replies", _counts(mended)))

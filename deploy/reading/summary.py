@@ -26,6 +26,7 @@ from moot.deploy.reading.record import (
     read_facts,
     read_replies,
 )
+from moot.deploy.reading.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.evidence_weighting import judge_stability
 from moot.metrics.proportion import wilson_interval
@@ -91,6 +92,7 @@ class Summary(BaseModel):
         how: verdicts by how they were reached, failed ones included.
         failures: failed cases by kind.
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome.
+        stopped_early: replies that were stopped early, with estimates; None when there are none.
         audit: where skipped cases were debated anyway: the skipped answers (first) against the debated ones.
     """
 
@@ -142,6 +144,7 @@ class Summary(BaseModel):
     failures: dict[str, int]
     asks_failed: dict[str, int]
     replies: dict[str, int]
+    stopped_early: StoppedEarly | None
     audit: Paired | None
 
 
@@ -297,6 +300,7 @@ def _costs(
         "token_cost_x": relative.token_cost_x,
         "token_cost_x_without_audits": relative.without_measuring,
         "tokens_per_case": relative.tokens_per_case,
+        "stopped_early": stopped_early(replies),
     }
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.rows import step_of
 from moot.deploy.reading.transcript_views import EventView, Section, TurnView
 
 _STAGES = (
@@ -35,7 +35,7 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
     Args:
         began: by path, when it was asked.
     """
-    turns = sorted(turns, key=lambda each: (natural(each.path.removesuffix(INVALID_SUFFIX)), not each.superseded))
+    turns = sorted(turns, key=lambda each: (natural(step_of(each.path)), not each.superseded))
     events = sorted(events, key=lambda each: (natural(each.path), each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
@@ -64,12 +64,12 @@ def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapp
         return known
 
     def at(each: TurnView | EventView) -> float:
-        path = each.path.removesuffix(INVALID_SUFFIX)
+        path = step_of(each.path)
         return began.get(path, began.get(each.path, inf))
 
     everything: list[TurnView | EventView] = [*turns, *events]
     for each in sorted(everything, key=at):
-        found = place(each.path.removesuffix(INVALID_SUFFIX))
+        found = place(step_of(each.path))
         if isinstance(each, TurnView):
             found[0].append(each)
         else:
@@ -78,15 +78,13 @@ def _by_time(turns: Iterable[TurnView], events: Iterable[EventView], began: Mapp
 
 
 def _section(stage: _Stage, found: _Found) -> Section:
-    return Section(title=stage[1], turns=_invalid_first(found[0]), events=found[1])
+    return Section(title=stage[1], turns=_final_last(found[0]), events=found[1])
 
 
-def _invalid_first(turns: list[TurnView]) -> list[TurnView]:
-    """In order, an unreadable first reply before the one that followed it."""
+def _final_last(turns: list[TurnView]) -> list[TurnView]:
+    """In order, a reply after those that could not be read or were stopped in its place."""
     places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
-    return sorted(
-        turns, key=lambda t: (places.get(t.path.removesuffix(INVALID_SUFFIX), places[t.path]), t.outcome != "invalid")
-    )
+    return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), step_of(t.path) == t.path))
 
 
 def _stage(path: str) -> tuple[tuple[int, int, str], str]:

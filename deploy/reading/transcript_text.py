@@ -10,7 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from moot.actors.record.rows import INVALID_SUFFIX
+from moot.actors.record.rows import step_of
 from moot.deploy.reading.text import count, number, visible, visible_line
 from moot.deploy.reading.transcript_signals import (
     gate_signals,
@@ -98,7 +98,7 @@ def cost_words(cost: Cost) -> str:
 def turn_head(turn: TurnView) -> str:
     """Who said it, with which numbers, and what was odd about it."""
     parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
-    if not turn.path.removesuffix(INVALID_SUFFIX).endswith(f"/{turn.role}"):
+    if not step_of(turn.path).endswith(f"/{turn.role}"):
         parts[0] += f" at {turn.path}"
     if turn.answer is not None:
         parts.append(f"answers {turn.answer}")
@@ -118,6 +118,7 @@ def turn_marks(turn: TurnView) -> list[str]:
         "repaired": "its JSON was mended",
         "reasked": "asked again after an unreadable reply",
         "invalid": f"could not be read: {turn.error}",
+        "cut": "stopped early, asked again",
         "failed": f"FAILED ({turn.failure}): {turn.error}",
     }
     found = [marks[turn.outcome]] if turn.outcome in marks else []

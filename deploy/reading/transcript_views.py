@@ -24,7 +24,8 @@ class TurnView(_View):
         p: the model's own probability of the answer among the labels; None when unknown, for `p_reason`.
         data: the reply as read; None when it could not be.
         text: the reply as the model wrote it.
-        outcome: `ok`, `repaired`, `reasked`, `failed`, or `invalid` (a first reply that could not be read).
+        outcome: `ok`, `repaired`, `reasked`, `failed`, `invalid` (a first reply that could not be read), or `cut`
+            (stopped early).
         failure, error: what went wrong, empty if nothing did.
         prompt_tokens, completion_tokens: None when the server did not say.
         asked: how often it was asked; more than once after a crash.

@@ -72,6 +72,8 @@ async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, n
         raise CapabilityMissing(
             f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
         )
+    if any(role.early_stop for role in roles) and not (most and model.capabilities.streaming):
+        raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
     if not network:
         return
@@ -109,10 +111,12 @@ async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -
         schema = reply_schema(model.capabilities, role.structured, Position)
         by_schema.setdefault(schema, []).append(role)
     for schema, alike in by_schema.items():
-        role = max(alike, key=lambda member: member.top_logprobs or 0)
+        role = max(alike, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
         given = await probe(model, role.decoding(), role.timeout_s, schema)
         if not given and needs_logprobs and role.top_logprobs:
             raise _no_logprobs(model)
+        if not given and role.early_stop is not None:
+            raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
 
 
 def _no_logprobs(model: Model) -> CapabilityMissing:

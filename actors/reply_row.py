@@ -1,0 +1,60 @@
+"""What an agent knows of a reply, as columns of the record."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from moot.actors.attempt import Attempt
+from moot.actors.early_stop import CUT
+from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, token_columns
+
+
+def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[str, Any]:
+    """The columns that say what was asked, what came back, and what it used.
+
+    Args:
+        attempt: the ask; its reply may be None.
+        suffix: put to path and ids of a reply that does not end its ask.
+        save_tokens: how much of the token log-probabilities is recorded.
+    """
+    ask, decoding, unconfirmed = attempt.ask, attempt.decoding, attempt.unconfirmed
+    row: dict[str, Any] = {
+        "case_id": ask.case_id,
+        "attempt": ask.attempt,
+        "path": ask.path + suffix,
+        "reply_id": attempt.reply_id + suffix,
+        "role": ask.role,
+        "template": ask.template,
+        "fingerprint": ask.fingerprint,
+        "sample": ask.sample,
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_tokens": decoding.max_tokens,
+        "messages": messages_json(attempt.messages),
+        "image_hashes": image_hashes(ask.images),
+        "supersedes": ask.supersedes + suffix if ask.supersedes else None,
+        "latency_s": time.perf_counter() - attempt.started,
+        "at": attempt.at,
+    }
+    if (reply := attempt.reply) is not None:
+        row |= token_columns(reply.tokens, save_tokens)
+        row |= {
+            "text": reply.text,
+            "finish_reason": reply.finish_reason,
+            "prompt_tokens": reply.usage.prompt_tokens,
+            "completion_tokens": reply.usage.completion_tokens,
+            "completion_tokens_estimate": len(reply.tokens.tokens)
+            if reply.finish_reason == CUT and reply.tokens
+            else None,
+            "http_attempts": reply.http_attempts,
+            "reused_from": reply.replayed.source if reply.replayed else None,
+        }
+        if reply.finish_reason == CUT and reply.tokens is not None:
+            row["completion_tokens_estimate"] = len(reply.tokens.tokens)
+    if unconfirmed.attempts:
+        row |= {
+            "unconfirmed_attempts": unconfirmed.attempts,
+            "unconfirmed_tokens_max": unconfirmed.tokens_at_most,
+        }
+    return row

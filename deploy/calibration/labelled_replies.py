@@ -1,0 +1,116 @@
+"""Replies with log-probabilities whose answers can be scored, from a record."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from moot.actors.record.rows import step_of
+from moot.actors.record.tables import read_table
+from moot.actors.roles import family_of
+from moot.metrics.token_confidence import Statistic, window_statistic
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.scoring import is_correct
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_ANSWERED = ("ok", "repaired", "reasked")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledReplies:
+    """Replies of one model at one temperature; log-probabilities of others mean something else.
+
+    Attributes:
+        model: its name.
+        temperature: as asked; None is the server's default.
+        case_ids: `(n,)`, the case of each reply.
+        wrong: `(n,)`, whether its answer is wrong.
+        logprobs: n vectors, one number per token.
+    """
+
+    model: str
+    temperature: float | None
+    case_ids: tuple[str, ...]
+    wrong: Bools
+    logprobs: tuple[Floats, ...]
+
+    def feature(self, window: int, statistic: Statistic) -> Floats:
+        """`(n,)`, the statistic of each reply's first `window` tokens; NaN for a shorter reply or an unknown value."""
+        found = np.full(len(self.logprobs), np.nan)
+        long_enough = [i for i, values in enumerate(self.logprobs) if len(values) >= window]
+        if long_enough:
+            windows = np.stack([self.logprobs[i][:window] for i in long_enough])
+            found[long_enough] = window_statistic(windows, statistic)
+        return found
+
+
+def read_labelled_replies(folder: str | Path, role: str) -> tuple[list[LabelledReplies], dict[str, int]]:
+    """The replies of a role by model and temperature, and how many of the role's replies were left out, by reason.
+
+    Replies that were themselves stopped early are left out, and those they were replaced by, too: which ones came to be
+    kept is no fair sample.
+
+    Raises:
+        ConfigError: no reply can be used.
+        RecordError: the record cannot be read.
+    """
+    gold = _gold(folder)
+    logprobs = _logprobs(folder)
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id"]
+    rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
+    replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
+    left_out: Counter[str] = Counter()
+    groups: defaultdict[tuple[str, float | None], list[tuple[str, bool, Floats]]] = defaultdict(list)
+    for row in rows:
+        if row["outcome"] not in _ANSWERED or row["superseded"] or row["answer"] is None:
+            continue
+        tokens = logprobs.get(row["reply_id"])
+        correct = is_correct(row["answer"], gold.get(row["case_id"]))
+        if (row["case_id"], row["attempt"], row["path"]) in replaced:
+            left_out["in place of one that was stopped"] += 1
+        elif correct is None:
+            left_out["cannot be scored"] += 1
+        elif tokens is None or not len(tokens):
+            left_out["without log-probabilities"] += 1
+        else:
+            groups[row["model"], row["temperature"]].append((row["case_id"], not correct, tokens))
+    if not groups:
+        why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"
+        raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
+    return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
+
+
+def _labelled(model: str, temperature: float | None, found: Sequence[tuple[str, bool, Floats]]) -> LabelledReplies:
+    return LabelledReplies(
+        model=model,
+        temperature=temperature,
+        case_ids=tuple(case_id for case_id, _, _ in found),
+        wrong=np.array([wrong for _, wrong, _ in found], np.bool_),
+        logprobs=tuple(tokens for _, _, tokens in found),
+    )
+
+
+def _gold(folder: str | Path) -> dict[str, str | None]:
+    table = read_table(folder, "cases", ["gold"])
+    return dict(zip(table["case_id"].to_pylist(), table["gold"].to_pylist(), strict=True))
+
+
+def _logprobs(folder: str | Path) -> dict[str, Floats]:
+    """By reply id; an empty vector where none were recorded."""
+    table = read_table(folder, "tokens", ["logprob"])
+    found: dict[str, Floats] = {}
+    for batch in table.to_batches():
+        column: pa.ListArray = batch["logprob"]
+        offsets = column.offsets.to_numpy()
+        values = column.values.to_numpy(zero_copy_only=False).astype(np.float64)
+        for i, reply_id in enumerate(batch["reply_id"].to_pylist()):
+            found[reply_id] = values[offsets[i] : offsets[i + 1]]
+    return found

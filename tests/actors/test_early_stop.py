@@ -1,0 +1,206 @@
+"""Replies that are stopped early: which, what the record keeps of them, and what they are counted as."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from simulate_server import simulated_server
+
+import moot
+from moot.actors.early_stop import CUT, EarlyStop, watched
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.interface import StreamPiece, TokenLogprobs
+from moot.actors.models.probe import STEP_KEY
+from moot.actors.roles import RoleBinding, fingerprint
+from moot.protocols.errors import CapabilityMissing
+from moot.protocols.messages import Ask, Decoding, Usage
+from moot.protocols.tasks import open_task
+
+KEEP_HIGH = EarlyStop(window=3, statistic="mean", keep="above", bound=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("stop", "logprobs", "stops"),
+    [
+        (KEEP_HIGH, [-2.0, -2.0, -2.0], True),
+        (KEEP_HIGH, [-2.0, -2.0, -2.0, 0.0, 0.0], True),
+        (KEEP_HIGH, [0.0, 0.0, 0.0, -9.0, -9.0], False),
+        (KEEP_HIGH, [-1.0, -1.0, -1.0], False),
+        (KEEP_HIGH, [-2.0, -2.0], False),
+        (KEEP_HIGH, [-2.0, float("nan"), -2.0], False),
+        (KEEP_HIGH.model_copy(update={"keep": "below"}), [-0.1, -0.1, -0.1], True),
+        (KEEP_HIGH.model_copy(update={"keep": "below"}), [-2.0, -2.0, -2.0], False),
+        (KEEP_HIGH.model_copy(update={"statistic": "max"}), [-2.0, -2.0, -0.5], False),
+    ],
+)
+def test_which_replies_are_stopped(stop: EarlyStop, logprobs: list[float], stops: bool) -> None:
+    assert stop.stops(logprobs) is stops
+
+
+@pytest.mark.parametrize("wrong", [{"window": 0}, {"statistic": "mode"}, {"bound": float("nan")}, {"resamples": 0}])
+def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        EarlyStop.model_validate({**KEEP_HIGH.model_dump(), **wrong})
+
+
+class ScriptedStream:
+    """Streams one token a piece; knows whether its reader has closed it."""
+
+    def __init__(self, logprobs: Sequence[float], *, silent: bool = False) -> None:
+        self._logprobs, self._silent = logprobs, silent
+        self.sent = 0
+        self.closed = False
+
+    async def stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
+        try:
+            for number, logprob in enumerate(self._logprobs):
+                self.sent += 1
+                last = number == len(self._logprobs) - 1
+                yield StreamPiece(f"{number} ", self._tokens(number, logprob), "length" if last else "")
+            yield StreamPiece("", usage=Usage(7, len(self._logprobs)))
+        finally:
+            self.closed = True
+
+    def _tokens(self, number: int, logprob: float) -> TokenLogprobs | None:
+        if self._silent:
+            return None
+        one = np.array([logprob], np.float32)
+        return TokenLogprobs([f"{number} "], one, [f"{number} "], one.reshape(1, 1))
+
+
+async def _watch(stream: ScriptedStream) -> Any:
+    return await watched(stream, (), Decoding(top_logprobs=1), KEEP_HIGH, step_key="s")  # type: ignore[arg-type]
+
+
+async def test_a_stopped_stream_is_closed_at_once_and_its_usage_is_unknown() -> None:
+    stream = ScriptedStream([-2.0] * 50)
+    reply = await _watch(stream)
+    assert (reply.finish_reason, reply.text, reply.usage) == (CUT, "0 1 2 ", Usage())
+    assert reply.tokens is not None
+    assert reply.tokens.logprob.tolist() == [-2.0] * 3
+    assert (stream.sent, stream.closed) == (3, True)
+
+
+@pytest.mark.parametrize("logprobs", [[-0.5] * 9, [-9.0] * 2, [-9.0] * 3], ids=["sure", "short", "just ended"])
+async def test_any_other_is_read_to_its_end(logprobs: list[float]) -> None:
+    reply = await _watch(ScriptedStream(logprobs))
+    assert (reply.finish_reason, reply.usage) == ("length", Usage(7, len(logprobs)))
+    assert reply.tokens is not None
+    assert reply.tokens.tokens == [f"{i} " for i in range(len(logprobs))]
+    assert reply.tokens.alt_logprob.shape == (len(logprobs), 1)
+
+
+async def test_a_reply_without_log_probabilities_is_never_stopped() -> None:
+    reply = await _watch(ScriptedStream([-9.0] * 9, silent=True))
+    assert (reply.finish_reason, reply.tokens) == ("length", None)
+
+
+def test_a_fingerprint_tells_runs_with_early_stop_apart() -> None:
+    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply="r")
+    plain = RoleBinding(model="m", top_logprobs=1)
+    stopping = plain.model_copy(update={"early_stop": KEEP_HIGH})
+    assert fingerprint(ask, plain, "h") != fingerprint(ask, stopping, "h")
+    assert RoleBinding(model="m", early_stop=KEEP_HIGH).decoding().top_logprobs == 1
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    with simulated_server(AnswerKey.from_cases(open_task("sample").cases()), seed=3) as port:
+        yield f"http://127.0.0.1:{port}/v1#simulated"
+
+
+def _run(model: str, out: Path, stop: EarlyStop | None, **options: Any) -> Any:
+    role = {"model": model, "top_logprobs": 5} | ({"early_stop": stop.model_dump()} if stop else {})
+    settings: dict[str, Any] = {"engine": "inline", "protocol": "majority-vote", "limit": 8, "seed": 3, **options}
+    return moot.run(roles={"agent": [role]}, out=out, **settings)
+
+
+def _steps(model: str) -> dict[str, Any]:
+    with urllib.request.urlopen(model.partition("/v1")[0] + "/stats", timeout=30) as reply:
+        return {step: served for step, served in json.load(reply)["by_step"].items() if step != STEP_KEY}
+
+
+def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(server: str, tmp_path: Path) -> None:
+    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.5, resamples=2)
+    done = _run(server, tmp_path / "run", never)
+    turns = done.table("turns").to_pylist()
+    cut = [row for row in turns if row["outcome"] == "cut"]
+    kept = [row for row in turns if row["outcome"] != "cut"]
+    assert len(cut) == 2 * len(kept) > 0
+    assert {row["path"].rpartition("~")[2] for row in cut} == {"cut1", "cut2"}
+    assert all(row["completion_tokens"] is None and row["completion_tokens_estimate"] >= 2 for row in cut)
+    assert all((row["unconfirmed_attempts"], row["unconfirmed_tokens_max"] > 400) == (1, True) for row in cut)
+    assert all(row["answer"] and row["completion_tokens_estimate"] is None for row in kept)
+    found = done.summary
+    assert (found.stopped_early.replies, found.attempts_unconfirmed) == (len(cut), len(cut))
+    by_path = {(row["case_id"], row["path"]): row for row in kept}
+    instead = [(row, by_path[row["case_id"], row["path"].partition("~")[0]]) for row in cut]
+    assert found.stopped_early.tokens_used_estimate == sum(
+        kept_row["prompt_tokens"] + row["completion_tokens_estimate"] for row, kept_row in instead
+    )
+    assert found.stopped_early.tokens_saved_estimate == sum(
+        kept_row["completion_tokens"] - row["completion_tokens_estimate"] for row, kept_row in instead
+    )
+    served = sum(each["prompt_tokens"] + each["completion_tokens"] for each in _steps(server).values())
+    assert found.tokens_paid <= served <= found.tokens_paid + found.tokens_unconfirmed[1]
+
+
+def test_a_bound_that_stops_nothing_changes_no_reply(server: str, tmp_path: Path) -> None:
+    always = EarlyStop(window=2, statistic="mean", keep="below", bound=0.5)
+    plain, watched_run = _run(server, tmp_path / "plain", None), _run(server, tmp_path / "watched", always)
+    assert watched_run.summary.stopped_early is None
+    texts = [sorted((row["case_id"], row["path"], row["text"]) for row in run.table("turns").to_pylist())
+             for run in (plain, watched_run)]  # fmt: skip
+    assert texts[0] == texts[1]
+
+
+def test_a_stopped_reply_is_sampled_anew_and_a_run_goes_on_with_it(server: str, tmp_path: Path) -> None:
+    plain = _run(server, tmp_path / "plain", None)
+    first = [np.mean(row["logprob"][:5]) for row in plain.table("tokens").to_pylist()]
+    half = EarlyStop(window=5, statistic="mean", keep="above", bound=float(np.median(first)))
+    done = _run(server, tmp_path / "run", half)
+    stopped = done.summary.stopped_early
+    assert 0.2 * len(first) < stopped.replies < 0.8 * len(first)
+    tokens = {row["reply_id"]: row["logprob"] for row in done.table("tokens").to_pylist()}
+    turns = done.table("turns").to_pylist()
+    cut = {(row["case_id"], row["path"].partition("~")[0]): row for row in turns if row["outcome"] == "cut"}
+    again = {(row["case_id"], row["path"]): row for row in turns if row["outcome"] != "cut"}
+    assert all(np.mean(tokens[row["reply_id"]][:5]) < half.bound for row in cut.values())
+    assert any(again[key]["text"][: len(row["text"])] != row["text"] for key, row in cut.items())
+    assert all(np.mean(tokens[row["reply_id"]][:5]) >= half.bound for key, row in again.items() if key not in cut)
+    more = _run(server, tmp_path / "run", half, limit=9)
+    assert (more.left, more.done) == (0, 9)
+
+
+def test_a_model_that_does_not_stream_is_refused_before_the_run(tmp_path: Path) -> None:
+    with pytest.raises(CapabilityMissing, match="does not stream log-probabilities: leave `early_stop` out"):
+        _run("simulated", tmp_path / "run", KEEP_HIGH)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_a_cancelled_watch_closes_its_stream() -> None:
+    stream = ScriptedStream([])
+    never = asyncio.Event()
+
+    async def waiting(*args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
+        try:
+            yield StreamPiece("a")
+            await never.wait()
+        finally:
+            stream.closed = True
+
+    stream.stream = waiting  # type: ignore[method-assign]
+    task = asyncio.create_task(_watch(stream))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stream.closed

@@ -1,0 +1,167 @@
+"""Early signals: a planted one is found with its direction and bound, and none is found where there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from moot.actors.early_stop import EarlyStop
+from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
+from moot.deploy.calibration.early_stop_report import show_early_stop
+from moot.metrics.detection import auroc
+from moot.metrics.token_confidence import window_statistic
+from moot.protocols.errors import ConfigError
+
+CASES, TOKENS = 150, 24
+
+
+def _plant(session: Any, shift: float, seed: int = 0, **columns: Any) -> None:
+    """Two replies a case, a third of them wrong; `shift` is put to the log-probabilities of the wrong."""
+    random = np.random.default_rng(seed)
+    for number in range(CASES):
+        case = f"c{number}"
+        session.case(case, gold="Yes")
+        of_case = random.normal(0.0, 0.3)
+        for agent in range(2):
+            wrong = bool(random.random() < 1 / 3)
+            logprobs = np.minimum(-0.001, -2.0 + of_case + random.normal(0.0, 0.5, TOKENS))
+            logprobs += shift * wrong
+            row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * TOKENS}
+            session.reply(case, f"opening/agent/{agent}", 30, **{**row, "logprob": logprobs.tolist(), **columns})
+        session.verdict(case)
+
+
+@pytest.mark.parametrize(("shift", "keep"), [(-0.8, "above"), (0.8, "below")])
+def test_a_planted_signal_is_found_with_its_direction(
+    planted: Callable[..., Path], session: Any, shift: float, keep: str
+) -> None:
+    _plant(session, shift)
+    (signal,) = calibrate_early_stop(planted(session), share=0.2).signals
+    stop = signal.early_stop
+    assert stop is not None
+    assert (signal.works, stop.keep, stop.statistic) == (True, keep, "mean")
+    assert (signal.auroc or 0.0) > 0.8
+    assert signal.error_stopped is not None
+    assert signal.error_kept is not None
+    assert signal.error_stopped > signal.error_kept + 0.3
+    assert signal.difference_interval is not None
+    assert signal.difference_interval[0] > 0.0
+    assert EarlyStop.model_validate(yaml.safe_load(signal.role_yaml)["early_stop"]) == stop
+
+
+def test_its_figures_are_those_of_a_plain_recomputation(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.5)
+    found = calibrate_early_stop(planted(session), seed=4, share=0.1)
+    (signal,) = found.signals
+    stop = signal.early_stop
+    assert stop is not None
+    assert signal.n_learning + signal.n_held_out == 2 * CASES
+    stopped: list[bool] = []
+    kept: list[bool] = []
+    values: list[float] = []
+    wrong: list[bool] = []
+    for row in session.replies:
+        if _is_held_out(row["case_id"], seed=4):
+            is_wrong = row["answer"] == "No"
+            (stopped if stop.stops(row["logprob"]) else kept).append(is_wrong)
+            values.append(float(window_statistic(np.array(row["logprob"], np.float32)[: stop.window], stop.statistic)))
+            wrong.append(is_wrong)
+    assert (signal.n_held_out, signal.n_known) == (len(wrong), len(wrong))
+    assert signal.error_stopped == pytest.approx(np.mean(stopped))
+    assert signal.error_kept == pytest.approx(np.mean(kept))
+    assert signal.share_stopped == pytest.approx(len(stopped) / len(wrong))
+    area = auroc(values, wrong)
+    assert signal.auroc == pytest.approx(1.0 - area if stop.keep == "above" else area)
+
+
+def _is_held_out(case_id: str, seed: int) -> bool:
+    from hashlib import blake2b
+
+    digest = blake2b(f"{seed}/{case_id}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64 < 0.5
+
+
+def test_no_signal_is_found_where_there_is_none(planted: Callable[..., Path], session: Any) -> None:
+    works = 0
+    for seed in range(20):
+        fresh = type(session)()
+        _plant(fresh, 0.0, seed=seed)
+        found = calibrate_early_stop(planted(fresh), seed=seed)
+        (signal,) = found.signals
+        works += signal.works
+        assert (signal.auroc_learning or 0.0) > 0.5, "the best of many looks good where it was chosen"
+        if not signal.works:
+            assert signal.role_yaml == ""
+            assert any("leave early stop off" in warning for warning in found.warnings)
+    assert works <= 2, "one in forty is to be expected"
+
+
+def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.8)
+    for number, row in enumerate(session.replies):
+        row |= {"temperature": None if number % 2 else 0.7, "model": "m" if number % 3 else "n"}
+    found = calibrate_early_stop(planted(session))
+    assert {(each.model, each.temperature) for each in found.signals} == {
+        ("m", None), ("m", 0.7), ("n", None), ("n", 0.7)
+    }  # fmt: skip
+
+
+def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.8)
+    session.replies[0] |= {"token": None, "logprob": None}
+    session.replies[1]["logprob"][1] = float("nan")
+    session.case("unlabelled", gold=None)
+    session.reply("unlabelled", "opening/agent/0", 9, answer="Yes", token=["x"], logprob=[-1.0])
+    session.reply("c3", "opening/agent/0~cut1", None, outcome="cut", token=["x"], logprob=[-1.0])
+    found = calibrate_early_stop(planted(session))
+    assert found.left_out == {
+        "cannot be scored": 1,
+        "in place of one that was stopped": 1,
+        "without log-probabilities": 1,
+    }
+    assert sum(each.n_learning + each.n_held_out for each in found.signals) == 2 * CASES - 2
+
+
+def test_a_run_without_log_probabilities_is_refused_with_what_to_do(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, 0.0, token=None, logprob=None)
+    with pytest.raises(ConfigError, match=r"300 without log-probabilities; .*`top_logprobs: 1`"):
+        calibrate_early_stop(planted(session))
+    with pytest.raises(ConfigError, match="the role 'judge' said nothing"):
+        calibrate_early_stop(planted(session), role="judge")
+
+
+@pytest.mark.parametrize("wrong", [{"holdout": 1.0}, {"share": 0.0}, {"share": 0.6}])
+def test_arguments_out_of_range_are_refused(planted: Callable[..., Path], session: Any, wrong: dict[str, Any]) -> None:
+    _plant(session, 0.0)
+    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} is the share of"):
+        calibrate_early_stop(planted(session), **wrong)
+
+
+def test_too_few_replies_choose_nothing_and_the_reports_say_so(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c0")
+    session.reply("c0", "opening/agent/0", 9, answer="Yes", token=["x"] * 3, logprob=[-1.0] * 3, temperature=None)
+    found = calibrate_early_stop(planted(session))
+    assert found.signals[0].early_stop is None
+    text = printed(show_early_stop, found)
+    assert "none: too few replies" in text
+    assert "leave early stop off" in text
+
+
+def test_the_three_forms_say_the_same(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    _plant(session, -0.8)
+    found = calibrate_early_stop(planted(session))
+    (signal,) = found.signals
+    told = json.loads(printed(show_early_stop, found, "json"))
+    assert EarlySignal.model_validate(told["signals"][0]) == signal
+    for form in ("text", "md"):
+        text = printed(show_early_stop, found, form)
+        assert signal.role_yaml in text
+        assert f"{signal.auroc:.3f}" in text
