@@ -92,7 +92,8 @@ def _caps(spec: RunSpec) -> dict[str, float]:
 def build_limiter(spec: RunSpec) -> LedgeredLimiter:
     """The limiter of a run, with what an earlier life of it wrote down."""
     purses = {name: Purse(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
-    return LedgeredLimiter(spec.limits, purses, Ledger(Path(spec.folder), spec.epoch))
+    ledger = Ledger(Path(spec.folder), spec.epoch)
+    return LedgeredLimiter(spec.limits, purses, ledger, used_s_ago=spec.used_s_ago)
 
 
 def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:

@@ -26,12 +26,20 @@ class LedgeredLimiter:
         limits: see `Limiter`.
         purses: see `Limiter`.
         ledger: where to.
+        used_s_ago: see `Limiter`.
     """
 
-    def __init__(self, limits: Mapping[str, EndpointLimits], purses: Mapping[str, Purse], ledger: Ledger) -> None:
+    def __init__(
+        self,
+        limits: Mapping[str, EndpointLimits],
+        purses: Mapping[str, Purse],
+        ledger: Ledger,
+        *,
+        used_s_ago: float | None = None,
+    ) -> None:
         self._ledger = ledger
         restarted = ledger.open(purses)
-        self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted)
+        self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted, used_s_ago=used_s_ago)
         self._writing = asyncio.Lock()
         self._written, self._written_at = ledger.bound(), time.monotonic()
 

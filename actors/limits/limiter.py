@@ -52,8 +52,9 @@ class Limiter:
         limits: by endpoint; an endpoint that is not named has no bounds but the adapted concurrency.
         purses: by budget.
         clock: monotonic seconds.
-        restarted: whether another limiter of the same run may have granted just before: the first window counts as
-            used up then.
+        restarted: whether another limiter of the same run may have granted just before.
+        used_s_ago: how many seconds ago an earlier session of the run may last have made calls; None: never. Until a
+            window has passed since then, or since a restart, all of it counts as used up.
     """
 
     def __init__(
@@ -63,9 +64,11 @@ class Limiter:
         *,
         clock: Callable[[], float],
         restarted: bool = False,
+        used_s_ago: float | None = None,
     ) -> None:
         self._limits, self.purses = dict(limits), dict(purses)
         self._clock, self._restarted, self._began = clock, restarted, clock()
+        self._used_s_ago = 0.0 if restarted else used_s_ago
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
         self._heard: dict[str, float] = {}
@@ -94,7 +97,7 @@ class Limiter:
         return granted, exhausted
 
     def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
-        endpoint = self._endpoint(report.endpoint, now)
+        endpoint = self._endpoint(report.endpoint)
         mine = endpoint.holders.setdefault(holder, _Holder())
         mine.heard_at, mine.held = now, max(report.in_use, mine.slots)
         mine.demand, mine.waiting = report.in_use + report.waiting, report.waiting
@@ -120,13 +123,13 @@ class Limiter:
             down_s=endpoint.breaker.down_s,
         )
 
-    def _endpoint(self, name: str, now: float) -> _Endpoint:
+    def _endpoint(self, name: str) -> _Endpoint:
         known = self._endpoints.get(name)
         if known is None:
             known = self._endpoints[name] = _Endpoint(name, self._limits.get(name, EndpointLimits()))
             for window in (known.requests, known.tokens):
-                if self._restarted and window is not None:
-                    window.grant(now, self._next_lease(), window.limit)
+                if self._used_s_ago is not None and window is not None:
+                    window.grant(self._began - self._used_s_ago, self._next_lease(), window.limit)
         return known
 
     def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:

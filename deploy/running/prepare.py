@@ -98,12 +98,13 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
-    def spec(self, epoch: int, spent: Mapping[str, float]) -> RunSpec:
+    def spec(self, epoch: int, spent: Mapping[str, float], used_s_ago: float | None) -> RunSpec:
         """What the actors need to know.
 
         Args:
             epoch: number of the folder's owner.
             spent: what earlier sessions have used, by budget.
+            used_s_ago: how many seconds ago one of them may last have made calls; None when there was none.
         """
         return RunSpec(
             protocol=self.config.protocol,
@@ -124,6 +125,7 @@ class Prepared:
             limits=dict(self.limits),
             budget=budget(self.config),
             spent=dict(spent),
+            used_s_ago=used_s_ago,
             prices=dict(self.prices),
             debate_timeout_s=self.config.debate_timeout_s,
         )

@@ -160,6 +160,7 @@ class RunYaml:
 
     Attributes:
         earlier: the sessions before this one.
+        used_s_ago: how many seconds ago one of them may last have made calls; None when there was none.
     """
 
     def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
@@ -185,6 +186,7 @@ class RunYaml:
             _closed(session, folder, prepared.prices, sessions[:number]) for number, session in enumerate(sessions)
         ]
         self._content["sessions"] = [*self.earlier, self._session]
+        self.used_s_ago = _idle_s(folder.path) if sessions else None
         self._started = time.monotonic()
         if not old:
             for name, source in prepared.templates.sources.items():
@@ -215,6 +217,13 @@ def _closed(
         return dict(session)
     lost = unsettled(folder.path, int(session.get("epoch") or 0), spent_before(folder, prices, before))
     return {**session, "status": "killed", **({"unsettled": lost} if lost else {})}
+
+
+def _idle_s(folder: Path) -> float:
+    """Seconds since something was last written to a run's folder, its owners' bookkeeping aside."""
+    written = [folder / "run.yaml", *folder.glob("journal/*"), *folder.glob("parts/*")]
+    last = max((path.stat().st_mtime for path in written if path.is_file()), default=time.time())
+    return max(0.0, time.time() - last)
 
 
 def _now() -> str:

@@ -212,6 +212,18 @@ def test_a_restarted_limiter_takes_the_last_window_for_used_up() -> None:
     assert limiter.exchange(report).endpoints[0].requests == 3
 
 
+def test_what_an_earlier_session_may_have_used_counts_until_a_window_has_passed() -> None:
+    now = [100.0]
+    limits = {"m": EndpointLimits(requests_per_min=5, tokens_per_min=900)}
+    limiter = Limiter(limits, {}, clock=lambda: now[0], used_s_ago=40.0)
+    report = Report("a", [EndpointReport("m", 0, 3, 3, 10, 30)])
+    for second in (0.0, 10.0, WINDOW_S + PERMIT_TTL_S - 40.1):
+        now[0] = 100.0 + second
+        assert limiter.exchange(report).endpoints[0].requests == 0
+    now[0] = 100.0 + WINDOW_S + PERMIT_TTL_S - 40.0
+    assert limiter.exchange(report).endpoints[0].requests == 3
+
+
 def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
     limiter = Limiter({}, {"usd": Purse(10.0, spent=2.0)}, clock=lambda: 0.0)
     first = limiter.exchange(Report("a", [], {"usd": Totals(wanted=7.0, least=7.0)}))

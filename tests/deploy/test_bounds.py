@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import yaml
 from houses import stable_rows
 from simulate_server import simulated_server
 
+from moot.actors.inline import InlineRuntime
 from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
@@ -17,10 +20,11 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.roles import RoleBinding
+from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.resume import _closed
-from moot.deploy.running.run import run
+from moot.deploy.running.run import arun, run
 from moot.protocols.errors import ConfigError
 from moot.protocols.tasks import open_task
 
@@ -137,6 +141,28 @@ def test_limits_are_the_models_own_or_those_for_all() -> None:
     wrong = RunConfig.build({"limits": {"openai/c": {"concurrency": 3}}})
     with pytest.raises(ConfigError, match="unknown model in `limits` 'openai/c'"):
         endpoint_limits(wrong, members)
+
+
+async def test_a_session_says_how_long_ago_another_made_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    specs: list[RunSpec] = []
+
+    class Unstartable(InlineRuntime):
+        def __init__(self, spec: RunSpec, protocol: Any) -> None:
+            specs.append(spec)
+            raise ConfigError("far enough")
+
+    options: dict[str, Any] = {"out": str(tmp_path / "run"), "limit": 3, "engine": "inline", "requests_per_min": 600}
+    await arun(**options)
+    monkeypatch.setattr("moot.actors.inline.InlineRuntime", Unstartable)
+    for path in (tmp_path / "run").rglob("*"):
+        os.utime(path, (time.time() - 20.0, time.time() - 20.0))
+    with pytest.raises(ConfigError, match="far enough"):
+        await arun(**{**options, "limit": 4})
+    with pytest.raises(ConfigError, match="far enough"):
+        await arun(**{**options, "out": str(tmp_path / "new")})
+    again, new = specs
+    assert again.used_s_ago == pytest.approx(20.0, abs=5.0)
+    assert new.used_s_ago is None
 
 
 def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> None:
