@@ -16,6 +16,7 @@ from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
+from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
 from moot.deploy.running.places import default_out
@@ -51,7 +52,7 @@ def execute(
         UserError: one line about what is wrong; nothing was written.
     """
     configure_terminal(log_level)
-    config = RunConfig.build(file, flags)
+    config = RunConfig.build(file, flags, flag_of)
     names = [name.strip() for name in config.protocol.split(",")]
     runs = [prepare(each) for each in (several(config, names) if len(names) > 1 else [config])]
     if dry_run:

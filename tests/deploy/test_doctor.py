@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +56,25 @@ async def test_a_server_that_works() -> None:
     assert found["price"].state == "note"
 
 
+async def test_a_price_of_ones_own_says_what_the_call_cost(tmp_path: Path) -> None:
+    with simulated_server(None) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        prices = tmp_path / "prices.yaml"
+        prices.write_text(f'models: {{"{model}": {{input: 1000000, output: 0}}}}')
+        found = by_name(await examine(ModelBinding(model=model), str(prices)))
+    tokens = found["a call"].said.split(" s, ")[1].split(" + ")[0]
+    assert found["price"] == Finding("price", "ok", f"1e+06 / 0 USD per million; this call {tokens} USD")
+
+
+@pytest.mark.parametrize(("path", "hinted"), [("", True), ("/api", True), ("/v2", False)])
+async def test_a_url_without_a_version_that_is_not_found_gets_a_hint(path: str, hinted: bool) -> None:
+    with simulated_server(None) as port:
+        found = by_name(await examine(ModelBinding(model=f"http://127.0.0.1:{port}{path}#simulated")))
+    assert found["a call"].state == "failed"
+    assert "HTTP 404" in found["a call"].said
+    assert ("usually ends with /v1 before `#`" in found["a call"].said) == hinted
+
+
 async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_failure() -> None:
     async def handler(request: web.Request) -> web.Response:
         body = json.loads(await request.read() or b"{}")
@@ -80,6 +100,12 @@ def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytes
     assert result.exit_code == 2
     assert "failed  reachable" in result.output
     assert "secret" not in result.output
+
+
+def test_a_wrong_flag_is_called_by_its_name() -> None:
+    refused = CliRunner().invoke(app, ["doctor", "--model", "openai/x", "--api-key-env", "sk-lower"]).exception
+    assert str(refused).startswith("--api-key-env: ")
+    assert "sk-lower" not in str(refused)
 
 
 def test_models_lists_what_each_form_declares() -> None:
