@@ -21,7 +21,7 @@ from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
 from moot.deploy.running.places import default_out
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
@@ -57,6 +57,8 @@ def execute(
     runs = [prepare(each) for each in (several(config, names) if len(names) > 1 else [config])]
     if dry_run:
         asyncio.run(_check(runs, network=False))
+        for each in runs:
+            warn(each)
         print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
         return EXIT_OK
     if len(runs) == 1:
