@@ -24,7 +24,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.progress import BarListener, LineListener, figures
+from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
 from moot.protocols.errors import ConfigError
 
 COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "encoders", "tasks", "protocols", "simulate"]
@@ -209,6 +209,28 @@ def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_pat
     assert found.least <= done.summary.calls <= found.most
     if config.protocol in ("single-agent", "majority-vote"):
         assert found.least == found.most == done.summary.calls
+
+
+def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
+    now = 100.0
+    pace = Pace(total=20, done=10, clock=lambda: now)
+    assert pace.left_s() is None, "nothing has ended in this session"
+    now = 104.0
+    pace.saw(12)
+    assert pace.left_s() == pytest.approx(8 * 2.0)
+    now = 115.0
+    pace.saw(12)
+    assert pace.left_s() == pytest.approx(8 * 2.0), "it does not rise while nothing ends"
+    now = 117.0
+    assert pace.left_s() is None, "three times the longest gap without a case: there is no pace"
+    pace.saw(15)
+    assert pace.left_s() == pytest.approx(5 * 17.0 / 5)
+    now = 117.0 + 3 * 13.0
+    assert pace.left_s() is not None, "such a gap is nothing new now"
+    pace.saw(20)
+    now = 1000.0
+    assert pace.left_s() == 0.0
+    assert Pace(total=None, done=0).left_s() is None
 
 
 @pytest.mark.parametrize(
