@@ -9,18 +9,13 @@ import typer
 
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
-    from moot.actors.models.local.model import LocalModel
-    from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding, make_model
-    from moot.deploy.running.doctor import declared
+    from moot.actors.models.resolve import MODELS
+    from moot.deploy.running.declared import NOTES, forms, in_one_line
 
-    for form, about in MODELS.items():
-        print(f"{form}\n    {about}")
-        example = EXAMPLES.get(form)
-        if example is not None:
-            model = make_model(ModelBinding(model=example), seed=0, answer_key=None)
-            print(f"    {'; '.join(declared(model.capabilities))}")
-        elif form.startswith("local/"):
-            print(f"    {'; '.join(declared(LocalModel.capabilities))}")
+    for form, words in forms().items():
+        print(f"{form}\n    {MODELS[form]}\n    {in_one_line(words)}")
+        if form in NOTES:
+            print(f"    ({NOTES[form]})")
 
 
 def doctor(

@@ -14,9 +14,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from moot.actors.models.interface import Capabilities, Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.resolve import ModelBinding, canonical_model, make_model
+from moot.deploy.running.declared import declared, in_one_line
 from moot.protocols.errors import UserError
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -86,7 +87,7 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
     price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
     used: Usage | None = None
-    found = [Finding("declares", "ok", "; ".join(declared(model.capabilities)))]
+    found = [Finding("declares", "ok", in_one_line(declared(model.capabilities)))]
     try:
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
@@ -107,19 +108,6 @@ def _priced(price: Price | None, used: Usage | None) -> Finding:
     cost = None if used is None else price.cost_usd(used)
     this_call = "" if cost is None else f"; this call {cost:.7f}".rstrip("0").rstrip(".") + " USD"
     return Finding("price", "ok", f"{price.input:g} / {price.output:g} USD per million{this_call}")
-
-
-def declared(capabilities: Capabilities) -> Iterator[str]:
-    """A backend's capabilities in words."""
-    most, stage = capabilities.max_alternatives, capabilities.logprob_stage
-    where = "" if stage == "unknown" else f", taken {stage} temperature"
-    yield f"log-probabilities of up to {most} alternatives{where}" if most else "no log-probabilities"
-    yield "pictures" if capabilities.images else "no pictures"
-    yield {"yes": "schemas", "on request": "schemas on request", "no": "no schemas"}[capabilities.structured_output]
-    yield "streaming" if capabilities.streaming else "no streaming"
-    yield "repeatable" if capabilities.seeds else "not repeatable"
-    most_t = capabilities.max_temperature
-    yield "no temperature" if most_t is None else f"temperatures up to {most_t:g}"
 
 
 async def _called(model: Model) -> tuple[list[Finding], Usage | None]:

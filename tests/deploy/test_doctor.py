@@ -12,9 +12,10 @@ from aiohttp.test_utils import TestServer, unused_port
 from simulate_server import simulated_server
 from typer.testing import CliRunner
 
-from moot.actors.models.interface import TokenLogprobs
-from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.interface import Capabilities, TokenLogprobs
+from moot.actors.models.resolve import MODELS, ModelBinding
 from moot.deploy.cli.main import app
+from moot.deploy.running.declared import NOTES, declared, in_one_line
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
 
 
@@ -112,4 +113,17 @@ def test_models_lists_what_each_form_declares() -> None:
     result = CliRunner().invoke(app, ["models"])
     assert result.exit_code == 0
     assert "anthropic/NAME" in result.output
-    assert "no log-probabilities; pictures; schemas" in result.output
+    assert "log-probabilities: no; pictures: yes; schemas: yes; streaming: no; repeatable: no; temp" in result.output
+    assert result.output.count("    log-probabilities: ") == len(MODELS)
+    assert set(NOTES) < set(MODELS)
+
+
+def test_what_a_backend_declares_is_said_in_full() -> None:
+    can = Capabilities(
+        max_alternatives=7, logprob_stage="after", images=True, structured_output="on request", streaming=True
+    )
+    assert in_one_line(declared(can)) == (
+        "log-probabilities: up to 7 alternatives, after temperature; pictures: yes; schemas: on request; "
+        "streaming: yes; repeatable: no; temperature: up to 2"
+    )
+    assert set(declared(Capabilities(max_temperature=None)).values()) == {"no"}
