@@ -153,11 +153,11 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
 def _unsettled(amounts: Mapping[str, float]) -> str:
     """What killed sessions may have used.
 
-    >>> _unsettled({"tokens": 8512.0, "usd": 0.0123})
+    >>> _unsettled({"usd": 0.0123, "tokens": 8512.0})
     'at most 8,512 tokens and 0.0123 USD of killed sessions, not on record'
     """
     written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
-    said = " and ".join(written.get(budget, "{:g} " + budget).format(amount) for budget, amount in amounts.items())
+    said = " and ".join(form.format(amounts[budget]) for budget, form in written.items() if budget in amounts)
     return f"at most {said} of killed sessions, not on record"
 
 

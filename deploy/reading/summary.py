@@ -82,7 +82,7 @@ class Summary(BaseModel):
         tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
             without the server saying what they used.
         unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
-            count it as spent. Empty when there is none, or no budget was set.
+            count it as spent. Known once the run was gone on with; empty when there is none, or no budget was set.
         cost_usd: of what the servers said that they used; None when the price of a model is unknown.
         stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.
