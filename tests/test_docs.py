@@ -36,6 +36,7 @@ from pydantic import BaseModel
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
+from moot.deploy.running.declared import forms
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
 
@@ -278,6 +279,14 @@ def test_readme_lists_what_there_is() -> None:
 
 def test_the_encoders_page_lists_what_there_is() -> None:
     assert [_code(row[0]) for row in table(DOCS / "encoders.md", "Encoders")] == list(ENCODERS)
+
+
+def test_the_calls_page_says_what_each_form_declares() -> None:
+    wanted = forms()
+    page, names = DOCS / "calls.md", next(iter(wanted.values()))
+    assert f"\n| form | {' | '.join(names)} |\n" in page.read_text("utf-8")
+    rows = table(page, "What each form declares")
+    assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

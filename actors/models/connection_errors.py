@@ -1,10 +1,12 @@
-"""From what an HTTP client raises when there is no whole response to a `ModelError`."""
+"""What an HTTP client raises when there is no whole response: its reason in words, and as a `ModelError`."""
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 
 import aiohttp
+from aiohttp.http import HttpProcessingError
 
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.openai_errors import plain
@@ -36,11 +38,32 @@ def connection_failure(
         if isinstance(cause, aiohttp.ClientResponseError):
             message = plain(f"not an HTTP response: {cause.message}", key)
             return ModelError("server", message, may_be_billed=True, limits=limits)
-    # The last in the chain knows the reason: the vendor's SDK itself says only "Connection error."
-    reason = next((said for cause in reversed(causes) if (said := str(cause))), type(causes[-1]).__name__)
     sent = not any(isinstance(cause, _NEVER_SENT) for cause in causes)
     verb = "lost the connection to" if sent else "cannot reach"
-    return ModelError("connection", plain(f"{verb} {url}: {reason}", key), may_be_billed=sent, limits=limits)
+    return ModelError("connection", plain(f"{verb} {url}: {reason(error)}", key), may_be_billed=sent, limits=limits)
+
+
+def reason(error: BaseException) -> str:
+    """Why there was no whole response, in words; may name the address that was called.
+
+    Args:
+        error: as caught. The last in its chain of causes knows: the vendor's SDK itself says only "Connection error."
+    """
+    causes = list(_causes(error))
+    return next((said for cause in reversed(causes) if (said := _said(cause))), type(causes[-1]).__name__)
+
+
+def _said(cause: BaseException) -> str:
+    """One exception in words; empty when it has none."""
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({cause.verify_message})"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS cannot be agreed upon with it ({(cause.reason or str(cause)).replace('_', ' ').lower()})"
+    if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
+        return cause.strerror or "it closed the connection while TLS was being agreed upon"
+    if isinstance(cause, HttpProcessingError):
+        return cause.message  # its text begins with the status of an answer that nobody gave
+    return str(cause)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

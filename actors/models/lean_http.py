@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from yarl import URL
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.connection_errors import connection_failure
 from moot.actors.models.interface import ModelError, RateHeaders
-from moot.actors.models.openai_errors import error_from_response
+from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
@@ -26,6 +27,8 @@ CHECK_TIMEOUT_S = 5.0
 """Seconds that `LeanHttp.check` waits for the server."""
 
 _LARGE_BODY = 2**19
+_VERSIONED = re.compile(r"/v\d")
+_HINT = "the URL usually ends with /v1 before `#`"
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "moot"}
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 
@@ -133,11 +136,18 @@ class LeanHttp:
             ) as response:
                 opened = Opened(self.base_url, response, key)
                 if response.status != 200:
-                    failed = await opened.whole()
-                    raise error_from_response(response.status, response.headers, failed, key=key, limits=opened.limits)
+                    raise self._refused(opened, response, await opened.whole())
                 yield opened
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self.base_url, error, key) from None
+
+    def _refused(self, opened: Opened, response: aiohttp.ClientResponse, body: bytes) -> ModelError:
+        """The failure that an error status means."""
+        error = error_from_response(response.status, response.headers, body, key=opened.key, limits=opened.limits)
+        if response.status != 404 or _VERSIONED.search(self.base_url):
+            return error
+        said = plain(f"{error.message} ({_HINT})", opened.key)
+        return ModelError(error.kind, said, limits=opened.limits)
 
     async def check(self) -> None:
         """Ask the server for its list of models, which costs nothing. A server without such a list passes.

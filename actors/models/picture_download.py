@@ -9,6 +9,7 @@ import aiohttp
 from yarl import URL
 
 from moot.actors.models.api_key import redact
+from moot.actors.models.connection_errors import reason
 from moot.protocols.errors import ConfigError
 
 DOWNLOAD_S = 30.0
@@ -34,8 +35,8 @@ def download(url: str, largest_bytes: int) -> bytes:
         except TimeoutError:
             raise ConfigError(f"{name}: the picture was not there within {DOWNLOAD_S:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            reason = redact(" ".join(str(error).split()))[:200] or type(error).__name__
-            raise ConfigError(f"{name}: the picture cannot be fetched ({reason})") from None
+            why = redact(" ".join(reason(error).split()))[:200]
+            raise ConfigError(f"{name}: the picture cannot be fetched: {why}") from None
 
 
 async def _fetch(url: str, name: str, largest_bytes: int) -> bytes:
@@ -48,7 +49,7 @@ async def _fetch(url: str, name: str, largest_bytes: int) -> bytes:
                     here = _next(here, response.headers.get("Location", ""), name)
                     continue
                 if response.status != 200:
-                    raise ConfigError(f"{name}: the picture cannot be fetched (HTTP {response.status})")
+                    raise ConfigError(f"{name}: the picture cannot be fetched: HTTP {response.status}")
                 return await _body(response, name, largest_bytes)
     raise ConfigError(f"{name}: more than {_MOST_REDIRECTS} redirects")
 

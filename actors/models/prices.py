@@ -12,11 +12,18 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 _PER = 1_000_000
+
+_FORMS = (
+    "expected `models:` and below it a line per model, `NAME: {input: USD, output: USD}`",
+    "expected a line per model, `NAME: {input: USD, output: USD}`",
+    "expected {input: USD, output: USD}, per million tokens",
+)
+"""What should stand in a file of prices, by how deep in it: the whole, `models`, one model."""
 
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -95,8 +102,22 @@ def _from_file(path: Path) -> PriceTable:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from None
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ConfigError(f"{path}: `{'.'.join(map(str, first['loc']))}`: {first['msg']}") from None
+        raise ConfigError(f"{path}: {_explained(error)}") from None
+
+
+def _explained(error: ValidationError) -> str:
+    """What is wrong with a table, in one line; a misspelt key before the one that is missing because of it."""
+    first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
+    path = [str(part) for part in first["loc"] if part != "[key]"]
+    message = f"{first['msg']}, not {repr(first['input'])[:60]}"
+    if first["type"] == "missing":
+        message = first["msg"]
+    elif first["type"] == "extra_forbidden":
+        key = path.pop()
+        message = str(unknown_name("key", key, (Price if path else PriceTable).model_fields))
+    elif first["type"] in ("model_type", "dict_type"):
+        message = _FORMS[len(path)]
+    return f"`{'.'.join(path)}`: {message}" if path else message
 
 
 def _table(content: object) -> PriceTable:

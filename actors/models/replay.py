@@ -50,7 +50,7 @@ class ReplayModel:
         if not self._folder.exists():
             raise ConfigError(f"model 'replay/{folder}': no run in {folder} (no run.yaml)")
         self.name = f"replay/{self._folder.path.name}"
-        self.capabilities = _capabilities(read_run_yaml(self._folder))
+        self.capabilities = recorded_capabilities(read_run_yaml(self._folder))
         self._replies = RecordedReplies(folder, _Steps)
 
     async def complete(
@@ -102,8 +102,12 @@ class ReplayModel:
         """It holds nothing open."""
 
 
-def _capabilities(facts: dict[str, Any]) -> Capabilities:
-    """What the recorded models gave, as far as the record kept it."""
+def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
+    """What the recorded models gave, as far as the record kept it.
+
+    Args:
+        facts: of the run's run.yaml; what an empty one leaves open is the most that a run can have.
+    """
     bindings = facts.get("bindings") or {}
     asked = [member.get("top_logprobs") or 0 for members in bindings.values() for member in members]
     alternatives = max(asked, default=MAX_ALTERNATIVES) if facts.get("save_tokens", "all") == "all" else 0

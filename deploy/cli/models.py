@@ -9,37 +9,36 @@ import typer
 
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
-    from moot.actors.models.local.model import LocalModel
-    from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding, make_model
-    from moot.deploy.running.doctor import declared
+    from moot.actors.models.resolve import MODELS
+    from moot.deploy.running.declared import NOTES, forms, in_one_line
 
-    for form, about in MODELS.items():
-        print(f"{form}\n    {about}")
-        example = EXAMPLES.get(form)
-        if example is not None:
-            model = make_model(ModelBinding(model=example), seed=0, answer_key=None)
-            print(f"    {'; '.join(declared(model.capabilities))}")
-        elif form.startswith("local/"):
-            print(f"    {'; '.join(declared(LocalModel.capabilities))}")
+    for form, words in forms().items():
+        print(f"{form}\n    {MODELS[form]}\n    {in_one_line(words)}")
+        if form in NOTES:
+            print(f"    ({NOTES[form]})")
 
 
 def doctor(
     model: Annotated[str | None, typer.Option(help="Try this model with one small call, which may be billed.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
+    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
 ) -> None:
     """Say what works: what is installed here, and with --model whether a model can be used."""
     import asyncio
 
     from moot.actors.models.resolve import ModelBinding
     from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.config import validated
     from moot.deploy.running.doctor import examine, machine
+    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.validated import validated
 
     found = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
-        found += asyncio.run(examine(validated(ModelBinding, named, "--")))
+        found += asyncio.run(
+            examine(validated(ModelBinding, named, typed={key: flag_of(key) for key in named}), prices)
+        )
     width = max(len(each.what) for each in found)
     for each in found:
         print(f"{each.state:<8}{each.what:<{width}}  {visible_line(each.said)}")

@@ -16,11 +16,12 @@ from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
+from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
 from moot.deploy.running.places import default_out
 from moot.deploy.running.plan_calls import plan
-from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
@@ -51,11 +52,13 @@ def execute(
         UserError: one line about what is wrong; nothing was written.
     """
     configure_terminal(log_level)
-    config = RunConfig.build(file, flags)
+    config = RunConfig.build(file, flags, flag_of)
     names = [name.strip() for name in config.protocol.split(",")]
     runs = [prepare(each) for each in (several(config, names) if len(names) > 1 else [config])]
     if dry_run:
         asyncio.run(_check(runs, network=False))
+        for each in runs:
+            warn(each)
         print("\n\n".join("\n".join(plan(each).lines()) for each in runs))
         return EXIT_OK
     if len(runs) == 1:

@@ -31,7 +31,8 @@ def simulate(
     """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
     from moot.actors.models.answer_key import AnswerKey
     from moot.actors.models.simulated_settings import SimulatedSettings
-    from moot.deploy.running.config import validated
+    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.validated import validated
     from moot.deploy.simulation.server import SimulateOptions, run_server
     from moot.protocols.tasks import open_task
 
@@ -42,12 +43,13 @@ def simulate(
         "judge_noise": judge_noise,
         "reasoning_words": reasoning_words,
     }
+    given = {key: value for key, value in behaviour.items() if value is not None}
     options = SimulateOptions(
         port=port,
         host=host,
         token_env=token_env,
         seed=seed,
-        settings=validated(SimulatedSettings, {k: v for k, v in behaviour.items() if v is not None}),
+        settings=validated(SimulatedSettings, given, typed={key: flag_of(key) for key in given}),
         latency_ms=latency_ms,
         jitter_ms=jitter_ms,
         fail_rate=fail_rate,

@@ -108,6 +108,7 @@ class RunFacts:
         owners: how many owners the folder has had.
         stopped_by: what stopped the last session by itself; empty when nothing did.
         prices: by model, as they were when the run began; only of models whose price was known.
+        unsettled: by budget (`tokens`, `usd`), what killed sessions may have used beyond the record, summed.
     """
 
     path: Path
@@ -124,6 +125,7 @@ class RunFacts:
     owners: int
     stopped_by: str
     prices: dict[str, Price]
+    unsettled: dict[str, float]
 
 
 def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
@@ -161,6 +163,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         owners=len(epochs),
         stopped_by=_stopped_by(raw.get("sessions")),
         prices=_prices(raw.get("price_table")),
+        unsettled=_unsettled(raw.get("sessions")),
     )
 
 
@@ -195,6 +198,15 @@ def _models_used(replies: Iterable[Reply]) -> dict[str, list[str]]:
 def _stopped_by(sessions: Any) -> str:
     last = sessions[-1] if isinstance(sessions, list) and sessions else {}
     return str(last.get("stopped_by") or "") if isinstance(last, Mapping) else ""
+
+
+def _unsettled(sessions: Any) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for session in sessions if isinstance(sessions, list) else ():
+        lost = session.get("unsettled") if isinstance(session, Mapping) else None
+        for budget, amount in lost.items() if isinstance(lost, Mapping) else ():
+            found[str(budget)] = found.get(str(budget), 0.0) + float(amount)
+    return found
 
 
 def _prices(raw: Any) -> dict[str, Price]:

@@ -124,6 +124,8 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.attempts_unconfirmed:
         attempts = count(summary.attempts_unconfirmed)
         rows.append(("tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"))
+    if summary.unsettled:
+        rows.append(("counted as spent", _unsettled(summary.unsettled)))
     if summary.cost_usd is None or summary.cost_usd > 0.0:
         rows.append(
             ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
@@ -151,6 +153,17 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if mended:
         rows.append(("mended replies", _counts(mended)))
     return rows
+
+
+def _unsettled(amounts: Mapping[str, float]) -> str:
+    """What killed sessions may have used.
+
+    >>> _unsettled({"usd": 0.0123, "tokens": 8512.0})
+    'at most 8,512 tokens and 0.0123 USD of killed sessions, not on record'
+    """
+    written = {"tokens": "{:,.0f} tokens", "usd": "{:.4f} USD"}
+    said = " and ".join(form.format(amounts[budget]) for budget, form in written.items() if budget in amounts)
+    return f"at most {said} of killed sessions, not on record"
 
 
 def _reused(summary: Summary) -> str:

@@ -82,6 +82,8 @@ class Summary(BaseModel):
         tokens_repaid: upper bound of what was paid again after a kill; see `show_costs.tokens_repaid`.
         tokens_unconfirmed: least and most tokens of the `attempts_unconfirmed` attempts that may have been billed
             without the server saying what they used.
+        unsettled: by budget (`tokens`, `usd`), what killed sessions had reserved beyond the record: the run's budgets
+            count it as spent. Known once the run was gone on with; empty when there is none, or no budget was set.
         cost_usd: of what the servers said that they used; None when the price of a model is unknown.
         stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.
@@ -132,6 +134,7 @@ class Summary(BaseModel):
     tokens_repaid: int
     tokens_unconfirmed: tuple[int, int]
     attempts_unconfirmed: int
+    unsettled: dict[str, float]
     cost_usd: float | None
     stopped_by: str | None
     calls: int
@@ -184,6 +187,7 @@ def summarise(folder: str | Path) -> Summary:
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **_judging(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
+        unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
 

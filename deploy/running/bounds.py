@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from moot.actors.household import endpoint_of
 from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
-from moot.actors.models.prices import Price, price_table
+from moot.actors.models.prices import FREE, Price, price_table
 from moot.actors.models.resolve import canonical_model
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
@@ -50,7 +50,8 @@ def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str,
     """Prices by model name, of the models whose price is known.
 
     Raises:
-        ConfigError: the file of prices is wrong, or a bound on money cannot be kept because a price is unknown.
+        ConfigError: the file of prices is wrong, or a bound on money cannot be kept: a price is unknown, or it allows
+            no call at all.
     """
     table = price_table(config.prices)
     names = list(dict.fromkeys(member.model for member in members))
@@ -61,6 +62,9 @@ def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str,
             f"--max-cost cannot be kept: the price of {unknown[0]!r} is unknown; give it in a file, --prices FILE, "
             f"with the lines `models:` and `  {unknown[0]}: {{input: USD, output: USD}}` per million tokens"
         )
+    priced = [name for name, price in prices.items() if price != FREE]
+    if priced and config.max_cost_usd == 0:
+        raise ConfigError(f"--max-cost 0 allows no call of {priced[0]!r}, which costs money: give more")
     return prices
 
 

@@ -6,21 +6,19 @@ written into the record and sent to every actor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
+from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError, unknown_name
-
-M = TypeVar("M", bound=BaseModel)
 
 RECORD_KEYS = frozenset(
     {
@@ -40,8 +38,6 @@ RECORD_KEYS = frozenset(
     }
 )
 """What run.yaml holds beside the configuration; passed over when it is read as one."""
-
-_SECRET_KEYS = frozenset({"api_key_env", "api_key", "base_url", "encoder_key_env"})
 
 
 def _as_members(value: Any) -> Any:
@@ -90,7 +86,8 @@ class RunConfig(BaseModel):
             them the concurrency adapts to what the server takes.
         limits: the same by model name, where models differ.
         max_cost_usd, max_tokens, max_minutes: the run stops by itself before it uses more, over all its sessions (the
-            minutes: in this one); the same command with a larger bound goes on.
+            minutes: in this one); the same command with a larger bound goes on. `max_cost_usd` 0 is for models that
+            cost nothing.
         prices: a YAML file of prices, over the package's own.
         debate_timeout_s: seconds after which a debate is failed.
     """
@@ -122,7 +119,7 @@ class RunConfig(BaseModel):
     concurrency: int | None = Field(default=None, ge=1)
     limits: dict[str, EndpointLimits] = {}
     max_cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    max_tokens: int | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: str | None = None
     debate_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -132,25 +129,29 @@ class RunConfig(BaseModel):
         cls,
         base: RunConfig | Mapping[str, Any] | str | Path | None = None,
         flags: Mapping[str, Any] | None = None,
+        flag_of: Callable[[str], str] = lambda key: "",
     ) -> RunConfig:
         """A configuration from a YAML file (or another configuration), and flags, which win over it.
 
         Args:
             base: a file's path, a configuration or its fields; None for the defaults.
             flags: by field; None means not given. `set` is merged setting by setting, `roles` family by family.
+            flag_of: from a field to what an error calls it when it is one of `flags`; an empty string is its key.
 
         Raises:
-            ConfigError: naming the file, the line or the key, and what was expected.
+            ConfigError: naming the file and the line or the key, or the flag, and what was expected.
         """
         given, where = _fields_of(base)
         changes = {key: value for key, value in (flags or {}).items() if value is not None}
         for key in {*given, *changes} - cls.model_fields.keys():
-            raise _prefixed(where, unknown_name("key", key, cls.model_fields))
+            raise _prefixed(where if key in given else "", unknown_name("key", key, cls.model_fields))
         merged = {**given, **changes}
+        typed = {key: flag_of(key) for key in changes}
         for key, combine in (("set", _merge_settings), ("roles", _merge_roles)):
             if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
                 merged[key] = combine(given[key], changes[key])
-        config = validated(cls, merged, where)
+                del typed[key]
+        config = validated(cls, merged, where, typed=typed)
         nested(config.set)
         check_members(config.roles, where)
         return config
@@ -214,23 +215,6 @@ def read_yaml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}:1: expected keys and values, found {type(content).__name__}")
     keys = {str(key): value for key, value in content.items()}
     return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
-
-
-def validated(model: type[M], values: Mapping[str, Any], where: str = "") -> M:
-    """`values` as a `model`.
-
-    Raises:
-        ConfigError: one line that names the key and what was expected; it never shows a key's value.
-    """
-    try:
-        return model.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = [str(part) for part in first["loc"]]
-        message = first["msg"].removeprefix("Value error, ")
-        plain = not _SECRET_KEYS & {*path} and not isinstance(first["input"], dict | list)
-        got = f", not {redact(repr(first['input']))[:60]}" if plain else ""
-        raise ConfigError(f"{where}`{'.'.join(path)}`: {message}{got}") from None
 
 
 def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str = "") -> None:

@@ -14,9 +14,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from moot.actors.models.interface import Capabilities, Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
-from moot.actors.models.prices import price_table
-from moot.actors.models.resolve import ModelBinding, make_model
+from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.prices import Price, price_table
+from moot.actors.models.resolve import ModelBinding, canonical_model, make_model
+from moot.deploy.running.declared import declared, in_one_line
 from moot.protocols.errors import UserError
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -74,42 +75,43 @@ def _installed(package: str) -> bool:
     return True
 
 
-async def examine(binding: ModelBinding) -> list[Finding]:
+async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
     """Try a model with one small call; it may be billed.
 
+    Args:
+        prices: a YAML file of prices, over our own.
+
     Raises:
-        ConfigError: the model's name or a setting is malformed.
+        ConfigError: the model's name or a setting is malformed, or the file of prices is wrong.
     """
+    price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
-    found = [Finding("declares", "ok", "; ".join(declared(model.capabilities)))]
+    used: Usage | None = None
+    found = [Finding("declares", "ok", in_one_line(declared(model.capabilities)))]
     try:
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
-        found += await _called(model)
+        called, used = await _called(model)
+        found += called
     except UserError as error:
         found.append(Finding("reachable", "failed", str(error)))
     finally:
         await model.close()
-    price = price_table().price(binding.model)
-    known = "unknown; give it with --prices" if price is None else f"{price.input:g} / {price.output:g} USD per million"
-    found.append(Finding("price", "ok" if price is not None else "note", known))
+    found.append(_priced(price, used))
     return found
 
 
-def declared(capabilities: Capabilities) -> Iterator[str]:
-    """A backend's capabilities in words."""
-    most, stage = capabilities.max_alternatives, capabilities.logprob_stage
-    where = "" if stage == "unknown" else f", taken {stage} temperature"
-    yield f"log-probabilities of up to {most} alternatives{where}" if most else "no log-probabilities"
-    yield "pictures" if capabilities.images else "no pictures"
-    yield {"yes": "schemas", "on request": "schemas on request", "no": "no schemas"}[capabilities.structured_output]
-    yield "streaming" if capabilities.streaming else "no streaming"
-    yield "repeatable" if capabilities.seeds else "not repeatable"
-    most_t = capabilities.max_temperature
-    yield "no temperature" if most_t is None else f"temperatures up to {most_t:g}"
+def _priced(price: Price | None, used: Usage | None) -> Finding:
+    """What tokens cost, and what the call has cost, as far as both are known."""
+    if price is None:
+        return Finding("price", "note", "unknown; give it in a file, --prices FILE")
+    cost = None if used is None else price.cost_usd(used)
+    this_call = "" if cost is None else f"; this call {cost:.7f}".rstrip("0").rstrip(".") + " USD"
+    return Finding("price", "ok", f"{price.input:g} / {price.output:g} USD per million{this_call}")
 
 
-async def _called(model: Model) -> list[Finding]:
+async def _called(model: Model) -> tuple[list[Finding], Usage | None]:
+    """What one call shows, and what it used; None when it failed."""
     asks = bool(model.capabilities.max_alternatives)
     hot = model.capabilities.max_temperature is not None
     decoding = Decoding(
@@ -122,16 +124,16 @@ async def _called(model: Model) -> list[Finding]:
     try:
         reply = await _reply(model, decoding)
     except ModelError as error:
-        return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)]
+        return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
     except TimeoutError:
-        return [Finding("a call", "failed", f"no reply within {TIMEOUT_S:g} s")]
+        return [Finding("a call", "failed", f"no reply within {TIMEOUT_S:g} s")], None
     took = time.perf_counter() - began
     usage = reply.usage
     told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
     found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
     if asks:
         found.append(logprobs_finding(reply.tokens))
-    return found + _limits(reply.limits)
+    return found + _limits(reply.limits), usage
 
 
 async def _reply(model: Model, decoding: Decoding) -> ModelReply:

@@ -1,4 +1,4 @@
-"""The repeatable flags of `moot run`: `--role NAME=MODEL` and `--set KEY=VALUE`."""
+"""The flags of `moot run`: what each key is called there, and the repeatable ones, `--role` and `--set`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,23 @@ import yaml
 
 from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
+
+_OF_ANOTHER_NAME = {
+    "roles": "--role",
+    "requests_per_min": "--rpm",
+    "tokens_per_min": "--tpm",
+    "max_cost_usd": "--max-cost",
+    "debate_timeout_s": "--debate-timeout",
+}
+
+
+def flag_of(key: str) -> str:
+    """The flag for a key of a configuration.
+
+    >>> flag_of("requests_per_min"), flag_of("max_tokens")
+    ('--rpm', '--max-tokens')
+    """
+    return _OF_ANOTHER_NAME.get(key) or f"--{key.replace('_', '-')}"
 
 
 def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:

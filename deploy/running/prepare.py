@@ -56,6 +56,7 @@ class Prepared:
         limits: by endpoint.
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
+        d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
     """
 
     config: RunConfig
@@ -70,6 +71,7 @@ class Prepared:
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
     reuse: Path | None
+    d_untested: bool
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -158,7 +160,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
     encoder = identity(config.encoder)
-    made = _fitted(made, encoder)
+    made, d_untested = _fitted(made, encoder)
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
@@ -176,7 +178,17 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        d_untested=d_untested,
     )
+
+
+def warn(prepared: Prepared) -> None:
+    """Log what the user should know of a run that can be held; not before its models and encoder have been checked."""
+    if prepared.d_untested:
+        _log.warning(
+            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            encoder=prepared.config.encoder,
+        )
 
 
 def _as_task(cases: Cases) -> Task:
@@ -210,19 +222,15 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
     return OwnProtocol(path, protocol)
 
 
-def _fitted(protocol: DebateProtocol, encoder: str) -> DebateProtocol:
-    """The protocol for the run's encoder; says so when a test of the gate is off because of it."""
+def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
+    """The protocol for the run's encoder, and whether a test of the gate is off because of it."""
     inner = _inner(protocol)
     if not isinstance(inner, Selene):
-        return protocol
+        return protocol, False
     fitted = inner.for_encoder(encoder)
     gate = fitted.settings.gate
-    if gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d:
-        _log.warning(
-            "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
-            encoder=encoder,
-        )
-    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
+    d_untested = gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d
+    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted, d_untested
 
 
 def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:

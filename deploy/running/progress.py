@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
@@ -16,6 +16,8 @@ from moot.deploy.running.session import Listener, Silent
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"
+_QUIET_S, _QUIET_GAPS = 10.0, 3.0
+"""Without a case that ends for so many seconds, and so many times the longest gap so far, there is no pace."""
 
 
 def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
@@ -26,18 +28,39 @@ def progress_listener(*, quiet: bool = False, gated: bool = True) -> Listener:
 
 
 class Pace:
-    """Cases per second of this session, and what follows from it."""
+    """Cases per second of this session, and what follows from it.
 
-    def __init__(self, total: int | None, done: int) -> None:
-        self.total, self._before = total, done
-        self._started = time.monotonic()
+    Args:
+        total: how many cases the run has; None when that is not known.
+        done: how many of them were done when the session began.
+        clock: seconds, rising.
+    """
 
-    def left_s(self, done: int) -> float | None:
-        """Seconds until the end; None while it cannot be told."""
-        if self.total is None or done <= self._before:
+    def __init__(self, total: int | None, done: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.total, self._before, self._done = total, done, done
+        self._clock = clock
+        self._started = self._rose = clock()
+        self._longest_gap_s = 0.0
+
+    def saw(self, done: int) -> None:
+        """Take down that so many cases are done now."""
+        if done > self._done:
+            now = self._clock()
+            self._longest_gap_s = max(self._longest_gap_s, now - self._rose)
+            self._done, self._rose = done, now
+
+    def left_s(self) -> float | None:
+        """Seconds until the end at the mean pace up to the last case that ended.
+
+        None while it cannot be told: before the first case has ended, and while none has for much longer than it ever
+        took in this session, as when a server hangs.
+        """
+        if self.total is None or self._done <= self._before:
             return None
-        per_case = (time.monotonic() - self._started) / (done - self._before)
-        return max(self.total - done, 0) * per_case
+        left = max(self.total - self._done, 0)
+        if left and self._clock() - self._rose > max(_QUIET_S, _QUIET_GAPS * self._longest_gap_s):
+            return None
+        return left * (self._rose - self._started) / (self._done - self._before)
 
 
 def figures(counts: Counts, *, gated: bool = True) -> str:
@@ -92,6 +115,7 @@ class LineListener(Silent):
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         self._latest = counts
+        self._pace.saw(counts.finished + counts.failed)
         if time.monotonic() - self._last >= self._every_s:
             self._line(counts)
 
@@ -105,7 +129,7 @@ class LineListener(Silent):
         done, total = counts.finished + counts.failed, self._pace.total
         of = "" if total is None else f"/{total:,}"
         shown = figures(counts, gated=self._gated)
-        self._say(f"{done:,}{of} cases | {shown} | left {duration(self._pace.left_s(done))}")
+        self._say(f"{done:,}{of} cases | {shown} | left {duration(self._pace.left_s())}")
 
     def _say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
@@ -119,7 +143,7 @@ class _LeftColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """The cell."""
-        return Text(f"left {duration(self.pace.left_s(int(task.completed)))}", style="cyan")
+        return Text(f"left {duration(self.pace.left_s())}", style="cyan")
 
 
 class BarListener(Silent):
@@ -153,8 +177,9 @@ class BarListener(Silent):
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""
         if self._task is not None:
-            shown = figures(counts, gated=self._gated)
-            self._bar.update(self._task, completed=counts.finished + counts.failed, figures=shown)
+            done = counts.finished + counts.failed
+            self._left.pace.saw(done)
+            self._bar.update(self._task, completed=done, figures=figures(counts, gated=self._gated))
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """See `Listener.events`."""

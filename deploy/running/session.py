@@ -23,7 +23,7 @@ from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.outcome import Run, Status
-from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.prepare import Prepared, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.protocols.errors import RecordError
 
@@ -142,6 +142,7 @@ class Session:
             return _outcome(prepared, "finished", left=0, worked=False)
         try:
             await self._unless_stopped(check_models(prepared))
+            warn(prepared)
             fresh = not folder.path.exists()
             ownership = Ownership.take(folder)
             try:

@@ -189,6 +189,7 @@ async def test_broken_http(make: MakeModel, name: str, answer: bytes, kind: str)
         with pytest.raises(ModelError) as caught:
             await model.complete(MESSAGES, DECODING, step_key="c/1/a")
     assert (caught.value.kind, caught.value.may_be_billed) == (kind, True)
+    assert "400, message" not in caught.value.message, "no server answered that"
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)

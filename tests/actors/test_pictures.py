@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import random
+import socket
 import threading
 import zlib
 from collections.abc import Iterator
@@ -259,6 +260,32 @@ def test_an_address_that_leads_to_no_picture(site: str, path: str, said: str) ->
 def test_an_address_where_nobody_is(url: str) -> None:
     with pytest.raises(ConfigError, match="cannot be fetched"):
         load_image(url)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"", "it closed the connection while TLS was being agreed upon"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "TLS cannot be agreed upon with it (wrong version number)"),
+    ],
+    ids=["closes", "answers plainly"],
+)
+def test_a_host_that_refuses_tls(answer: bytes, said: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_answer_once, args=(server, answer))
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/cat"
+        with pytest.raises(ConfigError) as caught:
+            load_image(url)
+        thread.join()
+    assert str(caught.value) == f"{url}: the picture cannot be fetched: {said}"
+
+
+def _answer_once(server: socket.socket, answer: bytes) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1 << 16)
+        connection.sendall(answer)
 
 
 def test_an_address_with_too_much_behind_it(site: str, monkeypatch: pytest.MonkeyPatch) -> None:

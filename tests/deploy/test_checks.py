@@ -18,7 +18,7 @@ from moot.actors.models.interface import Capabilities
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.models.simulated import SimulatedModel
 from moot.deploy.running.run import arun
-from moot.protocols.errors import CapabilityMissing, ConfigError, UserError
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, UserError
 
 QUESTION = {"question": "Is it a cat?", "labels": ["Yes", "No"], "passage": "It purrs."}
 
@@ -57,6 +57,13 @@ async def test_the_probe_sends_what_the_run_sends(
     assert server.bodies
     for body in [asked, *server.bodies.values()]:
         assert ("response_format" in json.loads(body)) == bool(structured)
+
+
+async def test_a_server_that_cuts_every_reply_is_not_said_to_answer_400(tmp_path: Path) -> None:
+    with simulated_server(None, cut_rate=1.0) as port, pytest.raises(ModelUnavailable) as refused:
+        await held(tmp_path / "run", task=[QUESTION], model=f"http://127.0.0.1:{port}/v1#simulated")
+    assert "lost the connection to http://127.0.0.1" in str(refused.value)
+    assert "400, message" not in str(refused.value)
 
 
 async def test_roles_with_a_schema_and_without_are_both_tried(tmp_path: Path, server: ScriptedServer) -> None:

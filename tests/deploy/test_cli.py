@@ -14,15 +14,17 @@ from pathlib import Path
 
 import pytest
 import structlog
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.flags import flag_of
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
-from moot.deploy.running.progress import BarListener, LineListener, figures
+from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
 from moot.protocols.errors import ConfigError
 
 COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "encoders", "tasks", "protocols", "simulate"]
@@ -209,6 +211,28 @@ def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_pat
         assert found.least == found.most == done.summary.calls
 
 
+def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
+    now = 100.0
+    pace = Pace(total=20, done=10, clock=lambda: now)
+    assert pace.left_s() is None, "nothing has ended in this session"
+    now = 104.0
+    pace.saw(12)
+    assert pace.left_s() == pytest.approx(8 * 2.0)
+    now = 115.0
+    pace.saw(12)
+    assert pace.left_s() == pytest.approx(8 * 2.0), "it does not rise while nothing ends"
+    now = 117.0
+    assert pace.left_s() is None, "three times the longest gap without a case: there is no pace"
+    pace.saw(15)
+    assert pace.left_s() == pytest.approx(5 * 17.0 / 5)
+    now = 117.0 + 3 * 13.0
+    assert pace.left_s() is not None, "such a gap is nothing new now"
+    pace.saw(20)
+    now = 1000.0
+    assert pace.left_s() == 0.0
+    assert Pace(total=None, done=0).left_s() is None
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -225,9 +249,17 @@ def test_the_calls_made_are_within_the_plan(settings: dict[str, object], tmp_pat
         (["--set", "gate.tau_p=2"], "setting `gate.tau_p`"),
         (["--set", "gate"], "expected KEY=VALUE"),
         (["--role", "juge=simulated"], "did you mean 'judge'"),
-        (["--placement", "there"], "`placement`"),
+        (["--placement", "there"], "error: --placement: Input should be 'actors' or 'packed', not 'there'"),
         (["--prompts", "absent"], "--prompts absent"),
-        (["--limit", "0"], "`limit`"),
+        (["--limit", "0"], "error: --limit: Input should be"),
+        (["--rpm", "-1"], "error: --rpm: Input should be greater than or equal to 1, not -1"),
+        (["--tpm", "0"], "error: --tpm: "),
+        (["--max-cost", "-1"], "error: --max-cost: "),
+        (["--max-tokens", "0"], "error: --max-tokens: Input should be greater than or equal to 1, not 0"),
+        (["--debate-timeout", "0"], "error: --debate-timeout: "),
+        (["--model", "openai/gpt-4o", "--max-cost", "0"], "--max-cost 0 allows no call of 'openai/gpt-4o'"),
+        (["limits.yaml"], "error: limits.yaml: `requests_per_min`: "),
+        (["limits.yaml", "--rpm", "9", "--limit", "0"], "error: --limit: "),
         (["--log-level", "loud"], "unknown log level 'loud'"),
         (["absent.yaml"], "absent.yaml: no such file"),
         (["--out", "full"], "holds no run but other files"),
@@ -239,6 +271,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
 ) -> None:
     good = '{"question": "q", "answer": true, "passage": "p"}'
     Path("bad.jsonl").write_text(f"{good}\n{good.replace('true', '3')}\n")
+    Path("limits.yaml").write_text("requests_per_min: 0\n")
     Path("full").mkdir()
     Path("full/notes.txt").touch()
     before = sorted(Path.cwd().rglob("*"))
@@ -248,6 +281,17 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert err.count("\n") == 1
     assert message in err
     assert sorted(Path.cwd().rglob("*")) == before
+
+
+def test_every_key_that_has_a_flag_is_called_by_it() -> None:
+    command = get_command(cli.app).commands["run"]  # type: ignore[attr-defined]
+    flags = {flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")}
+    without = {"encoder_key_env", "limits"}
+    assert {key for key in RunConfig.model_fields if flag_of(key) not in flags} == without
+
+
+def test_a_bound_of_no_money_is_for_models_that_cost_nothing() -> None:
+    assert prepare(RunConfig(max_cost_usd=0)).config.max_cost_usd == 0
 
 
 def test_other_commands_refuse_bad_input_alike(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from aiohttp.test_utils import TestServer, unused_port
 from simulate_server import simulated_server
 from typer.testing import CliRunner
 
-from moot.actors.models.interface import TokenLogprobs
-from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.interface import Capabilities, TokenLogprobs
+from moot.actors.models.resolve import MODELS, ModelBinding
 from moot.deploy.cli.main import app
+from moot.deploy.running.declared import NOTES, declared, in_one_line
 from moot.deploy.running.doctor import Finding, examine, logprobs_finding
 
 
@@ -55,6 +57,25 @@ async def test_a_server_that_works() -> None:
     assert found["price"].state == "note"
 
 
+async def test_a_price_of_ones_own_says_what_the_call_cost(tmp_path: Path) -> None:
+    with simulated_server(None) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        prices = tmp_path / "prices.yaml"
+        prices.write_text(f'models: {{"{model}": {{input: 1000000, output: 0}}}}')
+        found = by_name(await examine(ModelBinding(model=model), str(prices)))
+    tokens = found["a call"].said.split(" s, ")[1].split(" + ")[0]
+    assert found["price"] == Finding("price", "ok", f"1e+06 / 0 USD per million; this call {tokens} USD")
+
+
+@pytest.mark.parametrize(("path", "hinted"), [("", True), ("/api", True), ("/v2", False)])
+async def test_a_url_without_a_version_that_is_not_found_gets_a_hint(path: str, hinted: bool) -> None:
+    with simulated_server(None) as port:
+        found = by_name(await examine(ModelBinding(model=f"http://127.0.0.1:{port}{path}#simulated")))
+    assert found["a call"].state == "failed"
+    assert "HTTP 404" in found["a call"].said
+    assert ("usually ends with /v1 before `#`" in found["a call"].said) == hinted
+
+
 async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_failure() -> None:
     async def handler(request: web.Request) -> web.Response:
         body = json.loads(await request.read() or b"{}")
@@ -82,8 +103,27 @@ def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytes
     assert "secret" not in result.output
 
 
+def test_a_wrong_flag_is_called_by_its_name() -> None:
+    refused = CliRunner().invoke(app, ["doctor", "--model", "openai/x", "--api-key-env", "sk-lower"]).exception
+    assert str(refused).startswith("--api-key-env: ")
+    assert "sk-lower" not in str(refused)
+
+
 def test_models_lists_what_each_form_declares() -> None:
     result = CliRunner().invoke(app, ["models"])
     assert result.exit_code == 0
     assert "anthropic/NAME" in result.output
-    assert "no log-probabilities; pictures; schemas" in result.output
+    assert "log-probabilities: no; pictures: yes; schemas: yes; streaming: no; repeatable: no; temp" in result.output
+    assert result.output.count("    log-probabilities: ") == len(MODELS)
+    assert set(NOTES) < set(MODELS)
+
+
+def test_what_a_backend_declares_is_said_in_full() -> None:
+    can = Capabilities(
+        max_alternatives=7, logprob_stage="after", images=True, structured_output="on request", streaming=True
+    )
+    assert in_one_line(declared(can)) == (
+        "log-probabilities: up to 7 alternatives, after temperature; pictures: yes; schemas: on request; "
+        "streaming: yes; repeatable: no; temperature: up to 2"
+    )
+    assert set(declared(Capabilities(max_temperature=None)).values()) == {"no"}

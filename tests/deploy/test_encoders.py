@@ -15,6 +15,7 @@ from simulate_server import simulated_server
 from structlog.testing import capture_logs
 
 from moot.deploy.calibration.calibrate import calibrate
+from moot.deploy.cli.run import execute
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
 from moot.deploy.running.prepare import prepare
@@ -122,12 +123,29 @@ def test_what_is_wrong_is_found_before_anything_is_written(
         ({"encoder": "openai/x", "set": {"gate.tau_d": 0.1, "gate.tau_d_encoder": "openai/x"}}, False),
     ],
 )
-def test_a_gate_that_does_not_test_d_says_so(options: Any, said: bool) -> None:
-    with capture_logs() as logs:
-        prepared = prepare(RunConfig.build(options))
-    assert any(NO_D in entry["event"] for entry in logs) is said
+def test_a_gate_that_does_not_test_d_is_known(options: Any, said: bool) -> None:
+    prepared = prepare(RunConfig.build(options))
+    assert prepared.d_untested is said
     tests_d = prepared.settings["gate"]["tau_d"] is not None
     assert tests_d is (not options.get("encoder") or "gate.tau_d_encoder" in options.get("set", {}))
+
+
+def test_a_gate_that_does_not_test_d_says_so_once_the_encoder_is_found_good(tmp_path: Path, encoder: str) -> None:
+    for bad in ("http://127.0.0.1:9/v1#m", f"{encoder.partition('#')[0]}x#m"):
+        with capture_logs() as logs, pytest.raises(ModelUnavailable):
+            run(**small(tmp_path / "run", encoder=bad))
+        assert not logs
+    with capture_logs() as logs:
+        run(**small(tmp_path / "run", encoder=encoder))
+    assert [NO_D in entry["event"] for entry in logs] == [True]
+
+
+def test_a_dry_run_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moot.deploy.cli.run.configure_terminal", lambda level: None)
+    with capture_logs() as logs:
+        assert execute(None, {"encoder": "openai/x", "limit": 1}, dry_run=True) == 0
+    assert [NO_D in entry["event"] for entry in logs] == [True]
 
 
 def test_calibrating_gives_options_that_a_run_takes(tmp_path: Path, encoder: str) -> None:

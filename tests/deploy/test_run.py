@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 import moot
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER
+from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import StreamedEvent
 from moot.deploy.running.decide import decide, waiting
@@ -392,6 +396,22 @@ async def test_debates_that_wait_for_a_person(tmp_path: Path) -> None:
         "finished",
         {first.case_id: "Yes", second.case_id: "No"},
     )
+
+
+async def test_failed_asks_alone_are_no_failure_of_the_run(tmp_path: Path) -> None:
+    async def only_the_trial(request: web.Request) -> web.Response:
+        if request.headers.get(REQUEST_ID_HEADER) == STEP_KEY:
+            return web.json_response({"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}]})
+        return web.json_response({"error": {"message": "not today"}}, status=400)
+
+    app = web.Application()
+    app.router.add_route("*", "/v1/{tail:.*}", only_the_trial)
+    async with TestServer(app) as server:
+        agents = ["simulated", "simulated", f"{server.make_url('/v1')}#m"]
+        settings = {"gate.intrinsic": "none"}
+        done = await arun(**{**small(tmp_path / "run"), "limit": 4}, roles={"agent": agents}, set=settings)
+    assert done.summary.asks_failed["request"] >= 4
+    assert (done.status, done.done, done.failed, done.exit_code) == ("finished", 4, 0, 0)
 
 
 async def test_failed_cases_are_told_and_can_be_retried(tmp_path: Path) -> None:

@@ -292,6 +292,21 @@ def test_the_summary_in_all_formats(inline_run: Callable[..., Path], printed: Ca
     assert percent(found.skip_rate) in markdown
 
 
+def test_what_killed_sessions_may_have_used_is_said_in_all_formats(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    killed = [{"status": "killed", "unsettled": lost} for lost in ({"tokens": 8000.0, "usd": 0.25}, {"tokens": 512.0})]
+    run = planted(session, schema_version=1, sessions=[*killed, {"status": "finished"}])
+    assert summarise(run).unsettled == {"tokens": 8512.0, "usd": 0.25}
+    said = "at most 8,512 tokens and 0.2500 USD of killed sessions, not on record"
+    assert said in printed(show, run)
+    assert f"| counted as spent | {said} |" in printed(show, run, form="md", width=200)
+    assert json.loads(printed(show, run, form="json"))["unsettled"] == {"tokens": 8512.0, "usd": 0.25}
+    without = planted(session, schema_version=1, sessions=[{"status": "finished"}])
+    assert summarise(without).unsettled == {}
+    assert "counted as spent" not in printed(show, without)
+
+
 def test_every_inline_debate_can_be_shown(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
     run = inline_run("selene", both_branches=True)
     shown = [printed(show, run, f"sample-{i:03}") for i in range(1, 4)]
