@@ -25,7 +25,7 @@ def stating(level: float, messages: Sequence[Message]) -> list[Message]:
 
 def gives_way(level: float | None, **settings: float) -> float:
     """The share of agents that take over the answer which two others give."""
-    simulated, yielded = model(**settings), 0
+    simulated, yielded = model(7, None, **settings), 0
     for number in range(COUNT):
         messages = revision(question(number), ("Yes", 0.7), [("No", 0.8)] * 2)
         told = messages if level is None else stating(level, messages)
@@ -39,7 +39,7 @@ def spoken(level: float | None, **settings: float) -> list[str]:
     for number in range(40):
         messages = opening(question(number))
         told = messages if level is None else stating(level, messages)
-        reply = model(reasoning_words=60, **settings).reply(told, Decoding(), str(number))
+        reply = model(7, None, reasoning_words=60, **settings).reply(told, Decoding(), str(number))
         found.append(position(reply)["reasoning"])
     return found
 

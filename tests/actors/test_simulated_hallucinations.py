@@ -113,14 +113,15 @@ def test_any_passage_leaves_something_to_make_up(passage: str) -> None:
 
 
 class TestTokens:
-    def split(self, number: int, **settings: float) -> tuple[list[float], list[float]]:
+    def split(self, number: int) -> tuple[list[float], list[float]]:
         """Probabilities of the made-up words' tokens, and of the other words' tokens but the answer's."""
-        one = reply(number, 1.0, **settings)
+        one = reply(number, 1.0)
         assert one.tokens is not None
         particular = find_invention(one.text)
         assert particular is not None
         begin, at = one.text.index(particular), 0
-        invented, supported = [], []
+        invented: list[float] = []
+        supported: list[float] = []
         for place, (token, logprob) in enumerate(zip(one.tokens.tokens, one.tokens.logprob.tolist(), strict=True)):
             at += len(token)
             if not token[-1].isalnum() or place == 4:

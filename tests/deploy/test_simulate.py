@@ -25,7 +25,7 @@ from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.simulated import SimulatedModel
-from moot.deploy.simulation.faults import RateLimit, retry_headers
+from moot.deploy.simulation.rate_limit import RateLimit, retry_headers
 from moot.deploy.simulation.server import SimulateOptions, run_server, serve
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError, MissingKey
