@@ -17,6 +17,7 @@ from moot.actors.models.simulated_draws import stable_digest
 from moot.actors.models.simulated_invention import find_invention
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import Score, parse_reply
 
 COUNT = 400
 KEY = AnswerKey.from_cases(
@@ -101,6 +102,16 @@ def test_judges_paraphrases_and_replies_without_a_reasoning_make_nothing_up() ->
         for number in range(20):
             said = [model(hallucination_rate=rate).reply(messages, Decoding(), str(number)).text for rate in (0.0, 1.0)]
             assert said[0] == said[1]
+
+
+def test_a_judge_that_is_shown_the_claim_scores_lower() -> None:
+    for number in range(50):
+        shown = [position(reply(number, rate))["reasoning"] for rate in (0.0, 1.0)]
+        honest, inventive = (
+            parse_reply(model(judge_noise=0).reply(judging("Yes", [PASSAGE], text), Decoding(), "a").text, Score).data
+            for text in shown
+        )
+        assert inventive["score"] < honest["score"]
 
 
 @given(st.text(alphabet="0123456789 abcdefgh.JanuryFebMch", max_size=2_000))
