@@ -78,7 +78,7 @@ class SimulatedAgent:
         rate = self._settings.hallucination_rate
         if rate == 0.0 or "reasoning" not in prompt.form or random.random() >= rate:
             return Invention("", "")
-        return invent((prompt.question, prompt.passage, *prompt.evidence, *candidates), random)
+        return invent((*prompt.sent, *candidates), random)
 
     def _stubbornness(self, contentiousness: float | None) -> float:
         """The setting, drawn by the effect towards 1 for a level above one half, towards 0 for one below."""

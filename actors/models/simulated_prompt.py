@@ -48,6 +48,7 @@ class SeenPrompt:
         rationale: the reasoning behind the candidate; may be empty.
         evidence: the numbered pieces of evidence.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
+        sent: the texts of all messages, as they were sent.
     """
 
     form: tuple[str, ...]
@@ -60,6 +61,7 @@ class SeenPrompt:
     rationale: str
     evidence: tuple[str, ...]
     contentiousness: float | None
+    sent: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         rationale=first.get("rationale", ""),
         evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
+        sent=tuple(message.content for message in messages),
     )
 
 

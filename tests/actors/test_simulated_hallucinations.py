@@ -123,6 +123,16 @@ def test_any_passage_leaves_something_to_make_up(passage: str) -> None:
     assert particular not in passage
 
 
+def test_all_of_the_prompt_counts_as_read_whatever_its_tag() -> None:
+    leaflet = " ".join(map(str, range(100, 10_000)))
+    text = f'{{"answer": ..., "reasoning": ...}}\n<leaflet>\n{leaflet}\n</leaflet>\n<question>\nwhy\n</question>'
+    for number in range(30):
+        said = model(hallucination_rate=1.0).reply([Message("user", text)], Decoding(), str(number)).text
+        particular = find_invention(said)
+        assert particular is not None
+        assert not any(word in leaflet for word in particular.split())
+
+
 class TestTokens:
     def split(self, number: int) -> tuple[list[float], list[float]]:
         """Probabilities of the made-up words' tokens, and of the other words' tokens but the answer's."""
