@@ -328,7 +328,7 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("selene.md", "Settings", SeleneSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
-        ("models.md", "The simulated model's settings", SimulatedSettings()),
+        ("simulated.md", "Settings", SimulatedSettings()),
     ],
     ids=["selene", "run", "role", "simulated"],
 )

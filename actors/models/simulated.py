@@ -1,8 +1,8 @@
 """The simulated model: a random model that debates, judges and paraphrases without a network or weights.
 
-It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol
-works. NOTHING may be concluded from it about real models: its accuracy is a setting, its gain from a debate
-is built in, and its judges count words. A table of protocols run on it compares the protocols' costs and
+It is for testing, for planning (how many calls and tokens will a run take?) and for teaching how a protocol works.
+NOTHING may be concluded from it about real models: its accuracy is a setting, its gain from a debate is built in, its
+judges count words, and its hallucinations are planted. A table of protocols run on it compares the protocols' costs and
 plumbing, never their merit.
 """
 

@@ -10,9 +10,11 @@ from random import Random
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.simulated_draft import Draft, json_draft
 from moot.actors.models.simulated_draws import stable_digest, stable_uniform
+from moot.actors.models.simulated_invention import Invention, invent
 from moot.actors.models.simulated_prompt import SeenPrompt, SeenReply
+from moot.actors.models.simulated_register import PLAIN, Register, register_of
 from moot.actors.models.simulated_settings import SimulatedSettings
-from moot.actors.models.simulated_text import reasoning
+from moot.actors.models.simulated_text import draw_trace
 from moot.protocols.labels import canonical_label, fold
 
 _SUREST = 0.985
@@ -38,6 +40,10 @@ class SimulatedAgent:
     misconception). A single reply believes in its answer about as much as the ease allows, so beliefs are
     nearly calibrated; stated confidence is that belief, blurred. An agent without a key, or asked what the
     key does not know, answers at random.
+
+    A reply that hallucinates is drawn as any other; then a claim is put into its reasoning. Its answer is right as
+    often as without the claim. So `competence` means the same at every rate, and what a detector finds it has found in
+    the words and their probabilities: a lower accuracy cannot give them away.
     """
 
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None) -> None:
@@ -55,13 +61,37 @@ class SimulatedAgent:
         stance = self._alone(prompt, candidates, gold, random, greedy)
         if prompt.others:
             own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
-            stance = self._moved(own, prompt.others, candidates, gold, random, greedy)
+            stubbornness = self._stubbornness(prompt.contentiousness)
+            stance = self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
+        trace = draw_trace(prompt, stance.answer, self._register(prompt.contentiousness), random)
+        confidence = self._stated(stance.belief[stance.answer], random)
+        made_up = self._invention(prompt, candidates, random)
         values = {
             "answer": stance.answer,
-            "reasoning": reasoning(prompt, stance.answer, self._settings.reasoning_words, random),
-            "confidence": self._stated(stance.belief[stance.answer], random),
+            "reasoning": trace.written(self._settings.reasoning_words, made_up.claim),
+            "confidence": confidence,
         }
-        return json_draft(prompt.form, values, "answer", stance.belief)
+        return json_draft(prompt.form, values, "answer", stance.belief, made_up.particular)
+
+    def _invention(self, prompt: SeenPrompt, candidates: Sequence[str], random: Random) -> Invention:
+        """Drawn after all else, so that a rate changes nothing but the reasoning; empty for most replies."""
+        rate = self._settings.hallucination_rate
+        if rate == 0.0 or "reasoning" not in prompt.form or random.random() >= rate:
+            return Invention("", "")
+        return invent((*prompt.sent, *candidates), random)
+
+    def _stubbornness(self, contentiousness: float | None) -> float:
+        """The setting, drawn by the effect towards 1 for a level above one half, towards 0 for one below."""
+        own = self._settings.stubbornness
+        if contentiousness is None:
+            return own
+        pull = self._settings.contentiousness_effect * (2.0 * contentiousness - 1.0)
+        return own + pull * (1.0 - own if pull > 0.0 else own)
+
+    def _register(self, contentiousness: float | None) -> Register:
+        if contentiousness is None or self._settings.contentiousness_effect == 0.0:
+            return PLAIN
+        return register_of(contentiousness)
 
     def _gold(self, prompt: SeenPrompt) -> str | None:
         gold = self._key.find(prompt.question) if self._key else None
@@ -113,11 +143,11 @@ class SimulatedAgent:
         others: Sequence[SeenReply],
         candidates: Sequence[str],
         gold: str | None,
+        stubbornness: float,
         random: Random,
         greedy: bool,
     ) -> _Stance:
         """Weigh stated confidences as evidence; comparing it pulls a little towards the truth."""
-        stubbornness = self._settings.stubbornness
         scores = {label: _DISCUSSION_NOISE * (random.random() - 0.5) for label in candidates}
         _add(scores, own, 0.4 + 1.2 * stubbornness)
         for other in others:

@@ -18,12 +18,14 @@ class Draft:
         decision: the answer (or the judge's support) as spelled in the text; empty when there is none.
         after: the rest.
         belief: probability of every spelling that could have stood there; sums to 1; may be empty.
+        invented: words of the text that are made up, as spelled in it; empty when there are none.
     """
 
     before: str
     decision: str = ""
     after: str = ""
     belief: Mapping[str, float] = field(default_factory=dict)
+    invented: str = ""
 
     @property
     def text(self) -> str:
@@ -31,12 +33,15 @@ class Draft:
         return f"{self.before}{self.decision}{self.after}"
 
 
-def json_draft(form: Sequence[str], values: Mapping[str, object], decisive: str, belief: Mapping[str, float]) -> Draft:
+def json_draft(
+    form: Sequence[str], values: Mapping[str, object], decisive: str, belief: Mapping[str, float], invented: str = ""
+) -> Draft:
     """A JSON object with `values` in the order of `form`; keys of the form without a value are left out.
 
     Args:
         decisive: the key whose value, a string, is the decision.
         belief: probability of every value that it could have.
+        invented: words in one of the other values that are made up; empty when there are none.
     """
     keys = [key for key in form if key in values]
     members = [f"{_encode(key)}: {_encode(values[key])}" for key in keys]
@@ -49,6 +54,7 @@ def json_draft(form: Sequence[str], values: Mapping[str, object], decisive: str,
         decision=spelled,
         after=f'"{after}}}',
         belief={_spelled(label): probability for label, probability in belief.items()},
+        invented=_spelled(invented),
     )
 
 

@@ -15,6 +15,14 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _FORM = re.compile(r'\{\s*"[^{}]*\}')
 _FORM_KEY = re.compile(r'"(\w+)"\s*:')
 _LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
+_LEVEL = re.compile(
+    r"\bcontentiousness\b"
+    r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
+    r"(?:(?!\n\s*\d[.)]\s)[^.!?;()\[\]\d]){0,30}?"  # a few words of the same sentence, and no numbered list
+    r"((?<!\w)-?\d*\.?\d+)"
+    r"(\s*(?:[%/]|(?:to|-|out of) *\d))?",  # a share of something else, or a range
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,8 @@ class SeenPrompt:
         candidate: the answer that a judge is to check, as text.
         rationale: the reasoning behind the candidate; may be empty.
         evidence: the numbered pieces of evidence.
+        contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
+        sent: the texts of all messages, as they were sent.
     """
 
     form: tuple[str, ...]
@@ -50,6 +60,8 @@ class SeenPrompt:
     candidate: str
     rationale: str
     evidence: tuple[str, ...]
+    contentiousness: float | None
+    sent: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,8 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         candidate=first.get("candidate", ""),
         rationale=first.get("rationale", ""),
         evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
+        contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
+        sent=tuple(message.content for message in messages),
     )
 
 
@@ -129,6 +143,13 @@ def _labels(instructions: str, fences: Sequence[_Fence]) -> tuple[str, ...]:
     named = _LABELS.search(instructions)
     parts = (part.strip() for part in named[1].split(", ")) if named else ()
     return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _contentiousness(*instructions: str) -> float | None:
+    """The level that is stated last; what is no number in [0, 1] states none."""
+    stated = [float(number) for text in instructions for number, more in _LEVEL.findall(text) if not more]
+    levels = [number for number in stated if 0.0 <= number <= 1.0]
+    return levels[-1] if levels else None
 
 
 def _seen_reply(fence: _Fence) -> SeenReply:

@@ -19,6 +19,10 @@ class SimulatedSettings(BaseModel):
         stubbornness: how much an agent resists the others' answers; 1 never gives way to them; 0 to 1.
         judge_noise: standard deviation of a judge's score around its reading of the evidence; 0 to 1.
         reasoning_words: length of a reasoning trace in words; 1 to 2000.
+        hallucination_rate: share of the agents' replies whose reasoning holds a claim that neither question nor passage
+            supports; 0 to 1.
+        contentiousness_effect: how much a level of contentiousness that the prompt states changes an agent's
+            stubbornness; at 0 it does not change the words either; 0 to 1.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,6 +32,8 @@ class SimulatedSettings(BaseModel):
     stubbornness: float = Field(default=0.5, ge=0.0, le=1.0)
     judge_noise: float = Field(default=0.12, ge=0.0, le=1.0)
     reasoning_words: int = Field(default=40, ge=1, le=2000)
+    hallucination_rate: float = Field(default=0.0, ge=0.0, le=1.0)
+    contentiousness_effect: float = Field(default=0.5, ge=0.0, le=1.0)
 
     @classmethod
     def from_query(cls, spec: str) -> SimulatedSettings:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated_draft import Draft
 from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import SeenPrompt
+from moot.actors.models.simulated_register import PLAIN, Register
 
 _MATERIAL_CHARACTERS = 20_000
+_PLAIN_WORDS = 40
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_OPENERS = (
-    "The passage says that",
-    "According to the text,",
-    "The decisive point is this:",
-    "It is stated that",
-)
-_CLOSERS = (
-    "Hence the answer is {}.",
-    "That speaks for {}.",
-    "So {} follows.",
-    "This makes {} the better answer.",
-)
 _OTHER_WORDS = {
     "because": "since",
     "however": "yet",
@@ -47,8 +38,38 @@ _OTHER_WORDS = {
 _SWAPS = re.compile(rf"\b({'|'.join(_OTHER_WORDS)})\b", re.IGNORECASE)
 
 
-def reasoning(prompt: SeenPrompt, answer: str, words: int, random: Random) -> str:
-    """A trace of about `words` words that cites the passage, or the question when there is none.
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A reasoning whose words are drawn, but which is not written yet.
+
+    Attributes:
+        opener, closer: the words before and after what is cited.
+        sentences: what can be cited; the citation begins at sentence number `start`, counted from 0.
+    """
+
+    opener: list[str]
+    sentences: list[str]
+    start: int
+    closer: list[str]
+
+    def written(self, words: int, claim: str = "") -> str:
+        """The reasoning in about `words` words.
+
+        Args:
+            claim: a sentence that is put in before the closer. It takes the place of other words, but is never cut.
+        """
+        claimed = claim.split()
+        room = words - len(claimed)
+        if room <= 0 and claimed:
+            return claim
+        cited = _cited(self.sentences, self.start, room - len(self.opener) - len(self.closer))
+        said = [*self.opener, *cited, *self.closer][-room:]
+        end = max(0, len(said) - len(self.closer))
+        return " ".join([*said[:end], *claimed, *said[end:]])
+
+
+def draw_trace(prompt: SeenPrompt, answer: str, register: Register, random: Random) -> Trace:
+    """A reasoning that cites the passage, or the question when there is none.
 
     Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
     """
@@ -56,10 +77,9 @@ def reasoning(prompt: SeenPrompt, answer: str, words: int, random: Random) -> st
     place = stable_uniform("place", prompt.question, answer)
     if random.random() < 0.2:
         place = random.random()
-    opener = _OPENERS[int(random.random() * len(_OPENERS))].split()
-    closer = _CLOSERS[int(random.random() * len(_CLOSERS))].format(answer).split()
-    cited = _cited(sentences, int(place * len(sentences)), words - len(opener) - len(closer))
-    return " ".join([*opener, *cited, *closer][-words:])
+    opener = register.openers[int(random.random() * len(register.openers))].split()
+    closer = register.closers[int(random.random() * len(register.closers))].format(answer).split()
+    return Trace(opener, sentences, int(place * len(sentences)), closer)
 
 
 def _cited(sentences: list[str], start: int, words: int) -> list[str]:
@@ -91,9 +111,9 @@ def _reworded(sentence: str, random: Random) -> str:
     changed = _SWAPS.sub(swap, printable)
     if changed != printable and random.random() < 0.5:
         return changed
-    return f"{_OPENERS[int(random.random() * len(_OPENERS))]} {changed}"
+    return f"{PLAIN.openers[int(random.random() * len(PLAIN.openers))]} {changed}"
 
 
 def write_plain(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
     """A few sentences on the question, for prompts that ask for no known form."""
-    return Draft(reasoning(prompt, "this", 40, random))
+    return Draft(draw_trace(prompt, "this", PLAIN, random).written(_PLAIN_WORDS))

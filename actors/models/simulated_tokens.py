@@ -17,6 +17,8 @@ _PIECE = re.compile(r" ?[^\W\d_]{1,9}|\d{1,3}| ?[^\w\s]{1,3}|[\s\S]")
 _LOWEST = -15.0
 _DECISION_MASS = 0.985
 _VARIANTS = (0.97, 0.02, 0.01)
+_NEXT = 0.97
+_LEAST_INVENTED, _MOST_INVENTED = 0.1, 0.45
 _FILLERS = tuple(
     re.findall(
         r" \w+",
@@ -32,11 +34,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class TokenSplit:
-    """The tokens of a draft; joined they are its text. The decision has those from `start` up to `end`."""
+    """The tokens of a draft; joined they are its text.
+
+    Attributes:
+        tokens: all of them.
+        start, end: the decision has those from `start` up to `end`.
+        invented: the places of those that are made-up words; ascending.
+    """
 
     tokens: list[str]
     start: int
     end: int
+    invented: tuple[int, ...] = ()
 
 
 def split_text(text: str) -> list[str]:
@@ -52,20 +61,36 @@ def split_draft(draft: Draft) -> TokenSplit:
     """The draft's tokens, with boundaries where the decision begins and ends."""
     before, decision = split_text(draft.before), split_text(draft.decision)
     start, end = len(before), len(before) + len(decision)
-    return TokenSplit([*before, *decision, *split_text(draft.after)], start, end)
+    tokens = [*before, *decision, *split_text(draft.after)]
+    return TokenSplit(tokens, start, end, _invented(draft, tokens))
+
+
+def _invented(draft: Draft, tokens: Sequence[str]) -> tuple[int, ...]:
+    if not draft.invented:
+        return ()
+    begin = draft.text.index(draft.invented)
+    places, at = [], 0
+    for place, token in enumerate(tokens):
+        at += len(token)
+        if begin < at <= begin + len(draft.invented) and token[-1].isalnum():
+            places.append(place)
+    return tuple(places)
 
 
 def draw_logprobs(draft: Draft, split: TokenSplit, kept: int, alternatives: int, digest: bytes) -> TokenLogprobs:
     """Log-probabilities of the first `kept` tokens, with `alternatives` (0 to 20) listed for each.
 
     Where the decision stands, the listed probabilities are the belief, with a little of it on other
-    spellings; a decision that was not the most believed is then not the first of its row. Everywhere else
-    they are plausible and mean nothing. The probabilities of a row sum to at most 1; values have six
-    decimals, so JSON keeps them exactly.
+    spellings; a decision that was not the most believed is then not the first of its row. A token of a made-up word has
+    0.1 to 0.45 times the belief in the answer: less than any other word, for many could have stood there, and the
+    more, the surer the reply is of itself. Everywhere else they are plausible and mean nothing. The probabilities of a
+    row sum to at most 1; values have six decimals, so JSON keeps them exactly.
     """
     tokens = split.tokens[:kept]
     drawn = _uniforms(digest, len(tokens), alternatives + 1)
     chosen = _chosen(tokens, drawn[:, 0])
+    invented = [place for place in split.invented if place < kept]
+    chosen[invented] = draft.belief.get(draft.decision, 1.0) * _of_invented(drawn[invented, 0])
     listed = _listed(chosen, drawn[:, 1:])
     names = _fill(tokens, alternatives, drawn[:, 0])
     for place, row in _decision_rows(draft, split).items():
@@ -94,14 +119,19 @@ def _chosen(tokens: Sequence[str], uniform: Floats) -> Floats:
     return np.where(structural, 0.9995 - 0.004 * uniform, words)
 
 
+def _of_invented(uniform: Floats) -> Floats:
+    return _MOST_INVENTED - (_MOST_INVENTED - _LEAST_INVENTED) * uniform
+
+
 def _listed(chosen: Floats, uniform: Floats) -> Floats:
-    """The chosen token first, then falling shares of 0.7 of what is left: never above the chosen one."""
+    """The chosen token first, then falling shares of 0.7 of what is left; all stay below the chosen one."""
     alternatives = uniform.shape[1]
     if alternatives < 2:
         return chosen[:, None][:, :alternatives].copy()
     weights = 0.5 ** np.arange(alternatives - 1) * (0.75 + 0.5 * uniform[:, 1:])
     weights *= (0.7 * (1.0 - chosen) / weights.sum(axis=1))[:, None]
-    return np.concatenate([chosen[:, None], weights], axis=1)
+    highest = chosen[:, None] * _NEXT ** np.arange(1, alternatives)
+    return np.concatenate([chosen[:, None], np.minimum(weights, highest)], axis=1)
 
 
 def _fill(tokens: Sequence[str], alternatives: int, uniform: Floats) -> list[str]:

@@ -16,7 +16,7 @@ def simulate(
     latency_ms: Annotated[float, typer.Option(help="Every reply waits so long.")] = 0.0,
     jitter_ms: Annotated[float, typer.Option(help="And a random share of this.")] = 0.0,
     fail_rate: Annotated[float, typer.Option(help="Share of calls answered with 500.")] = 0.0,
-    rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429.")] = None,
+    rate_limit: Annotated[float | None, typer.Option(help="Calls per minute; more get 429, and headers tell.")] = None,
     garble_rate: Annotated[float, typer.Option(help="Share of replies with broken JSON.")] = 0.0,
     busy_rate: Annotated[float, typer.Option(help="Share of calls answered with 429.")] = 0.0,
     cut_rate: Annotated[float, typer.Option(help="Share of replies cut off in their middle.")] = 0.0,
@@ -26,6 +26,10 @@ def simulate(
     stubbornness: Annotated[float | None, typer.Option(help="1 never gives way.")] = None,
     judge_noise: Annotated[float | None, typer.Option(help="Spread of a judge's scores, 0 to 1.")] = None,
     reasoning_words: Annotated[int | None, typer.Option(help="Length of a reasoning.")] = None,
+    hallucination_rate: Annotated[float | None, typer.Option(help="Share of reasonings with a made-up claim.")] = None,
+    contentiousness_effect: Annotated[
+        float | None, typer.Option(help="How far a contentiousness in the prompt moves agents, 0 to 1.")
+    ] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
     """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
@@ -42,6 +46,8 @@ def simulate(
         "stubbornness": stubbornness,
         "judge_noise": judge_noise,
         "reasoning_words": reasoning_words,
+        "hallucination_rate": hallucination_rate,
+        "contentiousness_effect": contentiousness_effect,
     }
     given = {key: value for key, value in behaviour.items() if value is not None}
     options = SimulateOptions(

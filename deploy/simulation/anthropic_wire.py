@@ -10,6 +10,7 @@ import msgspec
 
 from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERSION
 from moot.actors.models.interface import ModelReply
+from moot.deploy.simulation.rate_limit import anthropic_rate_headers
 from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
 from moot.protocols.messages import Decoding, Message
 
@@ -216,5 +217,5 @@ def _error(error: WireError) -> bytes:
     return _encode({"type": "error", "error": {"type": kind, "message": error.message}})
 
 
-ANTHROPIC = Wire("/v1/messages", read_request, message, events, _models, _error)
+ANTHROPIC = Wire("/v1/messages", read_request, message, events, _models, _error, anthropic_rate_headers)
 """The messages wire."""

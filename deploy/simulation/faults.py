@@ -1,9 +1,7 @@
-"""The ways in which the simulated server fails on purpose: server errors, rate limits and garbled replies."""
+"""Replies that the simulated server garbles on purpose."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
@@ -11,38 +9,6 @@ from moot.actors.models.simulated_draws import stable_uniform
 from moot.protocols.messages import Usage
 
 _TORN_SHARE = 0.7
-
-
-class RateLimit:
-    """A token bucket that holds one second's worth of requests, at least one, and starts full.
-
-    Args:
-        per_minute: requests that it lets through each minute, above 0.
-        now: a monotonic clock in seconds.
-    """
-
-    def __init__(self, per_minute: float, now: Callable[[], float]) -> None:
-        self._per_second = per_minute / 60.0
-        self._size = max(1.0, self._per_second)
-        self._held, self._now, self._filled_at = self._size, now, now()
-
-    def wait_s(self) -> float:
-        """0 and one request taken from the bucket, or the seconds until it will hold one."""
-        now = self._now()
-        self._held = min(self._size, self._held + (now - self._filled_at) * self._per_second)
-        self._filled_at = now
-        if self._held >= 1.0:
-            self._held -= 1.0
-            return 0.0
-        return (1.0 - self._held) / self._per_second
-
-
-def retry_headers(wait_s: float) -> dict[str, str]:
-    """`Retry-After` in whole seconds, at least 1, and `retry-after-ms`, which OpenAI's clients prefer."""
-    return {
-        "Retry-After": str(max(1, math.ceil(wait_s))),
-        "retry-after-ms": str(max(1, math.ceil(wait_s * 1000.0))),
-    }
 
 
 def is_garbled(rate: float, seed: int, step_key: str, reasks: int) -> bool:

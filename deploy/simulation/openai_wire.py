@@ -10,6 +10,7 @@ import msgspec
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.simulated import MAX_ALTERNATIVES
+from moot.deploy.simulation.rate_limit import openai_rate_headers
 from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
 from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
@@ -239,5 +240,5 @@ def _read(body: bytes, headers: Mapping[str, str]) -> OpenAIRequest:
     return read_request(body)
 
 
-OPENAI = Wire("/v1/chat/completions", _read, completion, events, _models, _error)
+OPENAI = Wire("/v1/chat/completions", _read, completion, events, _models, _error, openai_rate_headers)
 """The chat-completions wire."""

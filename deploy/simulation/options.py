@@ -22,8 +22,8 @@ class SimulateOptions:
         settings: of the simulated model.
         latency_ms, jitter_ms: every reply waits the first plus a uniform share of the second.
         fail_rate: share of calls answered with 500, in [0, 1]; drawn anew for each attempt at a step.
-        rate_limit: calls per minute, spread over its seconds; more get 429 with `Retry-After`. None for no
-            limit.
+        rate_limit: calls per minute, spread over its seconds; more get 429 with `Retry-After`, and the headers of every
+            response say what is left. None for no limit.
         garble_rate: share of replies whose own JSON is torn or broken, in [0, 1].
         busy_rate: share of calls answered with 429 whatever the rate limit, in [0, 1]; so for the next two.
         cut_rate: share of calls whose reply is cut off in the middle of its body, by closing the connection.

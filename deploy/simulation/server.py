@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote
@@ -31,9 +32,10 @@ from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import count_reasks
 from moot.deploy.simulation.anthropic_wire import ANTHROPIC
 from moot.deploy.simulation.embeddings_wire import embeddings, read_embeddings_request
-from moot.deploy.simulation.faults import RateLimit, garble, is_garbled, retry_headers
+from moot.deploy.simulation.faults import garble, is_garbled
 from moot.deploy.simulation.openai_wire import OPENAI
 from moot.deploy.simulation.options import SimulateOptions
+from moot.deploy.simulation.rate_limit import RateLimit, retry_headers
 from moot.deploy.simulation.stats import Stats
 from moot.deploy.simulation.wire import ChatRequest, R, Wire, WireError
 from moot.protocols.errors import ConfigError
@@ -43,6 +45,7 @@ __all__ = ["SimulateOptions", "run_server", "serve"]
 _LARGEST_BODY = 64 * 2**20
 _SHUTDOWN_S = 1.0
 _BUSY_S = 0.5
+_LIMITED = web.RequestKey("limited", bool)
 
 
 class _Server:
@@ -58,6 +61,7 @@ class _Server:
     def app(self) -> web.Application:
         middlewares = [_errors_as_objects, self._authorise]
         app = web.Application(middlewares=middlewares, client_max_size=_LARGEST_BODY)
+        app.on_response_prepare.append(self._tell_limit)
         app.add_routes(
             [
                 web.post(OPENAI.path, self._chat(OPENAI)),
@@ -88,7 +92,7 @@ class _Server:
         body = await request.read()
         asked = wire.read(body, request.headers)
         step_key = _step_key(request, body)
-        self._take_from_limit()
+        self._take_from_limit(request)
         with self._stats.flying():
             attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
@@ -108,7 +112,7 @@ class _Server:
         body = await request.read()
         asked = read_embeddings_request(body)
         step_key = _step_key(request, body)
-        self._take_from_limit()
+        self._take_from_limit(request)
         with self._stats.flying():
             await self._attempt(step_key)
             rows = await asyncio.to_thread(HashedNgramEncoder(asked.dimension).rows, asked.texts)
@@ -132,12 +136,18 @@ class _Server:
             raise WireError(500, "the server failed on purpose (fail rate)")
         return attempt
 
-    def _take_from_limit(self) -> None:
+    def _take_from_limit(self, request: web.Request) -> None:
+        request[_LIMITED] = self._limit is not None
         wait_s = self._limit.wait_s() if self._limit else 0.0
         if wait_s > 0.0:
             self._stats.limited += 1
             message = f"rate limit reached: try again in {wait_s:.3f} s"
             raise WireError(429, message, retry_headers(wait_s))
+
+    async def _tell_limit(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Say in the headers of every response to a limited request what is left when it leaves."""
+        if self._limit is not None and request.get(_LIMITED, False):
+            response.headers.update(_wire_of(request).rate_headers(self._limit.allowance(), datetime.now(UTC)))
 
     async def _wait(self, step_key: str, attempt: int) -> None:
         options = self._options

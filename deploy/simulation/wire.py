@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
 
 from moot.actors.models.interface import ModelReply
+from moot.deploy.simulation.rate_limit import Allowance
 from moot.protocols.messages import Decoding, Message
 
 TOKENS_PER_EVENT = 4
@@ -69,6 +71,7 @@ class Wire(Generic[R]):
         events: the same as server-sent events; the reply must have its tokens.
         models: the list of models, from Unix seconds.
         error: an error's body.
+        rate_headers: what a response says of the rate limit, from what is left of it and the time, with its zone.
     """
 
     path: str
@@ -77,3 +80,4 @@ class Wire(Generic[R]):
     events: Callable[[R, ModelReply, str, int], Iterator[bytes]]
     models: Callable[[int], bytes]
     error: Callable[[WireError], bytes]
+    rate_headers: Callable[[Allowance, datetime], dict[str, str]]

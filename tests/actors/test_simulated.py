@@ -7,12 +7,13 @@ import math
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from hashlib import blake2b
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from simulated_calls import LABELS, PASSAGE, TEMPLATES, judging, model, opening, position, question, revision
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model, ModelError, ModelReply
@@ -23,20 +24,9 @@ from moot.actors.models.simulated_tokens import draw_logprobs, split_draft, spli
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.replies import Position, Score, parse_reply
-from moot.protocols.templates import Templates
+from moot.protocols.replies import Score, parse_reply
 
-TEMPLATES = Templates()
-LABELS = ("Yes", "No")
-PASSAGE = (
-    "Penguins are birds that live mostly in the southern hemisphere. They cannot fly, because their wings became "
-    "flippers. Emperor penguins dive to 500 metres. Many colonies begin on sea ice."
-)
 COUNT = 600
-
-
-def question(number: int) -> str:
-    return f"is statement number {number} about penguins true"
 
 
 def cases(count: int = COUNT, labels: tuple[str, ...] = LABELS) -> list[LabelledCase]:
@@ -46,51 +36,6 @@ def cases(count: int = COUNT, labels: tuple[str, ...] = LABELS) -> list[Labelled
         )
         for number in range(count)
     ]
-
-
-def model(seed: int = 7, key: AnswerKey | None = None, **settings: float) -> SimulatedModel:
-    return SimulatedModel(SimulatedSettings.model_validate(settings), seed, key)
-
-
-def opening(text: str, labels: tuple[str, ...] | None = LABELS, choices: tuple[str, ...] = ()) -> Sequence[Message]:
-    slots = {"question": text, "labels": labels, "choices": choices, "passage": PASSAGE, "title": ""}
-    return TEMPLATES.render("selene/opening", slots)
-
-
-def revision(
-    text: str, own: tuple[str, float], others: Sequence[tuple[str, float]], labels: tuple[str, ...] = LABELS
-) -> Sequence[Message]:
-    shown = [
-        {"name": f"agent {place}", "answer": answer, "reasoning": "Because.", "confidence": confidence}
-        for place, (answer, confidence) in enumerate(others)
-    ]
-    slots = {
-        "question": text,
-        "labels": labels,
-        "choices": (),
-        "passage": PASSAGE,
-        "round": 1,
-        "own": {"answer": own[0], "reasoning": "Because.", "confidence": own[1]},
-        "others": shown,
-    }
-    return TEMPLATES.render("selene/revision", slots)
-
-
-def judging(candidate: str, evidence: Sequence[str], rationale: str = "") -> Sequence[Message]:
-    slots = {
-        "question": "can emperor penguins dive to 500 metres",
-        "candidate": candidate,
-        "candidate_text": candidate,
-        "rationale": rationale,
-        "evidence": evidence,
-    }
-    return TEMPLATES.render("selene/judge", slots)
-
-
-def position(reply: ModelReply, labels: tuple[str, ...] | None = LABELS) -> dict[str, Any]:
-    parsed = parse_reply(reply.text, Position, labels)
-    assert not parsed.repaired
-    return parsed.data
 
 
 def accuracy(simulated: SimulatedModel, temperature: float, agents: int = 1, labels: tuple[str, ...] = LABELS) -> float:
@@ -154,6 +99,19 @@ class TestDeterminism:
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         here = model(3).reply([Message("user", "why is the sky blue at noon")], Decoding(), "k")
         assert done.stdout == here.text
+
+    def test_default_replies_stay_what_they_were(self) -> None:
+        """Or figures that were recorded with them, in the documentation too, can no longer be had again."""
+        form = '{"answer": ..., "reasoning": ..., "confidence": ...}\n- "answer" is exactly one of: Yes, No.'
+        passage = "<passage>\nFins steer. A tail drives, because it is large. Gills take up oxygen.\n</passage>\n"
+        own, other = '<own_reply answer="Yes" confidence="0.6">\nx\n</own_reply>', '<reply answer="No">\ny\n</reply>'
+        judge = '{"support": ..., "score": ...}\n<candidate>\nYes\n</candidate>\n<evidence>\nFins steer.\n</evidence>'
+        hashed = blake2b(digest_size=8)
+        for number in range(40):
+            asked = f"{passage}<question>\ndo {number} fins steer\n</question>"
+            for text in (f"{form}\n{asked}", f"{form}\n{asked}\n{own}\n{other}", f"{judge}\n{asked}", asked):
+                hashed.update(model(key=KEY).reply([Message("user", text)], Decoding(), str(number)).text.encode())
+        assert hashed.hexdigest() == "142d8c3a62ed85fa"
 
 
 class TestCompetence:

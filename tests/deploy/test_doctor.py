@@ -94,6 +94,25 @@ async def test_limits_in_headers_are_shown_and_refused_log_probabilities_are_no_
     assert found["limits seen"].said == "requests: 7 of 60 left"
 
 
+@pytest.mark.parametrize(
+    ("model", "server"),
+    [
+        (["http://127.0.0.1:{}/v1#simulated"], []),
+        (["anthropic/simulated"], ["--base-url", "http://127.0.0.1:{}", "--api-key-env", "MOOT_TEST_KEY"]),
+    ],
+)
+def test_the_limits_of_a_simulated_server_are_shown(
+    model: list[str], server: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOOT_TEST_KEY", "unused-but-long-enough")
+    with simulated_server(None, rate_limit=0.1) as port:
+        asked = [word.format(port) for word in ("--model", *model, *server)]
+        result = CliRunner().invoke(app, ["doctor", *asked])
+    assert result.exit_code == 0, result.output
+    (line,) = (line for line in result.output.splitlines() if "limits seen" in line)
+    assert line.split(maxsplit=3) == ["ok", "limits", "seen", "requests: 0 of 1 left"]
+
+
 def test_what_cannot_be_used_is_exit_code_2_and_one_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOOT_TEST_KEY", "sk-very-secret-0123456789")
     dead = f"http://127.0.0.1:{unused_port()}/v1#m"

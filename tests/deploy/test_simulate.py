@@ -20,12 +20,14 @@ import openai
 import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletion
+from typer.testing import CliRunner
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.simulated import SimulatedModel
-from moot.deploy.simulation.faults import RateLimit, retry_headers
+from moot.actors.models.simulated import SimulatedModel, SimulatedSettings
+from moot.deploy.cli.main import app
+from moot.deploy.simulation.rate_limit import RateLimit, retry_headers
 from moot.deploy.simulation.server import SimulateOptions, run_server, serve
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ConfigError, MissingKey
@@ -463,6 +465,16 @@ def test_blocking_server_reports_a_bad_address(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MOOT_TEST_TOKEN", "x")
     with pytest.raises(ConfigError, match="cannot listen"):
         run_server(SimulateOptions(host="host.invalid", token_env="MOOT_TEST_TOKEN"), None)
+
+
+def test_every_setting_of_the_model_has_a_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[SimulateOptions] = []
+    monkeypatch.setattr("moot.deploy.simulation.server.run_server", lambda options, key, ready: given.append(options))
+    wanted = {name: 3 if name == "reasoning_words" else 0.25 for name in SimulatedSettings.model_fields}
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
+    done = CliRunner().invoke(app, ["simulate", *flags])
+    assert done.exit_code == 0, done.output
+    assert [options.settings for options in given] == [SimulatedSettings.model_validate(wanted)]
 
 
 class TestEmbeddings:

@@ -1,0 +1,157 @@
+"""A level of contentiousness in the prompt: read where it is stated, felt in what agents say and how they yield."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated_calls import judging, model, opening, position, question, revision
+
+from moot.actors.models.simulated_prompt import read_prompt
+from moot.actors.models.simulated_register import PLAIN, REGISTERS, Register, register_of
+from moot.protocols.messages import Decoding, Message
+
+COUNT = 300
+
+
+def stating(level: float, messages: Sequence[Message]) -> list[Message]:
+    system, *rest = messages
+    return [Message("system", f"{system.content}\nYour contentiousness is {level}."), *rest]
+
+
+def gives_way(level: float | None, **settings: float) -> float:
+    """The share of agents that take over the answer which two others give."""
+    simulated, yielded = model(7, None, **settings), 0
+    for number in range(COUNT):
+        messages = revision(question(number), ("Yes", 0.7), [("No", 0.8)] * 2)
+        told = messages if level is None else stating(level, messages)
+        yielded += position(simulated.reply(told, Decoding(), str(number)))["answer"] == "No"
+    return yielded / COUNT
+
+
+def spoken(level: float | None, **settings: float) -> list[str]:
+    """Reasonings of openings."""
+    found = []
+    for number in range(40):
+        messages = opening(question(number))
+        told = messages if level is None else stating(level, messages)
+        reply = model(7, None, reasoning_words=60, **settings).reply(told, Decoding(), str(number))
+        found.append(position(reply)["reasoning"])
+    return found
+
+
+def in_register(text: str, register: Register) -> bool:
+    ended = [closer.split("{}") for closer in register.closers]
+    return text.startswith(register.openers) and any(head in text and text.endswith(tail) for head, tail in ended)
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("text", "level"),
+        [
+            ("Contentiousness: 0.9", 0.9),
+            ("your contentiousness is 0.7.", 0.7),
+            ("**Contentiousness** = 0.3, be kind", 0.3),
+            ("The level of contentiousness (0 to 1) is set to 1.", 1.0),
+            ("contentiousness [0, 1]: .5", 0.5),
+            ("contentiousness\nof 0.25 (0 agrees, 1 never does)", 0.25),
+            ("Contentiousness was 0.9. Now contentiousness is 0.", 0.0),
+            ("contentiousness is disagreement (0 none, 1 full). Your contentiousness is 0.4", 0.4),
+            ("contentiousness 0.694 on a scale from 0 to 1", 0.694),
+            ("contentiousness from 0 to 1", None),
+            ("contentiousness 5", None),
+            ("contentiousness 10", None),
+            ("contentiousness 1.5", None),
+            ("contentiousness -0.5", None),
+            ("contentiousness 90%", None),
+            ("contentiousness: 1/10", None),
+            ("contentiousness: 1 out of 10", None),
+            ("Contentiousness:\n1. Say what is wrong.", None),
+            ("Contentiousness is high. 0.9", None),
+            ("be contentious: 0.9", None),
+            ("", None),
+        ],
+    )
+    def test_what_states_a_level(self, text: str, level: float | None) -> None:
+        assert read_prompt([Message("system", text), Message("user", "why")]).contentiousness == level
+        outside = Message("user", f"<question>\nwhy\n</question>\n{text}")
+        assert read_prompt([Message("system", "x"), outside]).contentiousness == level
+
+    def test_material_states_none(self) -> None:
+        fenced = "<reply>\ncontentiousness: 0.9\n</reply>"
+        for message in (Message("user", fenced), Message("system", fenced)):
+            assert read_prompt([message]).contentiousness is None
+        assert read_prompt(opening("contentiousness: 0.9")).contentiousness is None
+
+    @given(st.text(alphabet=" 0123456789.,-()[]%/\ntof:", max_size=80))
+    def test_any_number_after_the_word_is_a_level_or_none(self, text: str) -> None:
+        level = read_prompt([Message("system", f"contentiousness{text}")]).contentiousness
+        assert level is None or 0.0 <= level <= 1.0
+
+
+class TestGivingWay:
+    def test_falls_as_the_level_rises(self) -> None:
+        shares = [gives_way(level) for level in (0.0, 0.3, 0.7, 1.0)]
+        assert all(high > low + 0.05 for high, low in pairwise(shares))
+
+    def test_a_stronger_effect_spreads_the_levels_further(self) -> None:
+        spreads = [
+            gives_way(0.1, contentiousness_effect=effect) - gives_way(0.9, contentiousness_effect=effect)
+            for effect in (0.2, 0.5, 1.0)
+        ]
+        assert spreads[0] > 0.1
+        assert spreads[0] + 0.1 < spreads[1]
+        assert spreads[1] + 0.1 < spreads[2]
+
+    def test_full_effect_makes_a_devils_advocate_of_anybody(self) -> None:
+        for stubbornness in (0.0, 0.9):
+            stays = gives_way(1.0, contentiousness_effect=1.0, stubbornness=stubbornness)
+            yields = gives_way(0.0, contentiousness_effect=1.0, stubbornness=stubbornness)
+            assert stays < 0.2
+            assert yields > 0.9
+
+    def test_no_effect_at_0_nor_at_the_middle_level(self) -> None:
+        without = gives_way(None)
+        allowed = 4.0 * math.sqrt(2.0 * without * (1.0 - without) / COUNT)  # of a difference of two shares
+        for level in (0.0, 0.9):
+            assert gives_way(level, contentiousness_effect=0.0) == pytest.approx(without, abs=allowed)
+        assert gives_way(0.5, contentiousness_effect=1.0) == pytest.approx(without, abs=allowed)
+
+    def test_without_a_level_the_setting_changes_nothing_at_all(self) -> None:
+        for number in range(30):
+            for messages in (opening(question(number)), revision(question(number), ("Yes", 0.7), [("No", 0.8)])):
+                said = {
+                    model(contentiousness_effect=effect).reply(messages, Decoding(), str(number)).text
+                    for effect in (0.0, 0.5, 1.0)
+                }
+                assert len(said) == 1
+
+    def test_judges_do_not_mind(self) -> None:
+        messages = stating(0.9, judging("Yes", ["Emperor penguins."]))
+        said = {model(contentiousness_effect=effect).reply(messages, Decoding(), "a").text for effect in (0.0, 1.0)}
+        assert len(said) == 1
+
+
+class TestRegister:
+    @pytest.mark.parametrize(
+        ("level", "nearest"), [(1.0, 0.9), (0.9, 0.9), (0.72, 0.7), (0.5, 0.5), (0.31, 0.3), (0.05, 0.0), (0.0, 0.0)]
+    )
+    def test_follows_the_level(self, level: float, nearest: float) -> None:
+        assert all(in_register(text, REGISTERS[nearest]) for text in spoken(level))
+
+    def test_is_plain_without_a_level_or_an_effect(self) -> None:
+        for texts in (spoken(None), spoken(0.9, contentiousness_effect=0.0)):
+            assert all(in_register(text, PLAIN) for text in texts)
+
+    def test_registers_share_no_words_that_would_confuse_them(self) -> None:
+        phrases = [phrase for one in (PLAIN, *REGISTERS.values()) for phrase in (*one.openers, *one.closers)]
+        assert len(set(phrases)) == len(phrases)
+        assert all(closer.count("{}") == 1 for one in (PLAIN, *REGISTERS.values()) for closer in one.closers)
+
+    def test_between_two_levels_the_higher_one_counts(self) -> None:
+        assert register_of(0.6) is REGISTERS[0.7]
+        assert register_of(0.1) is REGISTERS[0.0]

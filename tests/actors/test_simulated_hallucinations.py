@@ -1,0 +1,202 @@
+"""Planted hallucinations of the simulated model: as many as set, made up for certain, and nothing else changed."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, question, revision
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.interface import ModelReply
+from moot.actors.models.simulated_draws import stable_digest
+from moot.actors.models.simulated_invention import find_invention
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import Score, parse_reply
+
+COUNT = 400
+KEY = AnswerKey.from_cases(
+    LabelledCase(Case(id=str(n), question=question(n), labels=LABELS), n, LABELS[n % 2]) for n in range(COUNT)
+)
+WORDS = re.compile(r"\w+")
+
+
+def reply(number: int, rate: float, seed: int = 7, **settings: float) -> ModelReply:
+    simulated = model(seed, KEY, hallucination_rate=rate, **settings)
+    return simulated.reply(opening(question(number)), Decoding(top_logprobs=3), str(number))
+
+
+def made_up(rate: float, seed: int = 7) -> list[int]:
+    """The numbers of the questions whose reply hallucinates."""
+    return [number for number in range(COUNT) if find_invention(reply(number, rate, seed).text)]
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_the_rate_is_recovered(rate: float) -> None:
+    four_deviations = 4.0 * math.sqrt(rate * (1.0 - rate) / COUNT)
+    assert len(made_up(rate)) / COUNT == pytest.approx(rate, abs=four_deviations)
+
+
+def test_none_and_all() -> None:
+    assert made_up(0.0) == []
+    assert len(made_up(1.0)) == COUNT
+
+
+def test_a_higher_rate_only_adds_some_and_another_seed_has_others() -> None:
+    few, many = made_up(0.2), made_up(0.4)
+    assert set(few) < set(many)
+    assert made_up(0.2, seed=8) != few
+
+
+def test_in_revisions_too() -> None:
+    simulated = model(hallucination_rate=0.3)
+    found = sum(
+        find_invention(simulated.reply(revision(question(n), ("Yes", 0.7), [("No", 0.8)]), Decoding(), str(n)).text)
+        is not None
+        for n in range(COUNT)
+    )
+    assert found / COUNT == pytest.approx(0.3, abs=4.0 * math.sqrt(0.3 * 0.7 / COUNT))
+
+
+def test_what_is_made_up_stands_nowhere_and_all_else_comes_from_the_passage() -> None:
+    """Found without knowing the claims: by words that neither the passage nor a reply without a claim has."""
+    read = set(WORDS.findall(PASSAGE))
+    framing = {word for n in range(COUNT) for word in WORDS.findall(reply(n, 0.0).text)} - read
+    kinds = set()
+    for number in range(COUNT):
+        text = position(reply(number, 1.0))["reasoning"]
+        particular = find_invention(text)
+        assert particular is not None
+        assert particular in text
+        for word in WORDS.findall(particular):
+            assert word.casefold() not in f"{PASSAGE} {question(number)}".casefold()
+            assert word not in framing
+        kinds.add("name" if particular.replace(" ", "").isalpha() else "date" if " " in particular else "number")
+    assert kinds == {"name", "number", "date"}
+
+
+def test_answer_confidence_and_length_are_those_of_the_same_reply_without_it() -> None:
+    """So the accuracy, which is the answers', is the same at every rate."""
+    for number in range(COUNT):
+        honest, inventive = position(reply(number, 0.0)), position(reply(number, 1.0))
+        assert (honest["answer"], honest["confidence"]) == (inventive["answer"], inventive["confidence"])
+        assert len(honest["reasoning"].split()) == len(inventive["reasoning"].split()) == 40
+
+
+@pytest.mark.parametrize("words", [1, 6, 9, 11, 25])
+def test_a_claim_is_whole_in_a_short_reasoning(words: int) -> None:
+    for number in range(30):
+        text = position(reply(number, 1.0, reasoning_words=words))["reasoning"]
+        assert find_invention(text)
+        assert len(text.split()) == words or len(text.split()) <= 8
+
+
+def test_judges_paraphrases_and_replies_without_a_reasoning_make_nothing_up() -> None:
+    prompts = [judging("Yes", [PASSAGE]), [Message("user", f'{question(1)}? {{"answer": ..., "confidence": ...}}')]]
+    for messages in prompts:
+        for number in range(20):
+            said = [model(hallucination_rate=rate).reply(messages, Decoding(), str(number)).text for rate in (0.0, 1.0)]
+            assert said[0] == said[1]
+
+
+def test_a_judge_that_is_shown_the_claim_scores_lower() -> None:
+    for number in range(50):
+        shown = [position(reply(number, rate))["reasoning"] for rate in (0.0, 1.0)]
+        honest, inventive = (
+            parse_reply(model(judge_noise=0).reply(judging("Yes", [PASSAGE], text), Decoding(), "a").text, Score).data
+            for text in shown
+        )
+        assert inventive["score"] < honest["score"]
+
+
+@given(st.text(alphabet="0123456789 abcdefgh.JanuryFebMch", max_size=2_000))
+def test_any_passage_leaves_something_to_make_up(passage: str) -> None:
+    text = f'{{"answer": ..., "reasoning": ...}}\n<passage>\n{passage}\n</passage>\n<question>\nwhy\n</question>'
+    said = model(hallucination_rate=1.0).reply([Message("user", text)], Decoding(), stable_digest(passage).hex()).text
+    particular = find_invention(said)
+    assert particular is not None
+    assert particular not in passage
+
+
+def test_all_of_the_prompt_counts_as_read_whatever_its_tag() -> None:
+    leaflet = " ".join(map(str, range(100, 10_000)))
+    text = f'{{"answer": ..., "reasoning": ...}}\n<leaflet>\n{leaflet}\n</leaflet>\n<question>\nwhy\n</question>'
+    for number in range(30):
+        said = model(hallucination_rate=1.0).reply([Message("user", text)], Decoding(), str(number)).text
+        particular = find_invention(said)
+        assert particular is not None
+        assert not any(word in leaflet for word in particular.split())
+
+
+class TestTokens:
+    def split(self, number: int) -> tuple[list[float], list[float]]:
+        """Probabilities of the made-up words' tokens, and of the other words' tokens but the answer's."""
+        one = reply(number, 1.0)
+        assert one.tokens is not None
+        particular = find_invention(one.text)
+        assert particular is not None
+        begin, at = one.text.index(particular), 0
+        invented: list[float] = []
+        supported: list[float] = []
+        for place, (token, logprob) in enumerate(zip(one.tokens.tokens, one.tokens.logprob.tolist(), strict=True)):
+            at += len(token)
+            if not token[-1].isalnum() or place == 4:
+                continue
+            inside = begin < at <= begin + len(particular)
+            (invented if inside else supported).append(math.exp(logprob))
+        return invented, supported
+
+    def test_made_up_words_are_less_probable_than_any_other_and_follow_the_belief(self) -> None:
+        beliefs, means = [], []
+        for number in range(150):
+            invented, supported = self.split(number)
+            assert max(invented) < min(supported)
+            stated = position(reply(number, 1.0, calibration=1.0))["confidence"]  # the belief itself
+            assert all(0.1 * (stated - 0.006) <= probability <= 0.45 * (stated + 0.006) for probability in invented)
+            beliefs.append(stated)
+            means.append(np.mean(invented))
+        assert np.corrcoef(beliefs, means)[0, 1] > 0.3
+
+    def test_all_other_tokens_of_a_reply_are_as_probable_as_in_one_that_makes_nothing_up(self) -> None:
+        honest = [
+            math.exp(logprob)
+            for number in range(100)
+            if (tokens := reply(number, 0.0).tokens) is not None
+            for place, (token, logprob) in enumerate(zip(tokens.tokens, tokens.logprob.tolist(), strict=True))
+            if token[-1].isalnum() and place != 4
+        ]
+        supported = [probability for number in range(100) for probability in self.split(number)[1]]
+        assert np.mean(supported) == pytest.approx(np.mean(honest), abs=0.01)
+
+    @pytest.mark.parametrize("alternatives", [0, 1, 2, 20])
+    @pytest.mark.parametrize("temperature", [0.0, 0.3])
+    def test_rows_stay_distributions_with_the_chosen_token_first(self, alternatives: int, temperature: float) -> None:
+        simulated = model(key=KEY, hallucination_rate=1.0)
+        for number in range(40):
+            decoding = Decoding(temperature=temperature, top_logprobs=alternatives)
+            one = simulated.reply(opening(question(number)), decoding, str(number))
+            assert one.tokens is not None
+            tokens = one.tokens
+            assert "".join(tokens.tokens) == one.text
+            assert (np.exp(tokens.alt_logprob.astype(np.float64)).sum(axis=1) <= 1.0).all()
+            assert (np.diff(tokens.alt_logprob, axis=1) <= 0).all()
+            if alternatives:
+                first = [
+                    token == listed
+                    for token, listed in zip(tokens.tokens, tokens.alt_tokens[::alternatives], strict=True)
+                ]
+                assert all(first[:4] + first[5:])
+
+    def test_a_cut_reply_has_the_tokens_of_the_whole_one(self) -> None:
+        simulated, messages = model(key=KEY, hallucination_rate=1.0), opening(question(1))
+        whole = simulated.reply(messages, Decoding(top_logprobs=2), "a").tokens
+        assert whole is not None
+        for kept in range(1, len(whole.tokens)):
+            cut = simulated.reply(messages, Decoding(top_logprobs=2, max_tokens=kept), "a").tokens
+            assert cut is not None
+            assert np.array_equal(cut.logprob, whole.logprob[:kept])
