@@ -143,7 +143,7 @@ async def test_one_request_as_sent() -> None:
 
 @pytest.mark.parametrize(
     ("status", "kind", "attempts"),
-    [(401, "refused", 1), (400, "request", 1), (404, "request", 1), (429, "rate_limited", 3), (503, "server", 3)],
+    [(401, "refused", 1), (400, "request", 1), (404, "request", 1), (429, "rate_limited", 15), (503, "server", 3)],
 )
 async def test_an_error_status_has_its_kind_and_is_tried_again_where_that_helps(
     status: int, kind: str, attempts: int
