@@ -103,6 +103,11 @@ def identity(name: str) -> str:
     return f"sentence-transformers/{folder if at_path else spec.model}@{digest}"
 
 
+def is_served(name: str) -> bool:
+    """Whether an encoder is a server's, which may bill its calls."""
+    return EncoderSpec.parse(name).kind in ("url", "openai")
+
+
 def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = None) -> Encoder:
     """The encoder behind an identity, ready to be called; no connection is opened and no model loaded.
 

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.encoders.resolve import identity
+from moot.actors.encoders.resolve import identity, is_served
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
@@ -189,6 +189,9 @@ def warn(prepared: Prepared) -> None:
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
             encoder=prepared.config.encoder,
         )
+    bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
+    if bounded and is_served(prepared.config.encoder):
+        _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
 
 
 def _as_task(cases: Cases) -> Task:

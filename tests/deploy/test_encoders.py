@@ -18,7 +18,7 @@ from moot.deploy.calibration.calibrate import calibrate
 from moot.deploy.cli.run import execute
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import parse_settings
-from moot.deploy.running.prepare import prepare
+from moot.deploy.running.prepare import prepare, warn
 from moot.deploy.running.run import run
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError, MissingKey, ModelUnavailable, RunMismatch
@@ -174,3 +174,22 @@ def test_a_protocol_of_ones_own_is_left_alone_or_fitted(tmp_path: Path, encoder:
     assert (done.done, done.failed) == (12, 0)
     inherits = prepare(RunConfig(encoder="openai/x"), protocol=make_protocol("selene"))
     assert inherits.settings["gate"]["tau_d"] is None
+
+
+@pytest.mark.parametrize(
+    ("encoder", "bound", "said"),
+    [
+        ("http://127.0.0.1:9/v1#e", {"max_tokens": 5}, True),
+        ("openai/text-embedding-3-small", {"max_cost_usd": 1.0}, True),
+        ("openai/text-embedding-3-small", {}, False),
+        ("hashed-ngrams", {"max_tokens": 5}, False),
+    ],
+)
+def test_a_budget_that_does_not_see_embeddings_says_so(
+    encoder: str, bound: dict[str, Any], said: bool, tmp_path: Path
+) -> None:
+    options = {"encoder": encoder, "out": str(tmp_path / "run"), "set": {"gate.tau_d": "none"}, **bound}
+    prepared = prepare(RunConfig.build(None, options))
+    with capture_logs() as logged:
+        warn(prepared)
+    assert any("embeddings count against no budget" in entry["event"] for entry in logged) is said
