@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from moot.actors.record.tables import read_table
-from moot.deploy.cli.main import app
+from moot.deploy.running.flags import parse_roles
+from moot.deploy.running.run import run
 
 PANEL = ("simulated?judge_noise=0.25", "simulated?judge_noise=0", "simulated?judge_noise=0.08")
 
@@ -19,13 +18,11 @@ PANEL = ("simulated?judge_noise=0.25", "simulated?judge_noise=0", "simulated?jud
 def spreads(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     """By model, the root mean square over candidates of the standard deviation of a judge's passes."""
     out: Path = tmp_path_factory.mktemp("panel") / "run"
-    command = ["run", "--engine", "inline", "--quiet", "--limit", "40", "--protocol", "selene"]
-    for setting in ("gate.when=always", "judging.k=1", "judging.repeats=8"):
-        command += ["--set", setting]
-    done = CliRunner().invoke(app, [*command, "--out", str(out), "--role", f"judge={','.join(PANEL)}"])
-    assert done.exit_code == 0, done.output
+    settings = {"gate.when": "always", "judging.k": 1, "judging.repeats": 8}
+    roles = parse_roles([f"judge={','.join(PANEL)}"])
+    done = run(task="sample", limit=40, engine="inline", roles=roles, set=settings, out=out)
     passes: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
-    for row in read_table(out, "judgments").to_pylist():
+    for row in done.table("judgments").to_pylist():
         candidate = row["path"].split("/judge/")[0]
         passes[row["judge"], row["model"], row["case_id"], candidate].append(row["score"])
     assert {(judge, model) for judge, model, *_ in passes} == {(f"judge/{i}", model) for i, model in enumerate(PANEL)}
