@@ -206,7 +206,7 @@ async def test_what_may_pass_is_tried_again_and_then_fails_with_its_kind() -> No
     assert [str(error) for error in failed] == ["encoder test: rate_limited: too many"] * 2
     assert all(isinstance(error, EncoderFailed) for error in failed)
     assert failed[0] is not failed[1]
-    assert len(backend.batches) == 3
+    assert len(backend.batches) == 15
     with pytest.raises(ModelUnavailable, match="encoder test: too many"):
         await made.check()
 
