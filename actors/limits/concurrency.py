@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 START = 32
 MOST = 10_000
 CUT = 0.85
@@ -9,13 +11,25 @@ LIMITED_SHARE = 0.2
 """Share of a round trip's replies that must be "too many requests" before the concurrency is cut: a lower one says that
 the server is nearly full, which is where it should be."""
 
+_SURE = 2.0
+"""Standard deviations by which the refusals must exceed that share: few replies hold many refusals by chance."""
+
+GROWTH = 0.05
+"""By how much of itself the concurrency grows in the first round trip after a cut; in the second by twice as much, and so
+on up to double: what was cut for a passing reason is soon back."""
+
 _LEAST_ROUND_S, _UNKNOWN_ROUND_S = 0.05, 1.0
 _ENOUGH = 10
 """Replies that a share of them must be over."""
 
 
+def _most_by_chance(heard: int) -> float:
+    """Refusals among `heard` replies that a share of `LIMITED_SHARE` still explains."""
+    return LIMITED_SHARE * heard + _SURE * math.sqrt(LIMITED_SHARE * (1.0 - LIMITED_SHARE) * heard)
+
+
 class Concurrency:
-    """A bound that doubles with each round trip (slow start), after a cut grows slowly, and is cut at most once in two.
+    """A bound that doubles with each round trip, grows slowly at first after a cut, and is cut at most once in two.
 
     Two, because a refusal comes at once and a reply after a round trip: over a single one the share of the refusals
     would look greater than it is.
@@ -27,7 +41,7 @@ class Concurrency:
     def __init__(self, fixed: int | None = None) -> None:
         self._fixed = fixed
         self._bound = float(fixed or START)
-        self._slow_start = True
+        self._growth = 1.0
         self._round_trip_s = 0.0
         self._since: float | None = None
         self._fine = self._limited = 0
@@ -65,11 +79,12 @@ class Concurrency:
         round_s = max(_LEAST_ROUND_S, self._round_trip_s or _UNKNOWN_ROUND_S)
         if self._fixed is not None or heard < min(_ENOUGH, self.bound) or now < self._since + round_s:
             return
-        if self._limited > LIMITED_SHARE * heard or drained:
+        if drained or self._limited > _most_by_chance(heard):
             if now < self._since + 2 * round_s:
                 return
             self._bound = max(1.0, min(self._bound, float(self._demand)) * CUT)
-            self._slow_start = False
+            self._growth = GROWTH
         elif self._full:
-            self._bound = min(MOST, self._bound * 2 if self._slow_start else self._bound + max(1.0, self._bound / 20))
+            self._bound = min(MOST, self._bound + max(1.0, self._bound * self._growth))
+            self._growth = min(1.0, self._growth + GROWTH)
         self._since, self._fine, self._limited, self._full, self._demand = now, 0, 0, False, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from dataclasses import dataclass, field
 from random import Random
 
@@ -290,3 +291,21 @@ def test_the_single_try_of_a_broken_endpoint_waits_for_a_rate_permit() -> None:
     assert exchange() == (0, 0), "the pause is over, but the minute's permits are used up"
     now[0] = WINDOW_S + PERMIT_TTL_S + 1.0
     assert exchange() == (1, 1)
+
+
+@pytest.mark.parametrize(("share", "least_cut", "most_cut"), [(0.10, 0, 2), (0.45, 100, 100)])
+def test_chance_seldom_cuts_the_concurrency_and_a_full_server_soon_does(
+    share: float, least_cut: int, most_cut: int
+) -> None:
+    cut = 0
+    for seed in range(100):
+        rng = Random(seed)
+        bound = Concurrency()
+        seen = [bound.bound]
+        for second in range(12):
+            refused = sum(rng.random() < share for _ in range(min(bound.bound, 200)))
+            fine = min(bound.bound, 200) - refused
+            bound.report(float(second), fine=fine, limited=refused, round_trip_s=0.9, demand=200, drained=False)
+            seen.append(bound.bound)
+        cut += any(later < earlier for earlier, later in itertools.pairwise(seen))
+    assert least_cut <= cut <= most_cut
