@@ -52,7 +52,7 @@ NOT_RUN = {
     "needs a key and a server of yours": 1,
     "needs the extra sentence-transformers": 2,
     "needs weights of yours": 1,
-    "takes an hour of a quiet machine": 1,
+    "takes an hour of a quiet machine": 2,
 }
 """Why a block may not be run, and how many blocks may say so."""
 
