@@ -144,7 +144,7 @@ class Agent:
         attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
-        reply = await self._sampled(attempt, ask.step_key)
+        reply = await self._sampled(attempt, "", ask.cuts)
         try:
             parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices)
         except InvalidReply as error:
@@ -158,26 +158,33 @@ class Agent:
         attempt.reply = None
         attempt.reasked = (first.text, first.error)
         attempt.messages = reask_messages(attempt.messages, *attempt.reasked, self._templates)
-        reply = await self._sampled(attempt, attempt.ask.step_key + INVALID_SUFFIX)
+        reply = await self._sampled(attempt, INVALID_SUFFIX, attempt.ask.cuts if attempt.ask.unreadable else 0)
         try:
             parsed = parse_reply(reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
         except InvalidReply as error:
             return self._failed(attempt, "unparsable", str(error))
         return self._done(attempt, parsed, "reasked")
 
-    async def _sampled(self, attempt: Attempt, step_key: str) -> ModelReply:
-        """The reply to the attempt's messages; those that were stopped early before it are written down, too."""
-        stop, sample_key = attempt.binding.early_stop, step_key
-        for number in range(1, stop.resamples + 1 if stop else 1):
-            attempt.reply = await self._call(attempt, sample_key, stop)
-            if attempt.reply.finish_reason != CUT:
-                return attempt.reply
-            attempt.cuts += 1
-            self._write(attempt, outcome=CUT, suffix=f"{CUT_SUFFIX}{attempt.cuts}")
+    async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:
+        """The reply to the attempt's messages; those that are stopped early before it are written down, too.
+
+        Args:
+            attempt: the ask.
+            suffix: of the call.
+            cuts: how many replies to the call are on record as stopped early.
+        """
+        stop = attempt.binding.early_stop if self._model.capabilities.streaming else None
+        attempt.stopped = attempt.stopped or cuts > 0
+        while True:
+            sample_key = f"{attempt.ask.step_key}{suffix}{CUT_SUFFIX}{cuts}" if cuts else attempt.ask.step_key + suffix
+            may_stop = stop if stop is not None and cuts < stop.resamples else None
+            reply = attempt.reply = await self._call(attempt, sample_key, may_stop)
+            if reply.finish_reason != CUT or may_stop is None:
+                return reply
+            cuts += 1
+            attempt.stopped = True
+            self._write(attempt, outcome=CUT, suffix=f"{suffix}{CUT_SUFFIX}{cuts}")
             attempt.reply = None
-            sample_key = f"{step_key}{CUT_SUFFIX}{number}"
-        attempt.reply = await self._call(attempt, sample_key, None)
-        return attempt.reply
 
     async def _call(self, attempt: Attempt, step_key: str, stop: EarlyStop | None) -> ModelReply:
         deadline = attempt.deadline
@@ -239,6 +246,7 @@ class Agent:
             usage=usage,
             outcome=outcome,
             reasked=attempt.reasked,
+            stopped=attempt.stopped,
             **fields,
         )
 

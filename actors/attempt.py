@@ -27,7 +27,6 @@ class Attempt:
         "ask",
         "at",
         "binding",
-        "cuts",
         "deadline",
         "decoding",
         "messages",
@@ -36,6 +35,7 @@ class Attempt:
         "reply_id",
         "schema",
         "started",
+        "stopped",
         "unconfirmed",
         "usage_before",
     )
@@ -45,7 +45,7 @@ class Attempt:
         self.decoding = ask.decoding or binding.decoding()
         if binding.early_stop is not None and self.decoding.top_logprobs is None:
             self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
-        self.cuts = 0
+        self.stopped = False
         self.at, self.started = time.time(), time.perf_counter()
         self.messages: tuple[Message, ...] = ()
         self.reply: ModelReply | None = None

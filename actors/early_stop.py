@@ -68,6 +68,7 @@ async def watched(
     async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as stream:
         async for piece in stream:
             pieces.append(piece)
+            decided = decided or (bool(piece.text) and piece.tokens is None)  # of tokens that are not known
             if decided or piece.tokens is None:
                 continue
             logprobs += piece.tokens.logprob.tolist()

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.house import House
+from moot.actors.limits.gate import Draining
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.recovery import History, vector_key
 from moot.actors.record.rows import SHARED
@@ -213,8 +214,9 @@ class CaseFloor:
         mine = await scribe.claim(case_id)
         try:
             history = await scribe.history(case_id, 0)
-            if history.replies:
-                return history.replies[0].answered
+            recorded = _shared_of(history)
+            if recorded is not None:
+                return recorded
             answered = await self._pay(history.go_on_with(ask))
             await self._journalled(case_id)
             return answered
@@ -225,7 +227,7 @@ class CaseFloor:
     async def _journalled(self, case_id: str) -> None:
         """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
         for _ in range(_JOURNALLED_TRIES):
-            if (await self._house.scribe.history(case_id, 0)).replies:
+            if _shared_of(await self._house.scribe.history(case_id, 0)) is not None:
                 return
             await asyncio.sleep(_JOURNALLED_EACH_S)
 
@@ -296,7 +298,7 @@ class CaseFloor:
         finally:
             asking.count -= 1
         if answered.outcome == "unpaid":
-            if self._house.drain.is_set():
+            if answered.failure == Draining.kind or self._house.drain.is_set():
                 await _put_aside()
             raise Unpaid(f"{answered.failure}: {answered.error}")
         return answered
@@ -307,9 +309,15 @@ class CaseFloor:
             self._reasked[answered.path] = answered.reasked
         self.calls += 1
         prompt, completion = answered.usage.prompt_tokens, answered.usage.completion_tokens
-        self.calls_without_usage += prompt is None or completion is None
+        stopped = answered.stopped or self._history.has_cuts(answered.path)
+        self.calls_without_usage += stopped or prompt is None or completion is None
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
+
+
+def _shared_of(history: History) -> Answered | None:
+    """The reply of a shared ask, if it is recorded."""
+    return next((reply.answered for reply in history.replies if reply.path == SHARED), None)
 
 
 async def _put_aside() -> None:

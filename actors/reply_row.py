@@ -44,9 +44,6 @@ def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[st
             "finish_reason": reply.finish_reason,
             "prompt_tokens": reply.usage.prompt_tokens,
             "completion_tokens": reply.usage.completion_tokens,
-            "completion_tokens_estimate": len(reply.tokens.tokens)
-            if reply.finish_reason == CUT and reply.tokens
-            else None,
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }

@@ -104,6 +104,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         seconds_left: deadline, counted from when the message is received.
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
         unreadable: the recorded first reply, when the run ended before its model was asked again.
+        cuts: how many replies to the call that comes next were stopped early before the run ended.
     """
 
     case_id: str
@@ -122,6 +123,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     seconds_left: float = 120.0
     supersedes: str = ""
     unreadable: Unreadable | None = None
+    cuts: int = 0
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -151,6 +153,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
         failure: kind of failure (see `AskFailed.kind`), or why the run stops; empty unless `failed` or `unpaid`.
         error: message of the failure.
         reasked: the first reply's text and what was wrong with it, when the model was asked again.
+        stopped: whether replies to it were stopped early: what those used is not in `usage`.
     """
 
     path: str
@@ -165,6 +168,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
     error: str = ""
     reasked: tuple[str, str] | None = None
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

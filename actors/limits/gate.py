@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from uuid import uuid4
 
 from moot.actors.limits.admission import Admission, Need, Queue
@@ -18,6 +19,7 @@ HEARTBEAT_S = 0.5
 SPACING_S = 0.01
 """Least seconds between two exchanges: calls that come together share one."""
 
+_LAST_WORD_S = 2.0
 _SHORT_OF_S = 0.1
 """Seconds until money that others have set aside is asked for again."""
 
@@ -115,10 +117,15 @@ class Gate:
         self._refuse_all(Draining())
 
     async def close(self) -> None:
-        """Stop asking the limiter."""
-        if self._exchanging is not None:
-            self._exchanging.cancel()
-            await asyncio.gather(self._exchanging, return_exceptions=True)
+        """Stop asking the limiter; with budgets it is told once more what was used."""
+        if self._exchanging is None:
+            return
+        self._exchanging.cancel()
+        await asyncio.gather(self._exchanging, return_exceptions=True)
+        if self.budgets:
+            with suppress(Exception):  # it may be gone; what it wrote down last counts then
+                async with asyncio.timeout(_LAST_WORD_S):
+                    await self._exchange(Report(self.holder, [], self._totals()))
 
     def _queue(self, endpoint: str) -> Queue:
         known = self._queues.get(endpoint)

@@ -16,7 +16,7 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.folder import write_whole
 
 _FALLEN_S = 1.0
-"""Seconds between two writings of totals that only fell: nothing hangs on them but how close the bound is."""
+"""Seconds between two writings of totals that did not rise."""
 
 
 class LedgeredLimiter:
@@ -46,7 +46,8 @@ class LedgeredLimiter:
     async def exchange(self, report: Report) -> Grant:
         """See `Limiter.exchange`."""
         grant = self._limiter.exchange(report)
-        if grant.reserved or self._has_fallen():
+        last_word = bool(report.budgets) and not report.endpoints
+        if grant.reserved or last_word or self._is_old(rated=any(given.requests for given in grant.endpoints)):
             async with self._writing:
                 self._written_at = time.monotonic()
                 page = self._ledger.page(self._limiter.purses)
@@ -54,10 +55,11 @@ class LedgeredLimiter:
                 await asyncio.to_thread(self._ledger.write, page)
         return grant
 
-    def _has_fallen(self) -> bool:
+    def _is_old(self, *, rated: bool) -> bool:
+        """Whether what is written says too much, or is the only sign of life of calls that had to wait for a rate."""
         if time.monotonic() < self._written_at + _FALLEN_S:
             return False
-        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
+        return rated or any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
 
 
 class Page(msgspec.Struct):
@@ -104,6 +106,13 @@ class Ledger:
     def write(self, page: Page) -> None:
         """Write a page down, in place of the one before."""
         write_whole(self._file, msgspec.json.encode(page))
+
+    def held(self) -> dict[str, float]:
+        """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing."""
+        page = self.read()
+        if page is None or page.epoch != self._epoch:
+            return {}
+        return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in page.budgets.items()}
 
     def bound(self) -> dict[str, float]:
         """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing."""

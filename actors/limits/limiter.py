@@ -109,7 +109,7 @@ class Limiter:
         mine.slots = slots
         mine.held = max(mine.held, slots)
         if endpoint.breaker.is_open:
-            again_in_s = max(again_in_s, min(1.0, endpoint.breaker.next_try_in(now)))
+            again_in_s = max(again_in_s, _SOON_S, min(1.0, endpoint.breaker.next_try_in(now)))
         elif report.waiting > room:
             again_in_s = max(again_in_s, _SOON_S)
         return EndpointGrant(

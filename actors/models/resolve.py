@@ -136,6 +136,11 @@ def is_embedded(name: str) -> bool:
     return ModelSpec.parse(name).kind in ("simulated", "replay", "local")
 
 
+def is_replay(name: str) -> bool:
+    """Whether a model gives the replies of a recorded run."""
+    return ModelSpec.parse(name).kind == "replay"
+
+
 def _anthropic_base_url(url: str) -> str:
     checked = check_base_url(url)
     if re.search(r"/v1(/messages)?$", checked):

@@ -23,7 +23,7 @@ from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
-from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
 from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
@@ -40,6 +40,8 @@ _REPLY_KEYS = [
     "prompt_tokens",
     "completion_tokens",
 ]
+
+_DROPPED_COLUMNS = ["case_id", "attempt", "path", "model", "unconfirmed_attempts", "unconfirmed_tokens_max"]
 
 CaseKey = tuple[str, int]
 
@@ -148,10 +150,24 @@ class Recorder:
         """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
         keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
         if not all(keep):
+            self._note_unconfirmed(batch.filter(pa.array([not kept for kept in keep])))
             batch = batch.filter(pa.array(keep))
         if batch.num_rows:
             self._journal.append_replies(batch)
         failpoint("writer.buffered")
+
+    def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
+        """What attempts behind dropped rows may have cost is kept."""
+        for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
+            if row["unconfirmed_attempts"]:
+                told = {
+                    "why": DUPLICATE,
+                    "model": row["model"],
+                    "attempts": row["unconfirmed_attempts"],
+                    "tokens_at_most": row["unconfirmed_tokens_max"],
+                }
+                event = Event(ABANDONED, row["path"], told)
+                self._write_event(row["case_id"], row["attempt"], event, time.time())
 
     def _accept(
         self,

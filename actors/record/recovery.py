@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Progress
-from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, merge_reasks, recorded_replies
+from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, call_of, merge_reasks, recorded_replies
 from moot.actors.record.schema import EMBEDDINGS, TURNS
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
@@ -29,22 +29,32 @@ class History(msgspec.Struct, frozen=True):
     Attributes:
         replies: those that end their ask; a re-asked one holds its first reply, too.
         unreadable: by path, first replies whose model has not been asked again yet.
+        cuts: by the path of a call (see `rows.call_of`), the fingerprints of its replies that were stopped early.
         vectors: embeddings by (encoder, text hash), as float32 bytes.
     """
 
     replies: list[RecordedReply] = []
     unreadable: dict[str, RecordedReply] = {}
+    cuts: dict[str, list[str]] = {}
     vectors: dict[str, bytes] = {}
 
     def go_on_with(self, ask: Ask) -> Ask:
-        """The ask, with its recorded first reply if that could not be read: it is not paid for again."""
+        """The ask, with what is recorded of it already: a first reply that could not be read, and how many were stopped
+        early. They are not paid for again."""
         first = self.unreadable.get(ask.path)
         if first is None or first.fingerprint != ask.fingerprint:
-            return ask
+            return msgspec.structs.replace(ask, cuts=self._cuts(ask, ask.path))
         known = first.answered
         reply_id = known.reply_id.removesuffix(INVALID_SUFFIX)
         unreadable = Unreadable(reply_id, known.text, known.error, known.usage)
-        return msgspec.structs.replace(ask, unreadable=unreadable)
+        return msgspec.structs.replace(ask, unreadable=unreadable, cuts=self._cuts(ask, ask.path + INVALID_SUFFIX))
+
+    def has_cuts(self, path: str) -> bool:
+        """Whether a reply to the ask at `path` was stopped early."""
+        return path in self.cuts or path + INVALID_SUFFIX in self.cuts
+
+    def _cuts(self, ask: Ask, call: str) -> int:
+        return self.cuts.get(call, []).count(ask.fingerprint)
 
 
 def vector_key(encoder: str, text_hash: str) -> str:
@@ -124,14 +134,22 @@ def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
 
 
 def _history(replies: Sequence[RecordedReply], vectors: dict[str, bytes]) -> History:
-    merged = merge_reasks(replies)
+    cuts: dict[str, list[str]] = {}
+    whole = []
+    for reply in replies:
+        call = call_of(reply.path)
+        if call is None:
+            whole.append(reply)
+        else:
+            cuts.setdefault(call, []).append(reply.fingerprint)
+    merged = merge_reasks(whole)
     ended = {reply.answered.reply_id + INVALID_SUFFIX for reply in merged.values()}
     unreadable = {
         reply.path.removesuffix(INVALID_SUFFIX): reply
-        for reply in replies
+        for reply in whole
         if reply.path.endswith(INVALID_SUFFIX) and reply.answered.reply_id not in ended
     }
-    return History(list(merged.values()), unreadable, vectors)
+    return History(list(merged.values()), unreadable, cuts, vectors)
 
 
 def _batches(

@@ -169,18 +169,30 @@ INVALID_SUFFIX = "~1"
 """Suffix, of path and reply id, of a first reply that could not be read and was asked again."""
 
 CUT_SUFFIX = "~cut"
-"""Suffix, with a number, of a reply that was stopped early and asked for again."""
+"""Suffix, with a number, of a reply that was stopped early and asked for again; after `INVALID_SUFFIX` if it was one to
+the second ask."""
 
-_SUFFIXED = re.compile(rf"{INVALID_SUFFIX}$|{CUT_SUFFIX}\d+$")
+_SUFFIXED = re.compile(rf"(?P<again>{INVALID_SUFFIX})?(?P<cut>{CUT_SUFFIX}\d+)?$")
 
 
 def step_of(path: str) -> str:
     """The path of the ask that a reply belongs to.
 
-    >>> step_of("opening/agent/0~cut2")
+    >>> step_of("opening/agent/0~1~cut2")
     'opening/agent/0'
     """
     return _SUFFIXED.sub("", path)
+
+
+def call_of(path: str) -> str | None:
+    """The path of the call that a stopped reply was one to; None for a reply that was not stopped.
+
+    >>> call_of("opening/agent/0~1~cut2"), call_of("opening/agent/0~1")
+    ('opening/agent/0~1', None)
+    """
+    found = _SUFFIXED.search(path)
+    assert found is not None
+    return path[: found.start("cut")] if found["cut"] else None
 
 
 SHARED = "shared"

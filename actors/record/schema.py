@@ -188,6 +188,9 @@ KEYS: dict[str, tuple[str, ...]] = {
 ASKED, ABANDONED = "asked", "abandoned"
 """Kinds of event: an ask is about to be paid for; it ended without a reply on record, and what it may have cost."""
 
+DUPLICATE = "duplicate"
+"""Why a reply's row was abandoned that came for a path with a reply: its ask has one."""
+
 BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
 """Events that may occur several times for one key: each is one attempt to pay, or the end of one."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -38,6 +39,9 @@ from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
 
+_SET_UP_S = 600.0
+"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
+
 _GC_THRESHOLDS = (50_000, 50, 50)
 
 
@@ -64,6 +68,7 @@ class _Actor(ABC):
         self._args = args
         configure_json("info")
         self._setting_up: asyncio.Task[None] | None = None
+        self._born = time.monotonic()
 
     async def ping(self) -> None:
         """Returns once the actor is set up; raises what went wrong if it cannot be."""
@@ -207,9 +212,11 @@ class AgentActor(_Actor):
             self._gate.drain()
 
     async def holds(self, sender: str, number: int) -> bool:
-        """See `Station.holds`; True while the asks of the actor's last life are still to come."""
-        if self._setting_up is None or not self._setting_up.done():
+        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `_SET_UP_S`."""
+        up = self._setting_up is not None and self._setting_up.done()
+        if not up and time.monotonic() < self._born + _SET_UP_S:
             return True
+        await self._up()
         return self._station.holds(sender, number)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:

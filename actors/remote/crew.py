@@ -42,6 +42,7 @@ class RemoteCrew:
         self._roles, self._scribe = roles, scribe
         self._numbers = itertools.count()
         self.sender = f"{name}:{uuid4().hex}"
+        self.draining = False
         self._waiting: dict[int, asyncio.Future[Answered]] = {}
         self._lines = {service: [_Extension(peer, self) for peer in peers] for service, peers in agents.items()}
         if set(self._lines) != set(services(roles)):
@@ -75,7 +76,8 @@ class RemoteCrew:
             self._waiting.pop(number, None)
 
     async def drain(self) -> None:
-        """See `ports.Crew.drain`."""
+        """See `ports.Crew.drain`. An agent that is started again after this is sent nothing."""
+        self.draining = True
         await asyncio.gather(*(extension.drain() for lines in self._lines.values() for extension in lines))
 
     def resolve(self, number: int, answered: Answered) -> None:
@@ -220,5 +222,5 @@ class _Extension:
 
     async def _recover(self) -> None:
         for number, ask in (await self._crew.recover(dict(self._open))).items():
-            if number in self._open and number not in self.line.queued():
+            if number in self._open and number not in self.line.queued() and not self._crew.draining:
                 self.line.post(AskEnvelope(number, ask))

@@ -47,7 +47,8 @@ class EarlySignal(_Result):
         share_stopped: of them, how many the choice would stop.
         error_stopped, error_kept: share of wrong answers among those it would stop, and among the others.
         difference_interval: 95 % interval of their difference, by case.
-        works: whether the held-out area lies above 0.5 with its whole interval.
+        works: whether the held-out area lies above 0.5, and the difference above 0, with the whole interval: a signal
+            may tell right from wrong on the whole and yet stop the right ones.
     """
 
     model: str
@@ -147,6 +148,8 @@ def calibrate_early_stop(
 def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
     if simulated:
         yield "simulated models: what was learned says nothing about any real model"
+    if len(signals) > 1:
+        yield f"{len(signals)} models and temperatures were tried: one in forty seems to work by chance"
     if not any(signal.works for signal in signals):
         yield "no early signal tells wrong answers from right ones on the held-out cases: leave early stop off"
 
@@ -203,7 +206,7 @@ def _tried(replies: LabelledReplies, held: Bools, choice: _Choice, seed: int) ->
         "error_stopped": _mean(wrong[stopped]),
         "error_kept": _mean(wrong[~stopped]),
         "difference_interval": _interval(difference),
-        "works": area.low > 0.5,
+        "works": area.low > 0.5 and difference.low > 0.0,
     }
 
 

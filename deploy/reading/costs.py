@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import step_of
-from moot.actors.record.schema import ABANDONED, ASKED
+from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE
 from moot.deploy.reading.record import CaseKey, Noted, Reply
 from moot.protocols.messages import Usage
 
@@ -27,7 +27,7 @@ class Totals:
         reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
         replies_reused: how many those are.
         repaid: see `tokens_repaid`.
-        calls: asks paid for here, those that failed included.
+        calls: calls that have a row of their own: replies, stopped and unreadable ones included, and failed asks.
         calls_without_usage: replies that did not say all that they used, and failed asks that may have been billed.
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_max: at most so many tokens in them; at least 0.
@@ -63,8 +63,8 @@ def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mappi
         repaid=tokens_repaid(replies, bookkeeping),
         calls=len(paid),
         calls_without_usage=sum(_is_silent(reply) for reply in paid),
-        unconfirmed=sum(reply.unconfirmed for reply in replies) + _told(bookkeeping, "attempts"),
-        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in replies) + _told(bookkeeping, "tokens_at_most"),
+        unconfirmed=sum(reply.unconfirmed for reply in paid) + _told(bookkeeping, "attempts"),
+        unconfirmed_max=sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most"),
         usd=_usd(paid, prices),
     )
 
@@ -111,7 +111,8 @@ def tokens_repaid(replies: Sequence[Reply], bookkeeping: Iterable[Noted]) -> int
     """
     notes: Counter[tuple[str, int, str]] = Counter()
     for event in bookkeeping:
-        notes[(*event.key, event.path)] += 1 if event.kind == ASKED else -1
+        if event.data.get("why") != DUPLICATE:
+            notes[(*event.key, event.path)] += 1 if event.kind == ASKED else -1
     recorded: Counter[tuple[str, int, str]] = Counter()
     cost: Counter[tuple[str, int, str]] = Counter()
     for reply in replies:

@@ -131,7 +131,8 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
             ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
         )
     if summary.token_cost_x is not None or unsaid:
-        rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x)))
+        apart = " (of the cases without stopped replies)" if summary.stopped_early else ""
+        rows.append(("cost, one agent's answer = 1", times(summary.token_cost_x) + apart))
     if unsaid:
         rows.insert(1, ("calls without usage", count(unsaid)))
     if summary.token_cost_x_without_audits != summary.token_cost_x:
@@ -146,9 +147,8 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         rows.append(("failed asks", _counts(summary.asks_failed)))
     if (stopped := summary.stopped_early) is not None:
         used, saved = count(stopped.tokens_used_estimate), count(stopped.tokens_saved_estimate)
-        rows.append(
-            ("stopped early", f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved")
-        )
+        words = f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved"
+        rows.append(("stopped early", words + (f", {count(stopped.unknown)} unknown" if stopped.unknown else "")))
     mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
     if mended:
         rows.append(("mended replies", _counts(mended)))

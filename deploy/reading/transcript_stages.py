@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from moot.actors.record.rows import step_of
+from moot.actors.record.rows import call_of, step_of
 from moot.deploy.reading.transcript_views import EventView, Section, TurnView
 
 _STAGES = (
@@ -84,7 +84,15 @@ def _section(stage: _Stage, found: _Found) -> Section:
 def _final_last(turns: list[TurnView]) -> list[TurnView]:
     """In order, a reply after those that could not be read or were stopped in its place."""
     places = {turn.path: i for i, turn in reversed(list(enumerate(turns)))}
-    return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), step_of(t.path) == t.path))
+    return sorted(turns, key=lambda t: (places.get(step_of(t.path), places[t.path]), _stage_of_reply(t.path)))
+
+
+def _stage_of_reply(path: str) -> tuple[int, int, str]:
+    """Order of the replies to one ask: by call, the stopped ones of a call before its whole one."""
+    step, call = step_of(path), call_of(path)
+    if path == step:
+        return (2, 0, path)
+    return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
 
 
 def _stage(path: str) -> tuple[tuple[int, int, str], str]:

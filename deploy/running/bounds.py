@@ -21,6 +21,7 @@ from moot.deploy.reading.record import decoded
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, unknown_name
 
+_ROUNDING = 1e-9
 _FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
 
 
@@ -110,8 +111,21 @@ def _recorded(folder: RunFolder) -> Iterator[tuple[str, int, int, int]]:
         yield told.get("model", ""), 0, 0, told.get("tokens_at_most", 0)
 
 
+def lost(folder: Path, epoch: int) -> dict[str, float]:
+    """What actors that died may have used without a trace in the record, under an owner that itself ended in order.
+
+    Args:
+        folder: the run's folder.
+        epoch: the owner's number.
+
+    Returns:
+        By budget; empty without budgets.
+    """
+    return {name: amount for name, amount in Ledger(folder, epoch).held().items() if amount > _ROUNDING}
+
+
 def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
-    """What the owner `epoch` may have used when it was killed without a trace in the record; empty without budgets.
+    """The same when the owner itself was killed.
 
     Args:
         folder: the run's folder.
@@ -119,4 +133,4 @@ def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str,
         spent: what the record tells, see `spent_before`.
     """
     found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(folder, epoch).bound().items()}
-    return {name: amount for name, amount in found.items() if amount > 0.0}
+    return {name: amount for name, amount in found.items() if amount > _ROUNDING}

@@ -10,7 +10,7 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.probe import PROBE_RETRIES, probe
-from moot.actors.models.resolve import ModelBinding, is_embedded, make_model
+from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
 from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.prepare import Prepared
@@ -72,7 +72,8 @@ async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, n
         raise CapabilityMissing(
             f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
         )
-    if any(role.early_stop for role in roles) and not (most and model.capabilities.streaming):
+    replayed = is_replay(model.name)  # whose replies were stopped, or not, when they were recorded
+    if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
     if not network:

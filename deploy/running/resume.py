@@ -15,7 +15,7 @@ from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
-from moot.deploy.running.bounds import spent_before, unsettled
+from moot.deploy.running.bounds import lost, spent_before, unsettled
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
@@ -212,16 +212,20 @@ class RunYaml:
 def _closed(
     session: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price], before: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """An earlier session; one that never said how it ended was killed, and what its calls had reserved may be spent."""
-    if session.get("status") != "running":
-        return dict(session)
-    lost = unsettled(folder.path, int(session.get("epoch") or 0), spent_before(folder, prices, before))
-    return {**session, "status": "killed", **({"unsettled": lost} if lost else {})}
+    """An earlier session; one that never said how it ended was killed. What calls without an end had reserved may be
+    spent."""
+    epoch = int(session.get("epoch") or 0)
+    if session.get("status") == "running":
+        told = {"status": "killed"}
+        unknown = unsettled(folder.path, epoch, spent_before(folder, prices, before))
+    else:
+        told, unknown = {}, lost(folder.path, epoch)
+    return {**session, **told, **({"unsettled": unknown} if unknown else {})}
 
 
 def _idle_s(folder: Path) -> float:
     """Seconds since something was last written to a run's folder, its owners' bookkeeping aside."""
-    written = [folder / "run.yaml", *folder.glob("journal/*"), *folder.glob("parts/*")]
+    written = [folder / "run.yaml", folder / "limits.json", *folder.glob("journal/*"), *folder.glob("parts/*")]
     last = max((path.stat().st_mtime for path in written if path.is_file()), default=time.time())
     return max(0.0, time.time() - last)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from houses import stable_rows
 from pydantic import ValidationError
 from simulate_server import simulated_server
 
@@ -20,8 +21,11 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import StreamPiece, TokenLogprobs
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.roles import RoleBinding, fingerprint
+from moot.protocols.case import Case
 from moot.protocols.errors import CapabilityMissing
-from moot.protocols.messages import Ask, Decoding, Usage
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Ask, Decoding, Usage, Verdict
+from moot.protocols.replies import Position
 from moot.protocols.tasks import open_task
 
 KEEP_HIGH = EarlyStop(window=3, statistic="mean", keep="above", bound=-1.0)
@@ -184,6 +188,82 @@ def test_a_model_that_does_not_stream_is_refused_before_the_run(tmp_path: Path) 
     with pytest.raises(CapabilityMissing, match="does not stream log-probabilities: leave `early_stop` out"):
         _run("simulated", tmp_path / "run", KEEP_HIGH)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.8])
+def test_a_run_that_was_stopped_between_a_cut_and_its_end_pays_nothing_twice(tmp_path: Path, share: float) -> None:
+    stop = EarlyStop(window=5, statistic="mean", keep="above", bound=-0.02, resamples=2)
+    key = AnswerKey.from_cases(open_task("sample").cases())
+    with simulated_server(key, seed=3, garble_rate=0.4) as port:
+        whole = _run(f"http://127.0.0.1:{port}/v1#simulated", tmp_path / "whole", stop)
+    with simulated_server(key, seed=3, garble_rate=0.4) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        most = whole.summary.tokens_paid + whole.summary.tokens_unconfirmed[1]
+        sessions = 1
+        while _run(model, tmp_path / "run", stop, max_tokens=int(share * most * sessions)).exit_code == 4:
+            sessions += 1
+        steps = _steps(model)
+    run = moot.summarise(tmp_path / "run")
+    assert sessions > 1
+    outcomes = {row["outcome"] for row in whole.table("turns").to_pylist()}
+    assert {"cut", "invalid", "reasked"} <= outcomes
+    assert {step for step, served in steps.items() if served["calls"] > 1} == set()
+    assert (run.tokens_paid, run.tokens_unconfirmed) == (whole.summary.tokens_paid, whole.summary.tokens_unconfirmed)
+    assert run.stopped_early == whole.summary.stopped_early
+    for table in ("verdicts", "turns"):
+        one, other = (stable_rows(tmp_path / name, table, ["model", "fingerprint"]) for name in ("whole", "run"))
+        assert one == other, table
+    assert any(row["calls_without_usage"] for row in whole.table("verdicts").to_pylist())
+
+
+class Shared:
+    """Every case is answered with one shared description."""
+
+    roles = ("agent",)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        slots = {"question": "What is seen?", "passage": "", "labels": [], "choices": [], "title": ""}
+        wanted = Request("agent/0", "selene/opening", slots, Position, "picture")
+        turn = await floor.shared("the picture", wanted)
+        return Verdict(answer=None, how="shared", payload={"said": turn.text})
+
+
+def test_a_shared_ask_is_answered_with_the_reply_that_was_kept(server: str, tmp_path: Path) -> None:
+    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.5, resamples=2)
+    options: dict[str, Any] = {"protocol": "test_early_stop:Shared"}
+    _run(server, tmp_path / "run", never, limit=2, **options)
+    done = _run(server, tmp_path / "run", never, limit=4, **options)
+    said = {row["payload"] for row in done.table("verdicts").to_pylist()}
+    assert (done.done, done.failed, len(said)) == (4, 0, 1)
+    assert json.loads(said.pop())["said"].startswith("{")
+    turns = [row["path"] for row in done.table("turns").to_pylist()]
+    assert sorted(turns) == ["shared", "shared~cut1", "shared~cut2"]
+
+
+def test_a_run_with_stopped_replies_can_be_replayed(server: str, tmp_path: Path) -> None:
+    stop = EarlyStop(window=5, statistic="mean", keep="above", bound=-0.02)
+    recorded = _run(server, tmp_path / "run", stop)
+    again = moot.run(
+        model=f"replay/{tmp_path / 'run'}", out=tmp_path / "again", engine="inline", protocol="majority-vote", limit=8,
+        seed=3,
+    )  # fmt: skip
+    assert (again.failed, again.summary.tokens_paid) == (0, 0)
+    answers = [{row["case_id"]: row["answer"] for row in r.table("verdicts").to_pylist()} for r in (recorded, again)]
+    assert answers[0] == answers[1]
+
+
+async def test_a_gap_in_the_log_probabilities_is_not_skipped() -> None:
+    stream = ScriptedStream([])
+
+    async def gapped(*args: Any, **kwargs: Any) -> AsyncGenerator[StreamPiece, None]:
+        yield StreamPiece("unknown ")
+        for _ in range(5):
+            one = np.array([-9.0], np.float32)
+            yield StreamPiece("x", TokenLogprobs(["x"], one, ["x"], one.reshape(1, 1)))
+        yield StreamPiece("", finish_reason="stop")
+
+    stream.stream = gapped  # type: ignore[method-assign]
+    assert (await _watch(stream)).finish_reason == "stop"
 
 
 async def test_a_cancelled_watch_closes_its_stream() -> None:

@@ -53,6 +53,8 @@ def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: 
         assert again.status == "stopped"
         assert (again.summary.tokens_paid or 0) <= cap, "what earlier sessions used counts"
     done = run(out=tmp_path / "run", **common, **engine)  # type: ignore[arg-type]
+    sessions = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["sessions"]
+    assert not any("unsettled" in session for session in sessions), "all was told before they ended"
     assert (done.status, done.exit_code, done.left) == ("finished", 0, 0)
     assert (done.summary.tokens_paid, done.summary.tokens_repaid) == (used, 0)
     for table in ("verdicts", "turns", "tokens", "judgments"):
@@ -183,4 +185,6 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
     assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"
     assert spent_before(folder, prices, [earlier, killed]) == {"tokens": 0.0, "usd": 5.0}
-    assert "unsettled" not in _closed({"epoch": 2, "status": "finished"}, folder, prices, [earlier])
+    died = _closed({"epoch": 2, "status": "finished"}, folder, prices, [earlier])
+    assert (died["status"], died["unsettled"]) == ("finished", {"usd": 0.5}), "of an actor that died in it"
+    assert "unsettled" not in _closed({"epoch": 1, "status": "finished"}, folder, prices, [])

@@ -165,3 +165,34 @@ def test_the_three_forms_say_the_same(planted: Callable[..., Path], session: Any
         text = printed(show_early_stop, found, form)
         assert signal.role_yaml in text
         assert f"{signal.auroc:.3f}" in text
+
+
+def test_a_signal_that_would_stop_the_right_ones_does_not_work(planted: Callable[..., Path], session: Any) -> None:
+    """On the whole low means wrong, but the lowest tenth is nearly always right."""
+    random = np.random.default_rng(5)
+    for number in range(600):
+        case = f"c{number}"
+        session.case(case, gold="Yes")
+        level = float(random.random())
+        wrong = random.random() < (0.03 if level < 0.15 else 0.7 if level < 0.5 else 0.15)
+        row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
+        session.reply(case, "opening/agent/0", 9, logprob=[level - 2.0] * 3, **row)
+    (signal,) = calibrate_early_stop(planted(session), share=0.1).signals
+    assert signal.auroc_interval is not None
+    assert signal.auroc_interval[0] > 0.5
+    assert (signal.works, signal.role_yaml) == (False, "")
+
+
+def test_a_bound_that_stops_nothing_does_not_work(planted: Callable[..., Path], session: Any) -> None:
+    random = np.random.default_rng(6)
+    for number in range(400):
+        case = f"c{number}"
+        session.case(case, gold="Yes")
+        wrong = random.random() < 0.4
+        certain = random.random() < (0.9 if wrong else 0.6)
+        row = {"temperature": 0.7, "answer": "No" if wrong else "Yes", "token": ["x"] * 3}
+        session.reply(case, "opening/agent/0", 9, logprob=[0.0 if certain else -1.0] * 3, **row)
+    (signal,) = calibrate_early_stop(planted(session), share=0.1).signals
+    assert signal.early_stop is not None
+    assert signal.share_stopped == 0.0
+    assert (signal.error_stopped, signal.works) == (None, False)
