@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+from contextlib import nullcontext
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -189,19 +190,29 @@ class Agent:
     async def _call(self, attempt: Attempt, step_key: str, stop: EarlyStop | None) -> ModelReply:
         deadline = attempt.deadline
         assert deadline is not None
+        refused = False
 
         async def once() -> ModelReply:
-            return await self._admitted.complete(
-                attempt.messages,
-                attempt.decoding,
-                step_key=step_key,
-                schema=attempt.schema,
-                deadline=deadline,
-                unconfirmed=attempt.unconfirmed,
-                stop=stop,
-            )
+            nonlocal refused
+            try:
+                return await self._admitted.complete(
+                    attempt.messages,
+                    attempt.decoding,
+                    step_key=step_key,
+                    schema=attempt.schema,
+                    deadline=deadline,
+                    unconfirmed=attempt.unconfirmed,
+                    stop=stop,
+                )
+            except ModelError as error:
+                refused = error.kind == "rate_limited"
+                raise
 
-        return await call_with_retries(self._retry, once, clock=deadline.clock)
+        async def wait(seconds: float) -> None:
+            with deadline.standing_still() if refused else nullcontext():  # as waiting for leave does not count
+                await asyncio.sleep(seconds)
+
+        return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
         intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._model.capabilities.logprob_stage)

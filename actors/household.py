@@ -93,7 +93,7 @@ def build_limiter(spec: RunSpec) -> LedgeredLimiter:
     """The limiter of a run, with what an earlier life of it wrote down."""
     purses = {name: Purse(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
     ledger = Ledger(Path(spec.folder), spec.epoch)
-    return LedgeredLimiter(spec.limits, purses, ledger, used_s_ago=spec.used_s_ago)
+    return LedgeredLimiter(spec.limits, purses, ledger, resumed=spec.resumed)
 
 
 def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:

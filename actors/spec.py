@@ -39,7 +39,7 @@ class RunSpec(BaseModel):
         limits: bounds of every endpoint that has some, by the endpoint's name (see `household.endpoint_of`).
         budget: what the run may use, over all its sessions.
         spent: by budget, what its earlier sessions have used.
-        used_s_ago: how many seconds ago an earlier session may last have made calls; None when there was none.
+        resumed: whether the run has had another session.
         prices: by model name, of the models whose price is known.
         debate_timeout_s: seconds after which a debate is failed; None for no bound.
     """
@@ -66,6 +66,6 @@ class RunSpec(BaseModel):
     limits: dict[str, EndpointLimits] = Field(default_factory=dict)
     budget: Budget = Field(default_factory=Budget)
     spent: dict[str, float] = Field(default_factory=dict)
-    used_s_ago: float | None = None
+    resumed: bool = False
     prices: dict[str, Price] = Field(default_factory=dict)
     debate_timeout_s: float | None = None

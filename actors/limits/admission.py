@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from moot.actors.limits.envelopes import EndpointGrant, EndpointReport
+from moot.actors.limits.saturation import Saturation
 from moot.actors.limits.settings import PERMIT_TTL_S, EndpointLimits
 
 _AHEAD_S = 0.25
@@ -50,6 +51,7 @@ class Admission:
         spent: Mapping[str, float] | None = None,
         drained: bool = False,
         error: str = "",
+        retry_after_s: float | None = None,
     ) -> None:
         """The call has ended.
 
@@ -59,8 +61,10 @@ class Admission:
             spent: by budget; None when that is not known, so that all that was reserved counts as spent.
             drained: the reply's headers say that nothing is left of the server's own limits.
             error: a failure in words.
+            retry_after_s: how long a server that refused said to wait; None when it did not say.
         """
         queue = self._queue
+        queue.follow(how, retry_after_s)
         queue.ended(how, self._started_at, drained, error)
         if how == "unused":
             queue.give_back(self._lease, self._need)
@@ -104,6 +108,7 @@ class Queue:
         self._starts: deque[float] = deque(maxlen=4096)
         self._asked_again_at = 0.0
         self._lowered = self._trial = False
+        self._saturation = Saturation()
         self._clear_news()
 
     def _clear_news(self) -> None:
@@ -116,10 +121,10 @@ class Queue:
         self._news = False
 
     def start(self, need: Need) -> Admission | None:
-        """Start a call from what is at hand; None when that is not enough."""
-        if self._in_use >= self._slots:
-            return None
+        """Start a call from what is at hand; None when that is not enough, or the server has said to wait."""
         now = self._clock()
+        if self._in_use >= self._slots or now < self._saturation.until:
+            return None
         lease = 0
         if self._rated:
             found = self._permit(need, now)
@@ -197,6 +202,13 @@ class Queue:
         if how == "broken":
             self._error = error
 
+    def follow(self, how: How, retry_after_s: float | None) -> None:
+        """Learn from a call's end whether the server is full."""
+        if how == "limited":
+            self._saturation.refused(self._clock(), retry_after_s)
+        elif how == "answered":
+            self._saturation.answered()
+
     def give_back(self, lease: int, need: Need) -> None:
         """A permit that was taken and not used."""
         if lease:
@@ -222,7 +234,7 @@ class Queue:
         if self._lowered:
             return heard_at
         if self.first() is not None:
-            return self._asked_again_at
+            return max(self._asked_again_at, self._saturation.until)
         if self._in_use or self._slots or self._news:
             return heard_at + _REPORT_S
         return float("inf")

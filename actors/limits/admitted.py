@@ -89,13 +89,13 @@ class AdmittedModel:
             billed = self._bills and error.may_be_billed
             if billed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
-            _end(admission, _how(error), billed=billed, error=str(error), limits=error.limits)
+            _end(admission, _how(error), billed=billed, error=error)
             raise
         except BaseException:
             if self._bills:
                 unconfirmed.add(_at_most(messages, decoding, schema))
             how: How = "broken" if deadline.passed else "cancelled"
-            _end(admission, how, billed=self._bills, error="no reply in time")
+            _end(admission, how, billed=self._bills)
             raise
         if self._bills and _tokens(reply.usage) is None and not reply.replayed:
             unconfirmed.add(_at_most(messages, decoding, schema))
@@ -125,9 +125,15 @@ class AdmittedModel:
         admission.end("answered", tokens=tokens, spent=spent, drained=_drained(reply.limits))
 
 
-def _end(admission: Admission | None, how: How, *, billed: bool, error: str, limits: RateHeaders | None = None) -> None:
+def _end(admission: Admission | None, how: How, *, billed: bool, error: ModelError | None = None) -> None:
     if admission is not None:
-        admission.end(how, spent=None if billed else {}, drained=_drained(limits), error=error)
+        admission.end(
+            how,
+            spent=None if billed else {},
+            drained=error is not None and _drained(error.limits),
+            error="no reply in time" if error is None else str(error),
+            retry_after_s=None if error is None else error.retry_after_s,
+        )
 
 
 def _how(error: ModelError) -> How:

@@ -26,7 +26,7 @@ class LedgeredLimiter:
         limits: see `Limiter`.
         purses: see `Limiter`.
         ledger: where to.
-        used_s_ago: see `Limiter`.
+        resumed: see `Limiter`.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class LedgeredLimiter:
         purses: Mapping[str, Purse],
         ledger: Ledger,
         *,
-        used_s_ago: float | None = None,
+        resumed: bool = False,
     ) -> None:
         self._ledger = ledger
         restarted = ledger.open(purses)
-        self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted, used_s_ago=used_s_ago)
+        self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted, resumed=resumed)
         self._writing = asyncio.Lock()
         self._written, self._written_at = ledger.bound(), time.monotonic()
 
@@ -47,7 +47,7 @@ class LedgeredLimiter:
         """See `Limiter.exchange`."""
         grant = self._limiter.exchange(report)
         last_word = bool(report.budgets) and not report.endpoints
-        if grant.reserved or last_word or self._is_old(rated=any(given.requests for given in grant.endpoints)):
+        if grant.reserved or last_word or self._has_fallen():
             async with self._writing:
                 self._written_at = time.monotonic()
                 page = self._ledger.page(self._limiter.purses)
@@ -55,11 +55,10 @@ class LedgeredLimiter:
                 await asyncio.to_thread(self._ledger.write, page)
         return grant
 
-    def _is_old(self, *, rated: bool) -> bool:
-        """Whether what is written says too much, or is the only sign of life of calls that had to wait for a rate."""
+    def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:
             return False
-        return rated or any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
+        return any(_bound(purse) < self._written[name] for name, purse in self._limiter.purses.items())
 
 
 class Page(msgspec.Struct):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from moot.actors.limits.breaker import Breaker
 from moot.actors.limits.concurrency import Concurrency
 from moot.actors.limits.envelopes import EndpointGrant, EndpointReport, Grant, Report, Totals
+from moot.actors.limits.pace import Pace
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S, EndpointLimits
 from moot.actors.limits.shares import shares
@@ -35,14 +36,28 @@ class _Holder:
 class _Endpoint:
     """One model of one server."""
 
-    def __init__(self, name: str, limits: EndpointLimits) -> None:
+    def __init__(self, name: str, limits: EndpointLimits, now: float, *, resumed: bool) -> None:
         self.concurrency = Concurrency(limits.concurrency)
         self.breaker = Breaker(name)
         self.requests, self.tokens = (
             None if limit is None else SlidingWindow(limit, WINDOW_S, PERMIT_TTL_S)
             for limit in (limits.requests_per_min, limits.tokens_per_min)
         )
+        self.request_pace, self.token_pace = (
+            None if limit is None else Pace(limit, WINDOW_S + PERMIT_TTL_S, now, empty=resumed)
+            for limit in (limits.requests_per_min, limits.tokens_per_min)
+        )
         self.holders: dict[str, _Holder] = {}
+
+    def give_back(self, lease: int, requests: int, tokens: int) -> None:
+        """Take back what was granted and not used; below 0 for what was used beyond."""
+        for window, pace, amount in (
+            (self.requests, self.request_pace, requests),
+            (self.tokens, self.token_pace, tokens),
+        ):
+            if window is not None and pace is not None:
+                window.correct(lease, -amount)
+                pace.take(-amount)
 
 
 class Limiter:
@@ -52,9 +67,10 @@ class Limiter:
         limits: by endpoint; an endpoint that is not named has no bounds but the adapted concurrency.
         purses: by budget.
         clock: monotonic seconds.
-        restarted: whether another limiter of the same run may have granted just before.
-        used_s_ago: how many seconds ago an earlier session of the run may last have made calls; None: never. Until a
-            window has passed since then, or since a restart, all of it counts as used up.
+        restarted: whether another limiter of the same session may have granted just before: the first window counts as
+            used up then.
+        resumed: whether the run has had another session. It was held to the same pace, so that going on at it keeps to
+            the limit over both.
     """
 
     def __init__(
@@ -64,11 +80,11 @@ class Limiter:
         *,
         clock: Callable[[], float],
         restarted: bool = False,
-        used_s_ago: float | None = None,
+        resumed: bool = False,
     ) -> None:
         self._limits, self.purses = dict(limits), dict(purses)
         self._clock, self._restarted, self._began = clock, restarted, clock()
-        self._used_s_ago = 0.0 if restarted else used_s_ago
+        self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
         self._heard: dict[str, float] = {}
@@ -126,10 +142,11 @@ class Limiter:
     def _endpoint(self, name: str) -> _Endpoint:
         known = self._endpoints.get(name)
         if known is None:
-            known = self._endpoints[name] = _Endpoint(name, self._limits.get(name, EndpointLimits()))
+            limits = self._limits.get(name, EndpointLimits())
+            known = self._endpoints[name] = _Endpoint(name, limits, self._began, resumed=self._resumed)
             for window in (known.requests, known.tokens):
-                if self._used_s_ago is not None and window is not None:
-                    window.grant(self._began - self._used_s_ago, self._next_lease(), window.limit)
+                if self._restarted and window is not None:
+                    window.grant(self._began, self._next_lease(), window.limit)
         return known
 
     def _learn(self, endpoint: _Endpoint, report: EndpointReport, now: float) -> None:
@@ -143,13 +160,10 @@ class Limiter:
             drained=report.drained,
         )
         for lease, requests, tokens in report.unused:
-            if endpoint.requests is not None:
-                endpoint.requests.correct(lease, -requests)
-            if endpoint.tokens is not None:
-                endpoint.tokens.correct(lease, -tokens)
+            endpoint.give_back(lease, requests, tokens)
         if endpoint.tokens is not None:
             for lease, tokens in report.corrections:
-                endpoint.tokens.correct(lease, tokens)
+                endpoint.give_back(lease, 0, -tokens)
 
     def _forget_the_dead(self, endpoint: _Endpoint, now: float) -> None:
         for name in [n for n, each in endpoint.holders.items() if each.heard_at + DEAD_AFTER_S < now]:
@@ -180,22 +194,27 @@ class Limiter:
             return 0, 0, 0, 0.0
         requests, tokens = wanted, 0
         again_in_s = 0.0
-        if endpoint.requests is not None:
-            left = endpoint.requests.left(now)
+        if endpoint.requests is not None and (pace := endpoint.request_pace) is not None:
+            left = min(endpoint.requests.left(now), pace.left(now, 1))
             requests = min(requests, _fair(left, endpoint))
             if requests < wanted:
-                again_in_s = endpoint.requests.free_in(now, 1) or _SOON_S
-        if endpoint.tokens is not None and requests > 0:
-            requests, tokens = _tokens(endpoint.tokens, report, requests, now)
+                again_in_s = max(endpoint.requests.free_in(now, 1), pace.free_in(1)) or _SOON_S
+        if endpoint.tokens is not None and (pace := endpoint.token_pace) is not None and requests > 0:
+            first = min(report.first_tokens, endpoint.tokens.limit)
+            left = min(endpoint.tokens.left(now), pace.left(now, first))
+            requests, tokens = _tokens(left, first, report, requests)
             if not requests:
-                again_in_s = max(again_in_s, endpoint.tokens.free_in(now, report.first_tokens) or _SOON_S)
+                again_in_s = max(again_in_s, endpoint.tokens.free_in(now, first), pace.free_in(first)) or _SOON_S
         if requests <= 0:
             return 0, 0, 0, min(1.0, max(_SOON_S, again_in_s))
         lease = self._next_lease()
-        if endpoint.requests is not None:
-            endpoint.requests.grant(now, lease, requests)
-        if endpoint.tokens is not None:
-            endpoint.tokens.grant(now, lease, tokens)
+        for window, pace, amount in (
+            (endpoint.requests, endpoint.request_pace, requests),
+            (endpoint.tokens, endpoint.token_pace, tokens),
+        ):
+            if window is not None and pace is not None:
+                window.grant(now, lease, amount)
+                pace.take(amount)
         return lease, requests, tokens, again_in_s
 
     def _next_lease(self) -> int:
@@ -213,10 +232,15 @@ def _reserved(purse: Purse, holder: str, totals: Totals) -> float:
 
 def _rates_allow(endpoint: _Endpoint, report: EndpointReport, now: float) -> bool:
     """Whether the rates have room for the first call that waits."""
-    if endpoint.requests is not None and endpoint.requests.left(now) < 1:
-        return False
-    tokens = endpoint.tokens
-    return tokens is None or tokens.left(now) >= min(report.first_tokens, tokens.limit)
+    for window, pace, least in (
+        (endpoint.requests, endpoint.request_pace, 1),
+        (endpoint.tokens, endpoint.token_pace, report.first_tokens),
+    ):
+        if window is not None and pace is not None:
+            least = min(least, window.limit)
+            if min(window.left(now), pace.left(now, least)) < least:
+                return False
+    return True
 
 
 def _fair(left: int, endpoint: _Endpoint) -> int:
@@ -227,10 +251,8 @@ def _fair(left: int, endpoint: _Endpoint) -> int:
     return max(0, -(-left // max(1, sum(each.waiting > 0 for each in endpoint.holders.values()))))
 
 
-def _tokens(window: SlidingWindow, report: EndpointReport, requests: int, now: float) -> tuple[int, int]:
+def _tokens(left: int, first: int, report: EndpointReport, requests: int) -> tuple[int, int]:
     """(requests, tokens) that fit: all of them, or as many as the tokens that are left are enough for."""
-    left = window.left(now)
-    first = min(report.first_tokens, window.limit)
     if left < first:
         return 0, 0
     each = max(1.0, report.wanted_tokens / max(1, report.wanted))

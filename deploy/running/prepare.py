@@ -100,13 +100,13 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
-    def spec(self, epoch: int, spent: Mapping[str, float], used_s_ago: float | None) -> RunSpec:
+    def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool) -> RunSpec:
         """What the actors need to know.
 
         Args:
             epoch: number of the folder's owner.
             spent: what earlier sessions have used, by budget.
-            used_s_ago: how many seconds ago one of them may last have made calls; None when there was none.
+            resumed: whether there was one.
         """
         return RunSpec(
             protocol=self.config.protocol,
@@ -127,7 +127,7 @@ class Prepared:
             limits=dict(self.limits),
             budget=budget(self.config),
             spent=dict(spent),
-            used_s_ago=used_s_ago,
+            resumed=resumed,
             prices=dict(self.prices),
             debate_timeout_s=self.config.debate_timeout_s,
         )

@@ -160,7 +160,6 @@ class RunYaml:
 
     Attributes:
         earlier: the sessions before this one.
-        used_s_ago: how many seconds ago one of them may last have made calls; None when there was none.
     """
 
     def __init__(self, folder: RunFolder, prepared: Prepared, epoch: int) -> None:
@@ -186,7 +185,6 @@ class RunYaml:
             _closed(session, folder, prepared.prices, sessions[:number]) for number, session in enumerate(sessions)
         ]
         self._content["sessions"] = [*self.earlier, self._session]
-        self.used_s_ago = _idle_s(folder.path) if sessions else None
         self._started = time.monotonic()
         if not old:
             for name, source in prepared.templates.sources.items():
@@ -221,13 +219,6 @@ def _closed(
     else:
         told, unknown = {}, lost(folder.path, epoch)
     return {**session, **told, **({"unsettled": unknown} if unknown else {})}
-
-
-def _idle_s(folder: Path) -> float:
-    """Seconds since something was last written to a run's folder, its owners' bookkeeping aside."""
-    written = [folder / "run.yaml", folder / "limits.json", *folder.glob("journal/*"), *folder.glob("parts/*")]
-    last = max((path.stat().st_mtime for path in written if path.is_file()), default=time.time())
-    return max(0.0, time.time() - last)
 
 
 def _now() -> str:

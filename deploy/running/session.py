@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import shutil
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
 from moot.actors.limits.gate import GIVE_UP_S
-from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
@@ -161,8 +159,7 @@ class Session:
             left = await asyncio.to_thread(_left, prepared, past)
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
-            runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent, record.used_s_ago))
-            _warn_of_rates(prepared, record.used_s_ago)
+            runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder.path if fresh else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past)
             await self._debate(arena, runtime)
@@ -253,14 +250,6 @@ def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
     from moot.actors.remote.runtime import RayRuntime
 
     return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
-
-
-def _warn_of_rates(prepared: Prepared, used_s_ago: float | None) -> None:
-    """Say why calls wait although none was made in this session."""
-    rated = any(limits.requests_per_min or limits.tokens_per_min for limits in prepared.limits.values())
-    wait_s = WINDOW_S + PERMIT_TTL_S - (math.inf if used_s_ago is None else used_s_ago)
-    if rated and wait_s > 0.0:
-        _log.warning("the last session's calls count against the rate", seconds=math.ceil(wait_s))
 
 
 def _finish(record: RunYaml, status: str) -> None:
