@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.metrics.token_confidence import Statistic, window_statistic
@@ -39,6 +39,17 @@ class EarlyStop(BaseModel):
     keep: Literal["above", "below"]
     bound: float = Field(allow_inf_nan=False)
     resamples: int = Field(default=1, ge=1, le=10)
+
+    @model_validator(mode="after")
+    def _can_stop(self) -> EarlyStop:
+        spread = self.statistic in ("range", "variance", "std", "slope")
+        if spread and self.window < 2:
+            raise ValueError(f"the {self.statistic} of a single token says nothing: the window must be 2 or more")
+        if self.statistic in ("mean", "median", "min", "max") and self.bound > 0.0:
+            raise ValueError(f"a {self.statistic} of log-probabilities is never above 0, so the bound cannot be")
+        if self.statistic in ("range", "variance", "std") and self.bound < 0.0:
+            raise ValueError(f"a {self.statistic} is never below 0, so the bound cannot be")
+        return self
 
     def stops(self, logprobs: Sequence[float]) -> bool:
         """Whether a reply that began with these log-probabilities is to be stopped; never when they are not known."""

@@ -49,7 +49,18 @@ def test_which_replies_are_stopped(stop: EarlyStop, logprobs: list[float], stops
     assert stop.stops(logprobs) is stops
 
 
-@pytest.mark.parametrize("wrong", [{"window": 0}, {"statistic": "mode"}, {"bound": float("nan")}, {"resamples": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"window": 0},
+        {"statistic": "mode"},
+        {"bound": float("nan")},
+        {"resamples": 0},
+        {"bound": 0.5},
+        {"statistic": "std"},
+        {"statistic": "slope", "window": 1},
+    ],
+)
 def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         EarlyStop.model_validate({**KEEP_HIGH.model_dump(), **wrong})
@@ -133,7 +144,7 @@ def _steps(model: str) -> dict[str, Any]:
 
 
 def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(server: str, tmp_path: Path) -> None:
-    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.5, resamples=2)
+    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.0, resamples=2)
     done = _run(server, tmp_path / "run", never)
     turns = done.table("turns").to_pylist()
     cut = [row for row in turns if row["outcome"] == "cut"]
@@ -158,7 +169,7 @@ def test_every_reply_of_an_impossible_bound_is_stopped_m_times_and_then_kept(ser
 
 
 def test_a_bound_that_stops_nothing_changes_no_reply(server: str, tmp_path: Path) -> None:
-    always = EarlyStop(window=2, statistic="mean", keep="below", bound=0.5)
+    always = EarlyStop(window=2, statistic="mean", keep="below", bound=0.0)
     plain, watched_run = _run(server, tmp_path / "plain", None), _run(server, tmp_path / "watched", always)
     assert watched_run.summary.stopped_early is None
     texts = [sorted((row["case_id"], row["path"], row["text"]) for row in run.table("turns").to_pylist())
@@ -229,7 +240,7 @@ class Shared:
 
 
 def test_a_shared_ask_is_answered_with_the_reply_that_was_kept(server: str, tmp_path: Path) -> None:
-    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.5, resamples=2)
+    never = EarlyStop(window=2, statistic="mean", keep="above", bound=0.0, resamples=2)
     options: dict[str, Any] = {"protocol": "test_early_stop:Shared"}
     _run(server, tmp_path / "run", never, limit=2, **options)
     done = _run(server, tmp_path / "run", never, limit=4, **options)
