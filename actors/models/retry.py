@@ -48,11 +48,12 @@ class RetryPolicy(BaseModel):
     def wait_s(self, attempt: int, retry_after_s: float | None, uniform: Callable[[float, float], float]) -> float:
         """Seconds to wait after the failed `attempt` (1-based).
 
-        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word comes on top: clients who
-        were told the same do not come back together, and less often each time.
+        Full jitter: uniform in [0, min(cap_s, base_s * 2^(attempt-1))]. A server's own word is taken for it, with the
+        first jitter on top: clients who were told the same do not come back together.
         """
-        told_s = min(retry_after_s or 0.0, self.retry_after_cap_s)
-        return told_s + uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 60)))
+        if retry_after_s is not None:
+            return min(retry_after_s, self.retry_after_cap_s) + uniform(0.0, min(self.cap_s, self.base_s))
+        return uniform(0.0, min(self.cap_s, self.base_s * 2.0 ** min(attempt - 1, 60)))
 
 
 async def call_with_retries(
