@@ -35,7 +35,9 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except TyperException as error:
         if said := error.format_message():
-            print(f"error: {said.rstrip('.')}; see `moot --help`", file=sys.stderr)
+            context = getattr(error, "ctx", None)
+            command = f" {context.info_name}" if context is not None and context.parent is not None else ""
+            print(f"error: {said.rstrip('.')}; see `moot{command} --help`", file=sys.stderr)
         sys.exit(error.exit_code)
     except Abort:
         sys.exit(130)

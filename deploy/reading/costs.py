@@ -25,7 +25,7 @@ class Totals:
         paid: tokens of the replies paid for here, unreadable first replies and superseded ones included; a lower
             bound when `calls_without_usage` is not 0, None when no call said what it used.
         reused: tokens of replies taken from another run; a lower bound where one did not say, None when none did.
-        replies_reused: how many those are.
+        replies_reused: how many those are; a step that a replay does not hold is none.
         repaid: see `tokens_repaid`.
         calls: calls that have a row of their own: replies, stopped and unreadable ones included, and failed asks.
         calls_without_usage: replies that did not say all that they used, and failed asks that may have been billed.
@@ -59,7 +59,7 @@ def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mappi
     return Totals(
         paid=_at_least(paid),
         reused=_at_least(reused),
-        replies_reused=len(reused),
+        replies_reused=sum(reply.outcome != "failed" for reply in reused),
         repaid=tokens_repaid(replies, bookkeeping),
         calls=len(paid),
         calls_without_usage=sum(_is_silent(reply) for reply in paid),

@@ -71,10 +71,10 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None
     if not found:
         return
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    raise RunMismatch(
-        f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}. "
-        f"Start a new one with --out NEW --reuse {out}: it pays only for what differs"
-    )
+    known = f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}."
+    if was.get("reuse") is not None and now.get("reuse") is None:  # what was free would be paid for, unseen
+        raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with --out NEW")
+    raise RunMismatch(f"{known} Start a new one with --out NEW --reuse {out}: it pays only for what differs")
 
 
 def check_resumable(prepared: Prepared) -> bool:
@@ -106,7 +106,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         if old[name] != new[name]:
             yield _changed(f"template {name}", old[name], new[name])
     if was.get("reuse") is not None and now.get("reuse") is None:
-        yield _changed("reuse", was.get("reuse"), None)  # what was free would be paid for, unseen
+        yield _changed("reuse", was.get("reuse"), None)
     before, after = was.get("limit"), now.get("limit")
     had = was.get("cases") if before is None else before
     if after is not None and (had is None or after < had):

@@ -127,7 +127,7 @@ def test_going_on_with_a_reusing_run(first: Path, tmp_path: Path) -> None:
     content = yaml.safe_load((out / "run.yaml").read_text())
     dropped = {key: value for key, value in content.items() if key != "reuse"}
     (tmp_path / "dropped.yaml").write_text(yaml.safe_dump(dropped))
-    with pytest.raises(RunMismatch, match=r"reuse: was .*first, now none"):
+    with pytest.raises(RunMismatch, match=r"reuse: was .*first, now none\. Give --reuse .*first again, or "):
         run(tmp_path / "dropped.yaml", limit=20)
     done = run(out / "run.yaml", limit=20)
     assert (done.summary.calls, done.done) == (0, 20)
