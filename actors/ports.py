@@ -19,7 +19,7 @@ class Crew(Protocol):
         ...
 
     async def drain(self) -> None:
-        """Let no further call to a model start: asks that wait for leave are given back unpaid."""
+        """Let no further call that needs leave start: asks that wait for it are given back unpaid."""
         ...
 
 

@@ -206,7 +206,7 @@ class AgentActor(_Actor):
         return encode(await self._station.exchange(parcel))
 
     async def drain(self) -> None:
-        """Let no further call to the model start."""
+        """Let no further call that needs leave start."""
         await self._up()
         if self._gate is not None:
             self._gate.drain()
