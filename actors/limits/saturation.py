@@ -24,9 +24,9 @@ class Saturation:
             self._full = False
 
     def refused(self, now: float, wait_s: float | None) -> None:
-        """A call was refused (429); `wait_s` is what the server said to wait, None when it said nothing."""
+        """A call was refused (429); `wait_s` is what the server said to wait, None or 0 when it said nothing of use."""
         self._answered = 0
         self._refused += 1
         self._full = self._full or self._refused >= BEGINS
         if self._full:
-            self.until = max(self.until, now + min(_UNTOLD_S if wait_s is None else wait_s, _LONGEST_S))
+            self.until = max(self.until, now + min(wait_s or _UNTOLD_S, _LONGEST_S))

@@ -100,11 +100,13 @@ async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     waiting[0].cancel()
     first.end("answered")
     admission = await asyncio.wait_for(waiting[1], 2.0)
+    assert not waiting[2].done(), "there is one place"
     waiting[2].cancel()
     admission.end("answered")
     (await asyncio.wait_for(gate.admit("m", Need()), 2.0)).end("answered")
-    await asyncio.gather(*waiting, return_exceptions=True)
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
     await gate.close()
+    assert [isinstance(each, asyncio.CancelledError) for each in ended] == [True, False, True]
 
 
 async def test_a_rate_holds_calls_back_until_the_window_has_passed() -> None:
@@ -267,13 +269,29 @@ async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> N
     await gate.close()
 
 
+async def test_a_server_that_is_full_and_says_nothing_of_use_is_left_alone_a_little() -> None:
+    for said in (None, 0.0):
+        desk = Desk(EndpointLimits())
+        gate = desk.gate()
+        for _ in range(BEGINS):
+            (await gate.admit("m", Need())).end("limited", retry_after_s=said)
+        waiting = asyncio.create_task(gate.admit("m", Need()))
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        (await asyncio.wait_for(waiting, 5.0)).end("answered")
+        await gate.close()
+
+
 async def test_a_refusal_now_and_then_holds_nobody_else_back() -> None:
     desk = Desk(EndpointLimits())
     gate = desk.gate()
+    admitted = 0
     for number in range(200):
         admission = await asyncio.wait_for(gate.admit("m", Need()), 5.0)
+        admitted += 1
         if number % 3:
             admission.end("answered")
         else:
             admission.end("limited", retry_after_s=30.0)
     await gate.close()
+    assert admitted == 200, "nobody had to wait for what single refusals said"
