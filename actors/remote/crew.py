@@ -7,7 +7,6 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from uuid import uuid4
 
 from moot.actors.household import Service, service_of, services
@@ -78,7 +77,8 @@ class RemoteCrew:
     async def drain(self) -> None:
         """See `ports.Crew.drain`. An agent that is started again after this is sent nothing."""
         self.draining = True
-        await asyncio.gather(*(extension.drain() for lines in self._lines.values() for extension in lines))
+        told = (extension.drain() for lines in self._lines.values() for extension in lines)
+        await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be
 
     def resolve(self, number: int, answered: Answered) -> None:
         """The reply to an ask is here."""
@@ -170,8 +170,7 @@ class _Extension:
 
     async def drain(self) -> None:
         """Tell the agent that no further call may start."""
-        with suppress(PeerLost):
-            await self._peer.call("drain")
+        await self._peer.call("drain")
 
     async def holds(self, number: int) -> bool:
         """Whether the agent still has an ask that is overdue, or is about to get it; False when it does not say so in
