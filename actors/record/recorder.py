@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
+from moot.actors.record.claims import Claims
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
@@ -41,7 +42,16 @@ _REPLY_KEYS = [
     "completion_tokens",
 ]
 
-_DROPPED_COLUMNS = ["case_id", "attempt", "path", "model", "unconfirmed_attempts", "unconfirmed_tokens_max"]
+_DROPPED_COLUMNS = [
+    "case_id",
+    "attempt",
+    "path",
+    "reply_id",
+    "model",
+    "at",
+    "unconfirmed_attempts",
+    "unconfirmed_tokens_max",
+]
 
 CaseKey = tuple[str, int]
 
@@ -101,7 +111,7 @@ class Recorder:
         self._finished: set[CaseKey] = set()
         self._gold: dict[str, str | None] = {}
         self._cases_written: set[str] = set()
-        self._shared: dict[str, asyncio.Future[None]] = {}
+        self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
 
     async def load(self) -> None:
@@ -157,9 +167,11 @@ class Recorder:
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
-        """What attempts behind dropped rows may have cost is kept."""
+        """What attempts behind dropped rows may have cost is kept; a row that only came twice has cost nothing more."""
         for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
-            if row["unconfirmed_attempts"]:
+            debate = self._open.get((row["case_id"], row["attempt"]))
+            known = None if debate is None else debate.reply_ids.get(row["path"])
+            if row["unconfirmed_attempts"] and known != row["reply_id"]:
                 told = {
                     "why": DUPLICATE,
                     "model": row["model"],
@@ -167,7 +179,7 @@ class Recorder:
                     "tokens_at_most": row["unconfirmed_tokens_max"],
                 }
                 event = Event(ABANDONED, row["path"], told)
-                self._write_event(row["case_id"], row["attempt"], event, time.time())
+                self._write_event(row["case_id"], row["attempt"], event, row["at"] or time.time())
 
     def _accept(
         self,
@@ -248,29 +260,6 @@ class Recorder:
                 text_hash=text_hash,
                 vector=np.frombuffer(raw, np.float32),
             )
-
-    async def claim(self, key: str, lease_s: float) -> bool:
-        """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
-
-        While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
-        """
-        while SHARED not in self._debate(key, 0).reply_ids:
-            held = self._shared.get(key)
-            if held is None:
-                self._shared[key] = asyncio.get_running_loop().create_future()
-                return True
-            try:
-                await asyncio.wait_for(asyncio.shield(held), lease_s)
-            except TimeoutError:
-                if self._shared.get(key) is held:
-                    del self._shared[key]
-        return False
-
-    def settle(self, key: str) -> None:
-        """The holder of a claim is done, with or without a reply."""
-        held = self._shared.pop(key, None)
-        if held is not None and not held.done():
-            held.set_result(None)
 
     async def commit(self, closings: Sequence[Closing]) -> list[bool]:
         """Record verdicts; returns when they are durable.

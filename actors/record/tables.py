@@ -119,7 +119,8 @@ def _winners(table: str, whole: pa.Table) -> pa.Table:
         whole = whole.sort_by("at")
         repeats = pc.is_in(whole["kind"], value_set=pa.array(sorted(BOOKKEEPING_EVENTS)))
         unique = _first_of_each(whole.filter(pc.invert(repeats)), key, which="max")
-        return pa.concat_tables([unique, whole.filter(repeats)])
+        # The same note at the same time is one that was delivered twice.
+        return pa.concat_tables([unique, _first_of_each(whole.filter(repeats), [*key, "at"])])
     return _first_of_each(whole, key)
 
 

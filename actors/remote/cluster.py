@@ -155,14 +155,14 @@ class WriterActor(_Actor):
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
     async def claim(self, key: str, lease_s: float) -> bool:
-        """See `Recorder.claim`."""
+        """See `Claims.claim`."""
         await self._up()
-        return await self._recorder.claim(key, lease_s)
+        return await self._recorder.claims.claim(key, lease_s)
 
     async def settle(self, key: str) -> None:
-        """See `Recorder.settle`."""
+        """See `Claims.settle`."""
         await self._up()
-        self._recorder.settle(key)
+        self._recorder.claims.settle(key)
 
     async def counts(self) -> bytes:
         """The writer's running totals, encoded."""

@@ -6,7 +6,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from moot.deploy.calibration.early_stop import EarlySignal, EarlyStopCalibration
-from moot.deploy.calibration.report import table
+from moot.deploy.calibration.report import left_out_words, table
 from moot.deploy.reading.text import (
     Interval,
     emit,
@@ -58,10 +58,9 @@ def early_stop_markdown(found: EarlyStopCalibration) -> str:
 
 
 def _head(found: EarlyStopCalibration) -> str:
-    left = ", ".join(f"{n} {why}" for why, n in found.left_out.items())
     return (
         f"replies of `{found.role}` in {found.run} (seed {found.seed}, {100 * found.share:g} % to be stopped"
-        f"{left and f'; left out: {left}'})"
+        f"{left_out_words(found.left_out)})"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -98,11 +98,19 @@ def _shown_points(found: Calibration) -> list[GridPoint]:
     return sorted([*kept, found.chosen], key=lambda each: each.skip_rate)
 
 
+def left_out_words(left_out: Mapping[str, int]) -> str:
+    """What was left out, by reason, for the end of a sentence; empty when it was nothing.
+
+    >>> left_out_words({"cannot be scored": 2, "failed": 1})
+    '; left out: 2 cannot be scored, 1 failed'
+    """
+    return f"; left out: {', '.join(f'{n} {why}' for why, n in left_out.items())}" if left_out else ""
+
+
 def _head(found: Calibration) -> str:
-    left = "".join(f", {n} {why}" for why, n in found.left_out.items())
     return (
         f"{found.n_validation} validation and {found.n_held_out} held-out cases of {found.run} (seed {found.seed}"
-        f"{left and f'; left out: {left[2:]}'}), encoder {found.encoder}"
+        f"{left_out_words(found.left_out)}), encoder {found.encoder}"
     )
 
 

@@ -110,3 +110,4 @@ async def test_no_seat_has_more_than_its_places_while_another_has_one_free() -> 
 async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
     seat = Seat(lost_at=3)
     await _run(seat, cases=600, max_open=300)
+    assert len(seat.waits) > 3, "it went on after the loss"

@@ -232,6 +232,7 @@ async def test_a_cancelled_call_closes_its_connection() -> None:
             await arrived.wait()
             call.cancel()
             await closed.wait()
+        assert call.cancelled()
     finally:
         await made.close()
         await runner.cleanup()

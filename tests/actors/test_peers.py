@@ -55,6 +55,7 @@ async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_aga
     slow.set()
     await _until(lambda: losses == [2])
     watching.cancel()
+    assert losses == [2]
 
 
 async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:

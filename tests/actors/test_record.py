@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -330,15 +331,31 @@ async def test_the_last_of_an_event_counts_and_bookkeeping_is_all_kept(folder: R
         for number in range(3):
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.0 + number)])
             recorder.add_events([("c000", 0, Event("signal", "p", {"n": number}), 1.5 + number)])
-            recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
+            recorder.add_events([("c000", 0, Event("asked", "p"), 1.0 + number)])
     async with recording(folder) as recorder:
         recorder.add_events([("c000", 0, Event("signal", "p", {"n": 9}), 9.0)])
-        recorder.add_events([("c000", 0, Event("asked", "p"), 1.0)])
+        recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])
+        recorder.add_events([("c000", 0, Event("asked", "p"), 9.0)])  # the same one, delivered twice
     rows = [(row["kind"], row["data"]) for row in sorted_rows(folder.path, "events")]
     assert rows == [("asked", "{}")] * 4 + [("signal", '{"n":9}')]
 
 
 # --- verdicts ---
+
+
+async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
+    folder: RunFolder,
+) -> None:
+    told = {"unconfirmed_attempts": 1, "unconfirmed_tokens_max": 700, "at": 3.0}
+    async with recording(folder) as recorder:
+        recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
+        recorder.add_replies(batch([reply("c000", "p", "first", **told)]))
+        recorder.add_replies(batch([reply("c000", "p", "second", **told)]))
+        recorder.add_replies(batch([reply("c000", "p", "second", **told)]))
+        recorder.add_replies(batch([reply("c000", "p", "third")]))
+    (event,) = sorted_rows(folder.path, "events")
+    data = {"attempts": 1, "model": "simulated", "tokens_at_most": 700, "why": "duplicate"}
+    assert (event["kind"], event["path"], json.loads(event["data"])) == ("abandoned", "p", data)
 
 
 async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
@@ -398,22 +415,22 @@ async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
 
 async def test_a_claim_is_held_by_one_and_passed_on(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
-        assert await recorder.claim("shared-x", 10.0)
-        others = [asyncio.create_task(recorder.claim("shared-x", 10.0)) for _ in range(3)]
+        assert await recorder.claims.claim("shared-x", 10.0)
+        others = [asyncio.create_task(recorder.claims.claim("shared-x", 10.0)) for _ in range(3)]
         await asyncio.sleep(0.02)
         assert not any(other.done() for other in others)
-        recorder.settle("shared-x")
+        recorder.claims.settle("shared-x")
         done, waiting = await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED, timeout=5)
         assert [task.result() for task in done] == [True]
         recorder.add_replies(batch([reply("shared-x", "shared", "1")]))
-        recorder.settle("shared-x")
+        recorder.claims.settle("shared-x")
         assert [await task for task in waiting] == [False, False]
 
 
 async def test_a_claim_whose_holder_is_lost_expires(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
-        assert await recorder.claim("shared-x", 0.05)
-        assert await recorder.claim("shared-x", 0.05)
+        assert await recorder.claims.claim("shared-x", 0.05)
+        assert await recorder.claims.claim("shared-x", 0.05)
 
 
 # --- restarts and several writers ---

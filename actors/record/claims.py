@@ -1,0 +1,41 @@
+"""Who pays for a reply that several cases share: one of them, while the others wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class Claims:
+    """The claims of one writer.
+
+    Args:
+        recorded: whether the shared reply of that pseudo case id is recorded.
+    """
+
+    def __init__(self, recorded: Callable[[str], bool]) -> None:
+        self._recorded = recorded
+        self._held: dict[str, asyncio.Future[None]] = {}
+
+    async def claim(self, key: str, lease_s: float) -> bool:
+        """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
+
+        While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
+        """
+        while not self._recorded(key):
+            held = self._held.get(key)
+            if held is None:
+                self._held[key] = asyncio.get_running_loop().create_future()
+                return True
+            try:
+                await asyncio.wait_for(asyncio.shield(held), lease_s)
+            except TimeoutError:
+                if self._held.get(key) is held:
+                    del self._held[key]
+        return False
+
+    def settle(self, key: str) -> None:
+        """The holder of a claim is done, with or without a reply."""
+        held = self._held.pop(key, None)
+        if held is not None and not held.done():
+            held.set_result(None)
