@@ -62,7 +62,7 @@ class Session:
 
     def event(self, case_id: str, kind: str, path: str, data: dict[str, Any] | None = None, attempt: int = 0) -> None:
         """Note an event."""
-        self.events.append((case_id, attempt, Event(kind, path, data or {}), 1.0))
+        self.events.append((case_id, attempt, Event(kind, path, data or {}), float(len(self.events))))
 
     def verdict(
         self, case_id: str, answer: str | None = "Yes", how: str = "judged", attempt: int = 0, **f: Any
