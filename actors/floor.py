@@ -118,7 +118,7 @@ class CaseFloor:
         """See `Floor.judge`."""
         places = [
             (judge, number, pass_index)
-            for judge in self._house.roles.panel(brief.role)
+            for judge in self.panel(brief.role)
             for number in range(len(variants))
             for pass_index in range(passes)
         ]
@@ -135,6 +135,10 @@ class CaseFloor:
         ]
         outcomes = await self.ask_all(requests)
         return [judgment_of(outcome, *place) for outcome, place in zip(outcomes, places, strict=True)]
+
+    def panel(self, role: str = "judge") -> list[str]:
+        """See `Floor.panel`."""
+        return self._house.roles.panel(role)
 
     async def consult(self, form: Form, *, path: str) -> Decision:
         """See `Floor.consult`."""

@@ -91,6 +91,10 @@ class Floor(Protocol):
         """
         ...
 
+    def panel(self, role: str = "judge") -> list[str]:
+        """The full names behind a role family, in order: `judge/0`, `judge/1` ... Part of the run's configuration."""
+        ...
+
     async def consult(self, form: Form, *, path: str) -> Decision:
         """Ask a person. Unattended runs answer `go on`; attended ones may park the debate until it is answered."""
         ...

@@ -47,8 +47,8 @@ class Said:
     printed: float | None = None
 
 
-Scripted = Said | float | list[str] | None
-"""A position, a judge's score, a paraphrase, or None for a failure."""
+Scripted = Said | float | list[str] | dict[str, Any] | None
+"""A position, a judge's score, a paraphrase, any other reply as plain data, or None for a failure."""
 
 Script = Mapping[str, Scripted | Callable[[str, Slots], Scripted]]
 """Path, or pattern of paths, to the reply; the first pattern that matches counts."""
@@ -57,7 +57,15 @@ Script = Mapping[str, Scripted | Callable[[str, Slots], Scripted]]
 class ScriptedFloor:
     """Implements `Floor`; an unscripted path is an error of the test."""
 
-    def __init__(self, case: Case, script: Script, *, seed: int = 0, judges: int = 1) -> None:
+    def __init__(
+        self,
+        case: Case,
+        script: Script,
+        *,
+        seed: int = 0,
+        judges: int = 1,
+        decisions: Mapping[str, Decision] | None = None,
+    ) -> None:
         self.case = case
         self.seed = seed
         self.asks: dict[str, Request[Any]] = {}
@@ -65,6 +73,8 @@ class ScriptedFloor:
         self.embedded: list[str] = []
         self._script = script
         self._judges = [f"judge/{i}" for i in range(judges)]
+        self._decisions = dict(decisions or {})
+        self.forms: dict[str, Form] = {}
 
     def event(self, kind: str, path: str | None = None) -> dict[str, Any]:
         """The data of the only event of a kind (at a path)."""
@@ -97,6 +107,8 @@ class ScriptedFloor:
                 intrinsic = Intrinsic(normalised=value.p, printed=value.printed)
         elif isinstance(value, list):
             data = {"sentences": value}
+        elif isinstance(value, dict):
+            data = value
         else:
             raise AssertionError(f"{request.path}: {value!r} is no reply to an ask")
         reply = request.reply.model_validate(data)
@@ -163,11 +175,15 @@ class ScriptedFloor:
     def note(self, event: Event) -> None:
         self.events.append(event)
 
+    def panel(self, role: str = "judge") -> list[str]:
+        return list(self._judges)
+
     async def consult(self, form: Form, *, path: str) -> Decision:
-        raise NotImplementedError
+        self.forms[path] = form
+        return self._decisions.get(path, Decision("go on", by="unattended"))
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
-        raise NotImplementedError
+        return list(range(len(documents)))[:n]
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
         raise NotImplementedError

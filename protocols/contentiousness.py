@@ -1,0 +1,118 @@
+"""Contentiousness: how strongly a debater disagrees with the OTHER side, from 0 (full agreement) to 1.
+
+What a level asks for in tone, emphasis and language follows SocraSynth, table 6.1. That table is written for the
+opponent of one subject, so that its lowest level praises the subject; here every level is relative to the stand that a
+debater holds itself, and to the other side's, whatever these are. No level asks anybody to speak against its own stand.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+START = 0.9
+"""The level of an opening, in every schedule of the sources."""
+
+FLOOR = 0.1
+"""The level below which the schedules of the sources do not go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """What a level asks of a debater; each a phrase that completes "Your tone: ...".
+
+    Attributes:
+        tone: towards the other side.
+        emphasis: what to dwell on.
+        language: which words to choose.
+    """
+
+    tone: str
+    emphasis: str
+    language: str
+
+
+MANNERS: dict[float, Manner] = {
+    0.0: Manner(
+        "fully agreeable; you meet the other side with warmth",
+        "what the other side gets right, and what both of you can build on together",
+        "appreciative; call its best points strong and adopt them",
+    ),
+    0.3: Manner(
+        "more agreeable than confrontational, with reservations",
+        "common ground first, then the few conditions under which you could join the other side",
+        "constructive and careful; offer amendments instead of objections",
+    ),
+    0.5: Manner(
+        "balanced and matter-of-fact",
+        "strengths and weaknesses of both stands with equal weight, in search of a middle way",
+        "neutral; weigh and compare, praise and blame nobody",
+    ),
+    0.7: Manner(
+        "confrontational, yet open to what the other side has in its favour",
+        "the gaps and costs of the other side's stand, with its merits granted in passing",
+        "firm but measured; speak of serious doubts and of what needs closer scrutiny",
+    ),
+    0.9: Manner(
+        "as confrontational as the facts allow; you attack every weak point of the other side",
+        "the errors, risks and unproven claims in the other side's stand",
+        "definitive and uncompromising; say plainly that its claims do not hold",
+    ),
+}
+"""What is asked for at the levels that the source describes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """A level with the manner that belongs to it, as prompts take it.
+
+    Attributes:
+        level: the contentiousness, in [0, 1].
+        manner: in words.
+    """
+
+    level: float
+    manner: Manner
+
+    def slots(self) -> dict[str, object]:
+        """The slot `contentiousness` of a debater's prompt: level with two digits, tone, emphasis, language."""
+        return {
+            "level": f"{self.level:.2f}",
+            "tone": self.manner.tone,
+            "emphasis": self.manner.emphasis,
+            "language": self.manner.language,
+        }
+
+
+def dial(level: float) -> Dial:
+    """The manner of any level; between two described ones their phrases are mixed, the nearer one first.
+
+    A level below the lowest or above the highest described one has the manner of that one.
+
+    Raises:
+        ValueError: the level is not in [0, 1].
+
+    >>> dial(0.5).manner.tone
+    'balanced and matter-of-fact'
+    >>> dial(0.45).manner.tone
+    'balanced and matter-of-fact; and a little: more agreeable than confrontational, with reservations'
+    """
+    if not 0.0 <= level <= 1.0:
+        raise ValueError(f"contentiousness lies between 0 and 1, not {level!r}")
+    levels = sorted(MANNERS)
+    above = bisect_left(levels, level)
+    if above == len(levels) or levels[above] == level:
+        return Dial(level, MANNERS[levels[min(above, len(levels) - 1)]])
+    low, high = levels[above - 1], levels[above]
+    share = (level - low) / (high - low)
+    nearer, further = (MANNERS[high], MANNERS[low]) if share >= 0.5 else (MANNERS[low], MANNERS[high])
+    joined = "; just as much: " if 0.4 <= share <= 0.6 else "; and a little: "
+    mixed = [
+        f"{one}{joined}{other}"
+        for one, other in (
+            (nearer.tone, further.tone),
+            (nearer.emphasis, further.emphasis),
+            (nearer.language, further.language),
+        )
+    ]
+    return Dial(level, Manner(*mixed))
