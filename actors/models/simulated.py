@@ -18,6 +18,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.simulated_agent import SimulatedAgent
+from moot.actors.models.simulated_crit import SimulatedCrit
 from moot.actors.models.simulated_draft import Draft
 from moot.actors.models.simulated_draws import call_digest
 from moot.actors.models.simulated_judge import SimulatedJudge
@@ -64,6 +65,7 @@ class SimulatedModel:
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
             (frozenset({"answer"}), SimulatedAgent(settings, seed, key).write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
+            (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
             (frozenset({"sentences"}), write_paraphrase),
             (frozenset(), write_plain),
         )

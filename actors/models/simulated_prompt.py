@@ -47,6 +47,8 @@ class SeenPrompt:
         candidate: the answer that a judge is to check, as text.
         rationale: the reasoning behind the candidate; may be empty.
         evidence: the numbered pieces of evidence.
+        document, claim, facts, opposing: a text to be read critically, what it argues for, what is given, and what the
+            other side says; each may be empty.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
         sent: the texts of all messages, as they were sent.
     """
@@ -60,6 +62,10 @@ class SeenPrompt:
     candidate: str
     rationale: str
     evidence: tuple[str, ...]
+    document: str
+    claim: str
+    facts: str
+    opposing: str
     contentiousness: float | None
     sent: tuple[str, ...]
 
@@ -99,6 +105,10 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         candidate=first.get("candidate", ""),
         rationale=first.get("rationale", ""),
         evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
+        document=first.get("document", ""),
+        claim=first.get("claim", ""),
+        facts=first.get("facts", ""),
+        opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
         sent=tuple(message.content for message in messages),
     )
