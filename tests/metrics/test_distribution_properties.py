@@ -46,8 +46,9 @@ def several(draw: st.DrawFn, m: int) -> Rows:
     rows = draw(
         st.lists(st.lists(mass, min_size=k, max_size=k).filter(lambda row: sum(row) > 1e-290), min_size=m, max_size=m)
     )
-    whole = np.array(rows)
-    return whole / whole.sum(axis=1, keepdims=True)
+    whole: Rows = np.array(rows)
+    whole /= whole.sum(axis=1, keepdims=True)
+    return whole
 
 
 @given(several(2))

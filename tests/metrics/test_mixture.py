@@ -35,7 +35,7 @@ def test_a_row_that_is_no_distribution_leaves_all_unknown() -> None:
     assert np.isnan(mixture(rows)).all()
     for shape_function in (reliability_weights, mixture):
         with pytest.raises(ValueError, match=r"\(\.\.\., m, k\)"):
-            shape_function([0.5, 0.5])  # type: ignore[operator]
+            shape_function([0.5, 0.5])
 
 
 def test_mixture() -> None:

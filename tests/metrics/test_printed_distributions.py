@@ -2,7 +2,7 @@
 
 | case, round | printed WD / MI / JSD | verdict |
 |---|---|---|
-| dengue 1 | 1.7 / .43 / 1.366 | impossible: a 0-1 WD is at most 1, a JSD at most ln 2 = .6931; disjoint sides have MI 0 |
+| dengue 1 | 1.7 / .43 / 1.366 | impossible: a 0-1 WD is at most 1, a JSD .6931 (ln 2); disjoint sides have MI 0 |
 | dengue 2 | 1.1 / .46 / .905 | impossible: WD is .25, JSD .1247 nat (.1799 bit) |
 | dengue 3 | .9 / .49 / .059 | impossible: the sides are equal, so WD and JSD are 0, and MI is the entropy, .824 |
 | jaundice 1 | 1.30 / .3918 / .2172 | impossible: WD is .35, JSD .1568 nat (.2262 bit) |
