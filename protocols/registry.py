@@ -81,8 +81,8 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
     """The protocol `name`, or a user's own behind `module:Class`, with its settings.
 
     A class of one's own needs `async def run(self, case, floor)`. If it has a pydantic model as `Settings`, it
-    is called with an instance of that, else with nothing. `name`, `roles` (default: `agent`) and
-    `needs_logprobs` (default: no) are attributes that it may have.
+    is called with an instance of that, else with nothing. What else it may have are the attributes of
+    `OwnProtocol`.
 
     Args:
         name: a key of `PROTOCOLS`, or an import path.
@@ -197,6 +197,9 @@ class OwnProtocol:
         name: its `name`, else its import path.
         roles: its `roles`, else `("agent",)`.
         needs_logprobs: its `needs_logprobs`, else False.
+        judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
+        reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
+            the run says otherwise.
         inner: the user's object.
     """
 
@@ -204,6 +207,8 @@ class OwnProtocol:
         self.name: str = getattr(inner, "name", path)
         self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
+        self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
+        self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

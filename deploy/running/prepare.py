@@ -20,7 +20,7 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.running.bindings import bind_roles, is_simulated
+from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.places import default_out, run_folder
@@ -188,6 +188,12 @@ def warn(prepared: Prepared) -> None:
         _log.warning(
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
             encoder=prepared.config.encoder,
+        )
+    if getattr(prepared.protocol, "judges_apart", False) and (both := judging_themselves(prepared.bindings)):
+        _log.warning(
+            "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
+            protocol=prepared.protocol.name,
+            models=both,
         )
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
