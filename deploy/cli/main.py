@@ -235,10 +235,11 @@ def _columns(rows: Any) -> None:
 
 
 def _add_others() -> None:
+    from moot.deploy.cli.ablate import ablate
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.simulate import simulate
 
-    for command in (models, doctor, simulate):
+    for command in (ablate, models, doctor, simulate):
         app.command()(command)
 
 
