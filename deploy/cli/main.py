@@ -80,7 +80,7 @@ def _root(
 @app.command()
 def run(
     file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
-    task: Annotated[str | None, typer.Option(help="boolq:PATH, cosmosqa:PATH or sample (the default).")] = None,
+    task: Annotated[str | None, typer.Option(help="NAME or NAME:PATH (default: sample); see `moot tasks`.")] = None,
     protocol: Annotated[
         str | None, typer.Option(help="A protocol (default: selene), module:Class, or several with commas to compare.")
     ] = None,
