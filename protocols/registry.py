@@ -11,6 +11,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.evince.protocol import Evince
+from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.selene.protocol import Selene
@@ -52,6 +54,10 @@ def _selene(
     return ProtocolEntry(description, make, SeleneSettings, preset, fixed)
 
 
+def _evince(settings: Mapping[str, Any]) -> DebateProtocol:
+    return Evince(read_settings(EvinceSettings, settings, name="evince"))
+
+
 PROTOCOLS: dict[str, ProtocolEntry] = {
     "selene": _selene(
         "selene", "debate only where disagreement or misalignment asks for it; evidence-weighted judging"
@@ -72,6 +78,11 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "independent answers (agents x vote.samples, about a debate's number of calls) and a vote",
         preset={"vote.samples": 3},
         fixed={"gate.when": "never", "judging.method": "none"},
+    ),
+    "evince": ProtocolEntry(
+        "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
+        _evince,
+        EvinceSettings,
     ),
 }
 """Every built-in protocol by its name."""

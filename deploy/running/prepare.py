@@ -233,12 +233,12 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
 
 def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
     """The protocol for the run's encoder, and whether a test of the gate is off because of it."""
-    inner = _inner(protocol)
-    if not isinstance(inner, Selene):
+    found = inner(protocol)
+    if not isinstance(found, Selene):
         return protocol, False
-    fitted = inner.for_encoder(encoder)
+    fitted = found.for_encoder(encoder)
     gate = fitted.settings.gate
-    d_untested = gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d
+    d_untested = gate.when == "selective" and gate.tau_d != found.settings.gate.tau_d
     return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted, d_untested
 
 
@@ -246,21 +246,22 @@ def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> 
     return config.protocol if protocol is None else made.name
 
 
-def _inner(protocol: DebateProtocol) -> object:
+def inner(protocol: DebateProtocol) -> object:
+    """The protocol itself, or the user's own object behind it."""
     return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
 
 
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
     """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
     templates = Templates(prompts)
-    own: Mapping[str, str] = getattr(_inner(protocol), "templates", None) or {}
+    own: Mapping[str, str] = getattr(inner(protocol), "templates", None) or {}
     for name, source in own.items():
         templates.add(name, source)
     return templates
 
 
 def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
-    settings = getattr(_inner(protocol), "settings", None)
+    settings = getattr(inner(protocol), "settings", None)
     return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()
 
 
