@@ -81,6 +81,14 @@ def test_a_row_without_text_declares_a_label_and_is_no_case(file: Path) -> None:
     assert canonical_label("Climate.", labels, (), aliases) == "Weather"
 
 
+def test_with_declared_labels_permuted_gold_leaves_the_cases_alone(tmp_path: Path) -> None:
+    declared = [{"label": label} for label in ("Business", "Sport")]
+    one = spec_of(tmp_path / "one.jsonl", *declared, SPORT, MONEY)
+    two = spec_of(tmp_path / "two.jsonl", *declared, {**SPORT, "label": "Business"}, {**MONEY, "label": "Sport"})
+    assert [item.case for item in cases(one)] == [item.case for item in cases(two)]
+    assert [item.gold for item in cases(one)] != [item.gold for item in cases(two)]
+
+
 def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(file: Path) -> None:
     spec = spec_of(file, {**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
     first, second = cases(spec)
