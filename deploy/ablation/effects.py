@@ -171,7 +171,7 @@ def _figures(
 ) -> CellFigures:
     return CellFigures(
         cell=cell.name,
-        values={key: value.name for key, value in cell.values.items()},
+        values={key: value.text for key, value in cell.values.items()},
         run=summary.run,
         simulated=summary.simulated,
         cases=summary.cases,

@@ -49,7 +49,7 @@ def write_down(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, shar
         RecordError: it cannot be written.
     """
     content: dict[str, Any] = {
-        "over": {axis.key: [value.name for value in axis.values] for axis in axes},
+        "over": {axis.key: [value.text for value in axis.values] for axis in axes},
         "baseline": baseline.name,
         "share_replies": share_replies,
     }

@@ -29,11 +29,13 @@ class Value:
     """A value of a key.
 
     Attributes:
-        name: what it is called, fit for a folder's name.
+        name: what it is called in a folder's name.
+        text: as it was typed, without any secret.
         value: what is set.
     """
 
     name: str
+    text: str
     value: Any
 
 
@@ -109,10 +111,11 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
             raise ConfigError(f"--over {key}: the value {redact(texts[number])!r} is given twice")
     if len(read) == 1:
         raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {_fixed_by(key)}")
-    names = [_UNSAFE.sub("-", redact(text)) for text in texts]
+    shown = [redact(text) for text in texts]
+    names = [_UNSAFE.sub("-", text) for text in shown]
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
     told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
-    return tuple(Value(name, value) for name, value in zip(told, read, strict=True))
+    return tuple(map(Value, told, shown, read))
 
 
 def _read(key: str, text: str) -> Any:
@@ -167,8 +170,8 @@ def baseline_of(axes: Sequence[Axis], flags: Iterable[str]) -> Cell:
         wanted = _read(key, text)
         found = [value for value in known[key] if _same(value.value, wanted)]
         if not found:
-            names = ", ".join(value.name for value in known[key])
-            raise ConfigError(f"--baseline {key}={redact(text)}: the grid has no such value; it has {names}")
+            texts = ", ".join(value.text for value in known[key])
+            raise ConfigError(f"--baseline {key}={redact(text)}: the grid has no such value; it has {texts}")
         values[key] = found[0]
     return _cell(values)
 

@@ -47,8 +47,7 @@ def hold_grid(
         if (done := finished(prepared)) is not None:
             yield Held(each, done, "")
             continue
-        bounds = _bounds(prepared.config, [used(other.prepared) for other in grid if other is not each])
-        left = bounds._replace(max_minutes=_minutes_left(bounds.max_minutes, (clock() - started) / 60.0))
+        left = _left(prepared.config, [other.prepared for other in grid if other is not each], clock() - started)
         if why := _used_up(prepared.config, left):
             yield Held(each, None, why)
             return
@@ -68,17 +67,16 @@ class _Bounds(NamedTuple):
     max_minutes: float | None
 
 
-def _bounds(config: RunConfig, others: Sequence[dict[str, float]]) -> _Bounds:
-    tokens, usd = (math.fsum(each[budget] for each in others) for budget in ("tokens", "usd"))
+def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _Bounds:
+    """What the other cells, and the seconds gone by, have left over of the grid's bounds."""
+    bounded = config.max_tokens is not None or config.max_cost_usd is not None
+    spent = [used(other) for other in others] if bounded else []
+    tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
     return _Bounds(
         None if config.max_tokens is None else max(0, math.floor(config.max_tokens - tokens)),
         None if config.max_cost_usd is None else max(0.0, config.max_cost_usd - usd),
-        config.max_minutes,
+        None if config.max_minutes is None else max(0.0, config.max_minutes - gone_s / 60.0),
     )
-
-
-def _minutes_left(minutes: float | None, gone: float) -> float | None:
-    return None if minutes is None else max(0.0, minutes - gone)
 
 
 def _used_up(config: RunConfig, left: _Bounds) -> str:

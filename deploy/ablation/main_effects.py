@@ -64,7 +64,7 @@ def main_effects(
             found.append(
                 MainEffect(
                     key=axis.key,
-                    value=value.name,
+                    value=value.text,
                     n=len(shared),
                     accuracy=fmean(right) if right else None,
                     difference=fmean(gains) if gains else None,

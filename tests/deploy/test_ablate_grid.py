@@ -81,7 +81,8 @@ def test_cells_are_every_combination_in_order_with_names_that_a_folder_can_have(
     assert len(set(names)) == 6, "values that are spelled alike in a folder's name are told apart"
     assert all(name.startswith("model=a-b-") for name in names[2:])
     secret = parse_axes(["model=http://me:hunter2@host/v1#m,simulated"])
-    assert "hunter2" not in cells_of(secret)[0].name
+    assert "hunter2" not in f"{cells_of(secret)[0].name} {secret[0].values[0].text}"
+    assert secret[0].values[0].value == "http://me:hunter2@host/v1#m"
 
 
 @given(st.lists(st.text(min_size=1, max_size=400), min_size=2, max_size=4))
