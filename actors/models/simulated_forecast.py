@@ -16,7 +16,8 @@ from moot.actors.models.simulated_text import draw_trace
 _NAMED = 5
 _NOISE = 0.12
 _TRUTH_PULL = 0.1
-_FLATTENING = 1.2
+_EXPLORING = 1.2
+_HEAT = 0.3
 _LEAST = 1e-4
 
 
@@ -26,7 +27,7 @@ class SimulatedForecaster:
     Alone it believes what the agent believes. In a debate its distribution is pooled with the others': its own weighs
     as much as it is stubborn, the right label gains a little, and every label gets some noise. A level of
     contentiousness makes it more stubborn, and flattens what it says, so that labels come up which it hardly believes
-    in; both as much as `contentiousness_effect` says.
+    in, most of all the first time it speaks; a low one sharpens it. All as much as `contentiousness_effect` says.
     """
 
     def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
@@ -36,7 +37,7 @@ class SimulatedForecaster:
         """A distribution with arguments, as JSON."""
         alone = self._agent.independent(prompt, random, greedy).belief
         belief = self._pooled(prompt, alone, random) if prompt.others else alone
-        named = _shares(self._flattened(belief, prompt.contentiousness), prompt.most_labels or _NAMED)
+        named = _shares(self._spread(belief, prompt), prompt.most_labels or _NAMED)
         register = self._agent.register(prompt.contentiousness)
         words = self._settings.reasoning_words
         arguments = [draw_trace(prompt, label, register, random).written(words) for label in list(named)[:2]]
@@ -60,8 +61,11 @@ class SimulatedForecaster:
             pooled[label] = max(_LEAST, mass * (1.0 + _TRUTH_PULL * random.random()) if label == gold else mass)
         return _normalised(pooled)
 
-    def _flattened(self, belief: Mapping[str, float], level: float | None) -> dict[str, float]:
-        heat = 1.0 + _FLATTENING * self._settings.contentiousness_effect * (level or 0.0)
+    def _spread(self, belief: Mapping[str, float], prompt: SeenPrompt) -> dict[str, float]:
+        level, heat = prompt.contentiousness, 1.0
+        if level is not None:
+            felt = _HEAT * (2.0 * level - 1.0) if prompt.own else _EXPLORING * level
+            heat += self._settings.contentiousness_effect * felt
         return _normalised({label: max(_LEAST, mass) ** (1.0 / heat) for label, mass in belief.items()})
 
 
