@@ -27,7 +27,7 @@ _MOST_NAMED = 500
 
 
 class Likelihood(Reply):
-    """A label and the probability that a model gives it; anything that is no number is kept as NaN, to be told."""
+    """A label and its probability, from 0 to 1."""
 
     label: str
     probability: float
@@ -40,6 +40,7 @@ class Likelihood(Reply):
     @field_validator("probability", mode="before")
     @classmethod
     def _number(cls, value: Any) -> float:
+        # What is no number becomes NaN, so that `clean` can tell it.
         if isinstance(value, str):
             text = value.strip()
             try:
