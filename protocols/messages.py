@@ -246,11 +246,25 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A question to a person: a title, the text to read, and the actions to choose from."""
+    """A question to a person.
+
+    Attributes:
+        title: what it is about, in a few words.
+        body: the text to read.
+        actions: to choose from.
+        needs_text: those of the actions that mean nothing without a text, such as `ask`.
+        drafts: by action, the text as it stands now, for a person to change; these need a text, too.
+    """
 
     title: str
     body: str = ""
     actions: tuple[str, ...] = ("go on",)
+    needs_text: tuple[str, ...] = ()
+    drafts: dict[str, str] = {}
+
+    def takes_text(self, action: str) -> bool:
+        """Whether an action means nothing without a text."""
+        return action in self.needs_text or action in self.drafts
 
 
 class Decision(msgspec.Struct, frozen=True):
