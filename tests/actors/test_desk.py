@@ -53,8 +53,8 @@ async def _hold(
     kind: str, folder: Path, server: ScriptedServer, person: Person | None, *names: str, **changes: Any
 ) -> Held:
     roles = {"agent": [RoleBinding(model=server.model, timeout_s=20)]}
-    changes = {"attended": True, "templates": Moderated.templates} | changes
-    return await hold(kind, folder, Aside(), _cases(*names), roles, person=person, **changes)
+    held: dict[str, Any] = {"person": person, "attended": True, "templates": Moderated.templates}
+    return await hold(kind, folder, Aside(), _cases(*names), roles, **held, **changes)
 
 
 def _paid_once(server: ScriptedServer) -> None:
