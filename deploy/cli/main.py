@@ -176,34 +176,6 @@ def compare(
 
 
 @app.command()
-def decide(
-    folder: Folder,
-    case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
-    action: Annotated[str | None, typer.Argument(help="One of the form's actions.")] = None,
-    text: Annotated[str, typer.Option(help="What the person has to say.")] = "",
-) -> None:
-    """Answer a debate that waits for a person, or list those that wait."""
-    from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import decide as decided
-    from moot.deploy.running.decide import waiting
-    from moot.protocols.errors import ConfigError
-
-    if case is not None and action is not None:
-        form = decided(folder, case, action, text)
-        print(f"{visible_line(form.case_id)}: {action} is recorded; the run's own command goes on with it")
-        return
-    forms = [form for form in waiting(folder) if case in (None, form.case_id)]
-    if case is not None and not forms:
-        raise ConfigError(f"{folder}: case {case!r} does not wait for a person")
-    if not forms:
-        print("no debate waits for a person", file=sys.stderr)
-    for form in forms:
-        print(visible_line(f"{form.case_id}: {form.title} [{'|'.join(form.actions)}]"))
-        if case is not None and form.body:
-            print(visible_line(form.body))
-
-
-@app.command()
 def encoders() -> None:
     """List the forms of an encoder's name."""
     from moot.actors.encoders.resolve import ENCODERS
@@ -236,10 +208,12 @@ def _columns(rows: Any) -> None:
 
 def _add_others() -> None:
     from moot.deploy.cli.ablate import ablate
+    from moot.deploy.cli.debate import debate
+    from moot.deploy.cli.decide import decide
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.simulate import simulate
 
-    for command in (ablate, models, doctor, simulate):
+    for command in (ablate, debate, decide, models, doctor, simulate):
         app.command()(command)
 
 

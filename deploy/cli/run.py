@@ -145,10 +145,11 @@ def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
     if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
         say("starting a local Ray ...", quiet=not sys.stderr.isatty())
-    return hold_in_thread(session, on_signals=lambda: _stopping(session))
+    return hold_in_thread(session, on_signals=lambda: tell_stopping(session))
 
 
-def _stopping(session: Session) -> None:
+def tell_stopping(session: Session) -> None:
+    """Say what a stop waits for."""
     what = "finishing calls under way" if session.debating else "taking down what was being started"
     print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
 
@@ -176,11 +177,12 @@ def tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
         say("nothing left to do: every case has a verdict", quiet=quiet)
     _tell_failures(done)
     if done.parked:
-        forms = [form for form in waiting(done.path) if form.case_id in done.parked]
+        forms = [each for each in waiting(done.path) if each.case_id in done.parked]
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
-        for form in forms[:_NAMED]:
-            print(f"  moot decide {shown(prepared)} {_typed(form.case_id)} {'|'.join(form.actions)}", file=sys.stderr)
+        for each in forms[:_NAMED]:
+            actions = visible_line(" | ".join(each.form.actions))
+            print(f"  moot decide {shown(prepared)} {_typed(each.case_id)} {actions}", file=sys.stderr)
 
 
 def _tell_failures(done: Run) -> None:

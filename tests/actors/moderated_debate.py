@@ -22,7 +22,9 @@ ACTIONS = ("go on", "set kappa", "ask", "edit topics", "end")
 class Moderated:
     """Two sides argue; what a person sets, asks and edits reaches both of them in the next round."""
 
+    name = "moderated"
     roles = ("agent",)
+    needs_logprobs = False
     templates = {  # noqa: RUF012 - as protocols of users have it
         "moderated/topics": template("topics", "Name topics.", "{{ question | fenced('question') }}"),
         "moderated/argue": template(
@@ -112,7 +114,7 @@ def _change(state: dict[str, Any], decision: Decision) -> None:
 
 SCRIPTS: dict[str, Callable[[str, str], Any]] = {
     "topics": lambda step, user: "Cost\nSafety",
-    "argue": lambda step, user: f"{step.rpartition('/')[2]} says: {' '.join(user.split())}",
+    "argue": lambda step, user: f"side {step[-1]} says: {' '.join(user.split())}",
 }
 """Replies of a `ScriptedServer`."""
 
