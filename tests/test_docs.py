@@ -36,6 +36,7 @@ from pydantic import BaseModel
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
+from moot.deploy.reading.measures import MEASURES
 from moot.deploy.running.declared import forms
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
@@ -287,6 +288,11 @@ def test_the_calls_page_says_what_each_form_declares() -> None:
     assert f"\n| form | {' | '.join(names)} |\n" in page.read_text("utf-8")
     rows = table(page, "What each form declares")
     assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
+
+
+def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
+    found = [(_code(key), shown) for key, shown, _ in table(DOCS / "reading-results.md", "Round by round")]
+    assert found == [(each.key, f"{each.name}, {each.unit}" if each.unit else each.name) for each in MEASURES]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

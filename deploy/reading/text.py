@@ -6,6 +6,7 @@ Markdown block: control characters and marks that change how the rest is read ar
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -156,10 +157,15 @@ def emit(
 ) -> None:
     """Write one of three renderings to the console; JSON and Markdown go out as they are, without wrapping.
 
+    What the encoding of standard output does not have is written as its code, except in JSON.
+
     Raises:
         ConfigError: for an unknown format.
     """
-    console = console or Console()
+    if console is None:
+        console = Console()
+        if isinstance(console.file, io.TextIOWrapper) and form != "json":
+            console.file.reconfigure(errors="backslashreplace")
     if form not in get_args(Format):
         raise unknown_name("format", form, get_args(Format))
     if form == "text":

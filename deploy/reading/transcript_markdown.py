@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.trace_text import trace_markdown
 from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcript_text import (
     JUDGED_HEADER,
@@ -36,6 +37,8 @@ def transcript_markdown(debate: Transcript) -> str:
                 blocks.append(markdown_block(body))
         for event in section.events:
             blocks += _event(event)
+    if debate.trace is not None:
+        blocks += ["## Round by round", trace_markdown(debate.trace)]
     blocks += ["## Verdict", markdown_table(("", "value"), verdict_pairs(debate.verdict, debate.state))]
     blocks.append(f"Cost: {markdown_inline(cost_words(debate.cost))}. Record: {markdown_inline(debate.run)}")
     return "\n\n".join(blocks) + "\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
+from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcript_views import EventView, Section, TurnView
 
 _STAGES = (
@@ -103,12 +104,3 @@ def _stage(path: str) -> tuple[tuple[int, int, str], str]:
             return (rank, number, ""), title.format(number)
     first = path.partition("/")[0]
     return (len(_STAGES), 0, first), first
-
-
-def natural(path: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that orders the numbers in paths as numbers.
-
-    >>> natural("round/2/agent/0") < natural("round/10/agent/0")
-    True
-    """
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in path.split("/"))

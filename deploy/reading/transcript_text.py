@@ -12,6 +12,7 @@ from rich.text import Text
 
 from moot.actors.record.rows import step_of
 from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.trace_text import TraceText
 from moot.deploy.reading.transcript_signals import (
     gate_signals,
     is_gate,
@@ -32,6 +33,8 @@ def transcript_text(debate: Transcript) -> RenderableType:
     for section in debate.sections:
         parts.append(Rule(Text(visible_line(section.title)), align="left"))
         parts += _section(section)
+    if debate.trace is not None:
+        parts += [Rule(Text("Round by round"), align="left"), TraceText(debate.trace)]
     parts.append(Rule(Text("Verdict"), align="left"))
     parts.append(_pairs(verdict_pairs(debate.verdict, debate.state)))
     parts.append(_pairs([("cost", cost_words(debate.cost)), ("record", debate.run)]))

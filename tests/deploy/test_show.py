@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.natural import natural
 from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.show import SIMULATED, show, summary_markdown
 from moot.deploy.reading.summary import Summary, summarise
@@ -27,7 +28,6 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcript import transcript
 from moot.deploy.reading.transcript_markdown import transcript_markdown
 from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging
-from moot.deploy.reading.transcript_stages import natural
 from moot.deploy.reading.transcript_views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
