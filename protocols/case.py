@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -55,3 +56,14 @@ class LabelledCase(msgspec.Struct, frozen=True):
     index: int
     gold: str | None = None
     invalid: str = ""
+
+
+def case_slots(case: Case) -> dict[str, Any]:
+    """The case as the agents' templates take it."""
+    return {
+        "question": case.question,
+        "labels": list(case.labels or ()),
+        "choices": list(case.choices),
+        "passage": case.passage,
+        "title": case.title,
+    }

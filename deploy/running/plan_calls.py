@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
-from moot.protocols.case import Case
+from moot.protocols.case import Case, case_slots
 from moot.protocols.selene.opening import TEMPLATE as OPENING
-from moot.protocols.selene.opening import case_slots
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moot.metrics.disagreement import semantic_disagreement
-from moot.protocols.case import Case
+from moot.protocols.case import Case, case_slots
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
 from moot.protocols.replies import Position
 from moot.protocols.selene.gate import embedding_text, known
-from moot.protocols.selene.opening import case_slots
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
 from moot.protocols.selene.stand import Stand, stand_of, unanimous
 

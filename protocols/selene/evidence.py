@@ -14,7 +14,7 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Reply
-from moot.protocols.selene.seeds import seeded
+from moot.protocols.seeds import seeded
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.selene.stand import Stand
 

@@ -10,6 +10,7 @@ from typing import Any
 from moot.protocols.case import Case
 from moot.protocols.floor import Brief, Floor
 from moot.protocols.messages import Event, Missing
+from moot.protocols.seeds import seeded
 from moot.protocols.selene.evidence import Evidence, Variants, evidence_of, perturb
 from moot.protocols.selene.scoring import (
     Candidate,
@@ -21,7 +22,6 @@ from moot.protocols.selene.scoring import (
     scored_record,
     verdict_flip_rate,
 )
-from moot.protocols.selene.seeds import seeded
 from moot.protocols.selene.settings import JudgingSettings
 from moot.protocols.selene.stand import Stand, candidate_text, majority, mean_known
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-from moot.protocols.case import Case
+from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
@@ -15,17 +14,6 @@ from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.selene.stand import Stand, stand_of
 
 TEMPLATE = "selene/opening"
-
-
-def case_slots(case: Case) -> dict[str, Any]:
-    """The case as the agents' templates take it."""
-    return {
-        "question": case.question,
-        "labels": list(case.labels or ()),
-        "choices": list(case.choices),
-        "passage": case.passage,
-        "title": case.title,
-    }
 
 
 def _request(case: Case, agent: int, path: str, sample: int = 0) -> Request[Position]:

@@ -10,6 +10,7 @@ from typing import Any
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
+from moot.protocols.seeds import seeded
 from moot.protocols.selene.debate import discuss
 from moot.protocols.selene.gate import (
     GateDecision,
@@ -21,7 +22,6 @@ from moot.protocols.selene.gate import (
 )
 from moot.protocols.selene.judging import Ruling, audit_judging, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.opening import open_debate
-from moot.protocols.selene.seeds import seeded
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.selene.stand import Stand, mean_known, shares
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from moot.metrics.evidence_weighting import evidence_weighted_score, flip_rate, judge_stability
 from moot.protocols.messages import Judgment, Missing
+from moot.protocols.seeds import seeded
 from moot.protocols.selene.gate import known
-from moot.protocols.selene.seeds import seeded
 from moot.protocols.selene.settings import JudgingSettings
 
 _EQUAL = 1e-9

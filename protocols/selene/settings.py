@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from moot.protocols.errors import ConfigError
+from moot.protocols.settings import Settings, Share
 
 DEFAULT_ENCODER = "hashed-ngrams-512-v1"
 """The encoder that the default `gate.tau_d` was chosen for."""
@@ -26,14 +27,6 @@ def _none_is_a_word(value: Any) -> Any:
 
 Threshold = Annotated[Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None, BeforeValidator(_off_is_none)]
 """A threshold of the gate; None (or `none`, `off`) turns its test off."""
-
-Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-
-
-class Settings(BaseModel):
-    """Base of every settings section: frozen, unknown keys refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
 
 class GateSettings(Settings):

@@ -40,13 +40,12 @@ from moot.actors.remote.runtime import RayRuntime
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.reading.record import read_replies
-from moot.protocols.case import Case
+from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Turn, Verdict
 from moot.protocols.replies import Position
 from moot.protocols.selene.opening import TEMPLATE as OPENING
-from moot.protocols.selene.opening import case_slots
 from moot.protocols.templates import Templates
 
 CALLS, OPEN = 6, 200

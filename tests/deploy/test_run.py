@@ -27,12 +27,11 @@ from moot.deploy.running.run import RunOptions, arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate
 from moot.deploy.simulation.server import SimulateOptions, serve
-from moot.protocols.case import Case
+from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, RunFolderBusy, RunMismatch
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Form, Verdict
 from moot.protocols.replies import Position
-from moot.protocols.selene.opening import case_slots
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
 

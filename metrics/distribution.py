@@ -1,0 +1,108 @@
+"""What every measure of distributions asks of its input: rows of shape `(..., k)`, checked alike everywhere."""
+
+import math
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+Values: TypeAlias = Any
+"""A plain float for distributions of shape `(k,)`, an array for `(..., k)`; typed as numpy types its own reductions."""
+
+Unit = Literal["nat", "bit"]
+"""Of information: natural logarithms or base 2."""
+
+SUM_TOLERANCE = 1e-6
+"""How far from 1 the sum of a row may be."""
+
+_NATS = {"nat": 1.0, "bit": math.log(2.0)}
+
+
+def known_rows(p: npt.ArrayLike) -> Floats:
+    """The rows as float64, each divided by its sum; a row that is no distribution is all NaN.
+
+    Args:
+        p: `(..., k)`. A distribution has no negative, NaN (or None) or infinite entry, and sums to 1 within
+            `SUM_TOLERANCE`.
+
+    Raises:
+        ValueError: for a single number, which has no classes.
+
+    >>> known_rows([[0.25, 0.75], [0.25, 0.25]]).tolist()
+    [[0.25, 0.75], [nan, nan]]
+    """
+    rows = np.asarray(p, dtype=np.float64)
+    if rows.ndim == 0:
+        raise ValueError("a distribution has the shape (..., k), not that of a single number")
+    with np.errstate(over="ignore", invalid="ignore"):  # infinities of both signs have no sum: NaN is right
+        total = rows.sum(axis=-1, keepdims=True)
+    fits = np.abs(total - 1.0) <= SUM_TOLERANCE  # false for NaN, too
+    fits &= (rows >= 0.0).all(axis=-1, keepdims=True)
+    known: Floats = np.divide(rows, total, out=np.full(rows.shape, np.nan), where=fits)
+    return known
+
+
+def known_pairs(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both as `known_rows`, after a check that they fit.
+
+    Raises:
+        ValueError: if the numbers of classes differ, or the leading axes do not broadcast.
+    """
+    first, second = known_rows(p), known_rows(q)
+    if first.shape[-1] != second.shape[-1]:
+        raise ValueError(f"distributions over {first.shape[-1]} and over {second.shape[-1]} classes")
+    np.broadcast_shapes(first.shape, second.shape)
+    return first, second
+
+
+def row_weights(rows: Floats, weights: npt.ArrayLike | None) -> Floats:
+    """The share of each of m rows in their mixture.
+
+    Args:
+        rows: `(..., m, k)`.
+        weights: `(..., m)`, at least 0 and not all 0; None for equal ones.
+
+    Returns:
+        `(..., m)`, summing to 1; NaN where a weight is NaN or negative, or all are 0.
+
+    Raises:
+        ValueError: if `rows` has fewer than two axes, or there is not one weight for each row.
+
+    >>> row_weights(np.eye(2), [1.0, 3.0]).tolist()
+    [0.25, 0.75]
+    """
+    if rows.ndim < 2:
+        raise ValueError(f"several distributions have the shape (..., m, k), not {rows.shape}")
+    m = rows.shape[-2]
+    given = np.ones(m) if weights is None else np.asarray(weights, dtype=np.float64)
+    if given.ndim == 0 or given.shape[-1] != m:
+        raise ValueError(f"weights of shape {given.shape} for {m} distributions")
+    np.broadcast_shapes(rows.shape[:-1], given.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = given.sum(axis=-1, keepdims=True)
+    fits = np.isfinite(total) & (total > 0.0) & (given >= 0.0).all(axis=-1, keepdims=True)
+    share: Floats = np.divide(given, total, out=np.full(given.shape, np.nan), where=fits)
+    return share
+
+
+def nats(unit: Unit) -> float:
+    """How many nats a unit is.
+
+    Raises:
+        ValueError: for an unknown unit.
+    """
+    if unit not in _NATS:
+        raise ValueError(f"unknown unit {unit!r}; one of {', '.join(get_args(Unit))}")
+    return _NATS[unit]
+
+
+def values(found: Floats) -> Values:
+    """A float for one value, the array for several; minus zero becomes zero.
+
+    >>> values(np.asarray(-0.0))
+    0.0
+    """
+    found = found + 0.0
+    return found if np.ndim(found) else float(found)
