@@ -292,7 +292,7 @@ def test_the_calls_page_says_what_each_form_declares() -> None:
 
 def test_the_page_on_results_lists_every_measure_of_a_round() -> None:
     found = [(_code(key), shown) for key, shown, _ in table(DOCS / "reading-results.md", "Round by round")]
-    assert found == [(each.key, f"{each.name}, {each.unit}" if each.unit else each.name) for each in MEASURES]
+    assert found == [(each.key, each.heading) for each in MEASURES]
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

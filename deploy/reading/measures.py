@@ -26,8 +26,8 @@ class Panel:
     def axis(self) -> str:
         """The scale in words.
 
-        >>> Panel("CRIT", "0 to 1").axis, Panel("entropy", "nat").axis, Panel("distance").axis
-        ('CRIT (0 to 1)', 'entropy (nat)', 'distance')
+        >>> Panel("CRIT", "of 10").axis, Panel("entropy", "nat").axis, Panel("distance").axis
+        ('CRIT (of 10)', 'entropy (nat)', 'distance')
         """
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
@@ -39,21 +39,30 @@ class Measure:
     Attributes:
         key: in the event's data.
         name: as it is shown.
-        unit: empty for pure numbers.
+        unit: as people see it; empty for pure numbers.
         panel: where it is plotted; None for what only the table shows.
+        times: what people see is the recorded number times this.
+        digits: what people see at most after the point.
     """
 
     key: str
     name: str
     unit: str = ""
     panel: Panel | None = None
+    times: float = 1.0
+    digits: int = 3
+
+    @property
+    def heading(self) -> str:
+        """Its name with its unit."""
+        return f"{self.name}, {self.unit}" if self.unit else self.name
 
 
 KAPPA = Panel("contentiousness kappa", "0 to 1", 1.0)
 DISTANCE = Panel("distance between the sides")
 DIVERGENCE = Panel("divergence", "nat")
 ENTROPY = Panel("entropy", "nat")
-QUALITY = Panel("quality of the arguments", "0 to 1", 1.0)
+QUALITY = Panel("quality of the arguments", "of 10", 10.0)
 CHANGED = Panel("answers changed", "agents")
 
 MEASURES = (
@@ -70,7 +79,10 @@ MEASURES = (
     Measure("mixture_entropy", "H mixture", "nat", ENTROPY),
     Measure("ce", "CE", "nat"),
     Measure("information_gain", "gain", "nat"),
-    Measure("crit", "CRIT", panel=QUALITY),
-    Measure("gamma", "Gamma", panel=QUALITY),
+    Measure("crit", "CRIT", "of 10", QUALITY, times=10.0, digits=1),
+    Measure("gamma", "Gamma", "of 10", QUALITY, times=10.0, digits=1),
 )
 """What is known of rounds, in the order in which it is shown. Logarithms are natural."""
+
+BY_KEY = {measure.key: measure for measure in MEASURES}
+"""The same by key."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.measures import MEASURES, Measure
+from moot.deploy.reading.measures import BY_KEY, MEASURES, Measure
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.text import number
 
@@ -18,18 +18,27 @@ class Series(BaseModel):
 
     Attributes:
         key: the measure's, see `MEASURES`.
-        name, unit: as it is shown; no unit for pure numbers.
+        name: as it is shown.
         of: the side, or the pair of sides, that it is of; empty for the whole debate.
-        values: one per round of the trace; None is unknown, never 0.
+        values: one per round of the trace, as recorded; None is unknown, never 0.
     """
 
     model_config = ConfigDict(frozen=True)
 
     key: str
     name: str
-    unit: str
     of: str
     values: list[float | None]
+
+    @property
+    def measure(self) -> Measure:
+        """What it is a series of."""
+        return BY_KEY[self.key]
+
+    @property
+    def shown(self) -> list[float | None]:
+        """The values as people see them, in the measure's unit."""
+        return [None if value is None else self.measure.times * value for value in self.values]
 
     @property
     def title(self) -> str:
@@ -70,10 +79,10 @@ def _series(measure: Measure, rounds: Sequence[Mapping[str, Any]]) -> Iterable[S
     sides = {str(side): None for value in found if isinstance(value, Mapping) for side in value}
     for side in sorted(sides, key=natural):
         values = [_number(value.get(side)) if isinstance(value, Mapping) else None for value in found]
-        yield Series(key=measure.key, name=measure.name, unit=measure.unit, of=side, values=values)
+        yield Series(key=measure.key, name=measure.name, of=side, values=values)
     if not sides and any(measure.key in data for data in rounds):
         values = [float(len(value)) if isinstance(value, list) else _number(value) for value in found]
-        yield Series(key=measure.key, name=measure.name, unit=measure.unit, of="", values=values)
+        yield Series(key=measure.key, name=measure.name, of="", values=values)
 
 
 def _number(value: Any) -> float | None:

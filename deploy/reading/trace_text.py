@@ -9,14 +9,13 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.reading.measures import MEASURES, Panel
+from moot.deploy.reading.measures import Measure, Panel
 from moot.deploy.reading.sparkline import BLOCKS, PLAIN, sparkline
 from moot.deploy.reading.text import markdown_inline, markdown_table, number, visible_line
 from moot.deploy.reading.trace import Series, Trace, aligned
 
 _GAP = 2
 _ROUND = "round"
-_PANELS = {measure.key: measure.panel for measure in MEASURES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +51,12 @@ class _Column:
 
 
 def _columns(trace: Trace) -> list[_Column]:
-    return [_Column(_heading(series), aligned(series.values)) for series in trace.series]
+    return [_Column(_heading(series), aligned(series.shown, series.measure.digits)) for series in trace.series]
 
 
 def _heading(series: Series) -> str:
     of = visible_line(series.of).replace(">", ">\n")
-    name = series.name.replace(" ", "\n") + (f", {series.unit}" if series.unit else "")
+    name = series.measure.heading.replace(" ", "\n", 1) if " " in series.name else series.measure.heading
     return f"{name}\n{of}" if of else name
 
 
@@ -74,9 +73,9 @@ def _fitting(columns: Sequence[_Column], width: int) -> Iterable[list[_Column]]:
 
 def _plot(trace: Trace, width: int, levels: str) -> Iterable[Text]:
     """A line per series that has a panel; those of one panel are on one scale, which its first line names."""
-    plotted = [(panel, one) for one in trace.series if (panel := _PANELS.get(one.key)) is not None]
+    plotted = [(panel, one) for one in trace.series if (panel := one.measure.panel) is not None]
     names = [visible_line(one.title) for _, one in plotted]
-    ends = [_ends(one.values) for _, one in plotted]
+    ends = [_ends(one.shown, one.measure) for _, one in plotted]
     beside = max(map(len, names), default=0) + max(map(len, ends), default=0) + 2 * _GAP
     across = max(1, width - beside)
     cells = max(1, min(3, across // len(trace.rounds)))
@@ -86,17 +85,17 @@ def _plot(trace: Trace, width: int, levels: str) -> Iterable[Text]:
             yield Text(f"rounds {trace.rounds[part][0]} to {trace.rounds[part][-1]}", style="bold")
         said: set[Panel] = set()
         for (panel, one), name, end in zip(plotted, names, ends, strict=True):
-            low, high = _scale(panel, [other.values for its, other in plotted if its == panel])
+            low, high = _scale(panel, [other.shown for its, other in plotted if its == panel])
             if panel not in said:
                 said.add(panel)
                 yield Text(f"{panel.axis}, {number(low)} to {number(high)}", style="dim", overflow="fold")
-            line = sparkline(one.values[part], low, high, levels, cells)
+            line = sparkline(one.shown[part], low, high, levels, cells)
             yield Text(f"{name:<{max(map(len, names))}}{'':{_GAP}}{line}{'':{_GAP}}{end}".rstrip(), no_wrap=True)
 
 
-def _ends(values: Sequence[float | None]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{number(known[0])} to {number(known[-1])}" if known else number(None)
+def _ends(values: Sequence[float | None], measure: Measure) -> str:
+    known = [number(value, measure.digits) for value in values if value is not None]
+    return f"{known[0]} to {known[-1]}" if known else number(None)
 
 
 def _scale(panel: Panel, several: Iterable[Sequence[float | None]]) -> tuple[float, float]:

@@ -16,11 +16,14 @@ _STAGES = (
     (re.compile(r"resample/"), "The same question again, to estimate p"),
     (re.compile(r"gate$"), "Gate"),
     (re.compile(r"round/(\d+)(/|$)"), "Round {}"),
-    (re.compile(r"stop$"), "Why the debate stopped"),
+    (re.compile(r"stop(/|$)"), "Why the debate stopped"),
+    (re.compile(r"consensus$"), "Consensus"),
+    (re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
     (re.compile(r"evidence/"), "Evidence in other words"),
     (re.compile(r"judge(/|$)"), "Judging"),
     (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
 )
+_CRIT = re.compile(r"crit/(round/\d+/.*)")
 
 
 _Stage = tuple[tuple[int, int, str], str]
@@ -37,7 +40,7 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
         began: by path, when it was asked.
     """
     turns = sorted(turns, key=lambda each: (natural(step_of(each.path)), not each.superseded))
-    events = sorted(events, key=lambda each: (natural(each.path), each.kind))
+    events = sorted(events, key=lambda each: (_parts_first(each.path), each.kind != "round", each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, _Found] = {}
@@ -96,7 +99,15 @@ def _stage_of_reply(path: str) -> tuple[int, int, str]:
     return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
 
 
-def _stage(path: str) -> tuple[tuple[int, int, str], str]:
+def _parts_first(path: str) -> tuple[tuple[int, int, str], ...]:
+    """The natural order of paths, but what is of a whole stage after what is of its parts."""
+    return (*natural(path), (2, 0, ""))
+
+
+def _stage(path: str) -> _Stage:
+    if read := _CRIT.match(path):
+        (rank, number, _), title = _stage(read[1])
+        return (rank, number, "crit"), f"{title}: the judges on its arguments"
     for rank, (pattern, title) in enumerate(_STAGES):
         found = pattern.match(path)
         if found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -112,10 +113,11 @@ def evince_round(
     }
     sides = ("agent/0", "agent/1")
     tv = float(np.abs(p - q).sum() / 2)
+    zeros = sum(bool(((one > 0) & (other == 0)).any()) for one, other in ((p, q), (q, p)))
     return {
         "round": number, "kappa": kappa, "distributions": {"agent/0": dict(first), "agent/1": dict(second)},
         "wd": tv, "tv": tv, "jsd": float(rel_entr(p, mixture).sum() + rel_entr(q, mixture).sum()) / 2,
-        "mi": 0.4, "nmi": 0.3, "kl": kl, "kl_floored": int(((p == 0) ^ (q == 0)).sum()),
+        "mi": 0.4, "nmi": 0.3, "kl": kl, "kl_floored": zeros,
         "ce": {pair: value + h for (pair, value), h in zip(kl.items(), entropies, strict=False)},
         "entropy": dict(zip(sides, entropies, strict=False)), "mixture_entropy": entropies[2],
         "information_gain": None if number == 0 else 0.1, "crit": dict(zip(sides, crit, strict=True)),
@@ -217,3 +219,25 @@ def printed() -> Callable[..., str]:
         return sink.getvalue()
 
     return run
+
+
+@pytest.fixture
+def outside_fences() -> Callable[[str], list[str]]:
+    """Lines of Markdown outside of fenced blocks."""
+    return _outside_fences
+
+
+def _outside_fences(markdown: str) -> list[str]:
+    """Lines outside of fenced blocks, by CommonMark's rule for closing fences."""
+    outside, fence = [], ""
+    for line in markdown.splitlines():
+        ticks = re.match(r" {0,3}(`{3,})", line)
+        if not fence and ticks and "`" not in line[ticks.end() :]:
+            fence = ticks[1]
+        elif fence:
+            if ticks and len(ticks[1]) >= len(fence) and not line[ticks.end() :].strip():
+                fence = ""
+        else:
+            outside.append(line)
+    assert not fence, "a fence was left open"
+    return outside

@@ -80,13 +80,13 @@ def test_the_tables_fit_the_terminal_and_lose_nothing(debated: Path) -> None:
 def test_the_plot_has_gaps_where_a_value_is_unknown(debated: Path) -> None:
     plot = {line[:18].strip(): line[20:] for line in _printed(_trace(debated)).splitlines() if line}
     assert plot["kappa"] == "   ███▅▅▅  0.9 to 0.5"
-    assert plot["CRIT agent/1"] == "▅▅▅   ▇▇▇  0.5 to 0.75"
+    assert plot["CRIT agent/1"] == "▅▅▅   ▇▇▇  5 to 7.5"
     assert plot["WD"].startswith("██████▁▁▁"), "zero is drawn, as the lowest level"
 
 
 def test_a_terminal_without_blocks_gets_ascii(debated: Path) -> None:
     plot = _printed(_trace(debated), encoding="ascii")
-    assert "CRIT agent/1        ===   ***  0.5 to 0.75" in plot
+    assert "CRIT agent/1        ===   ***  5 to 7.5" in plot
     assert not set(BLOCKS) & set(plot)
 
 
@@ -144,7 +144,7 @@ def test_markdown_and_json_have_it_too(debated: Path, printed: Callable[..., str
     assert "| 1 | 0.9 | 0.3 |" in markdown
     read = json.loads(printed(show, debated, "c1", form="json"))["trace"]
     assert read["rounds"] == [0, 1, 2]
-    assert read["series"][0] == {"key": "kappa", "name": "kappa", "unit": "", "of": "", "values": [None, 0.9, 0.5]}
+    assert read["series"][0] == {"key": "kappa", "name": "kappa", "of": "", "values": [None, 0.9, 0.5]}
 
 
 def test_hostile_names_of_sides_are_shown_as_text(
