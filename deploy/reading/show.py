@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moot.deploy.reading.figure import save_figure
 from moot.deploy.reading.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
@@ -25,6 +26,7 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcript import transcript
 from moot.deploy.reading.transcript_markdown import transcript_markdown
 from moot.deploy.reading.transcript_text import transcript_text
+from moot.protocols.errors import ConfigError
 
 SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
 """What is said wherever results of the simulated model are shown."""
@@ -36,6 +38,7 @@ def show(
     *,
     attempt: int | None = None,
     form: str = "text",
+    plot: str | Path | None = None,
     console: Console | None = None,
 ) -> None:
     """Write a run's summary, or one debate's transcript, to the console.
@@ -45,16 +48,21 @@ def show(
         case_id: the debate to show; None for the summary.
         attempt: of the case; None for the latest.
         form: `text`, `json` or `md`.
+        plot: a file, .svg or .png, that the debate's rounds are plotted into; an existing one is replaced.
         console: standard output when None.
 
     Raises:
-        ConfigError: for an unknown case, attempt or format.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: for an unknown case, attempt or format, or a plot that cannot be made.
+        RecordError: when there is no run in the folder or it cannot be read, or the plot cannot be written.
     """
     if case_id is None:
+        if plot is not None:
+            raise ConfigError("--plot is of one debate: name a case")
         show_summary(summarise(folder), form, console)
         return
     debate = transcript(folder, case_id, attempt)
+    if plot is not None:
+        save_figure(debate, Path(plot))
     emit(
         form,
         text=lambda: transcript_text(debate),
