@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.deploy.reading.figure import save_figure
+from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
@@ -27,9 +28,6 @@ from moot.deploy.reading.transcript import transcript
 from moot.deploy.reading.transcript_markdown import transcript_markdown
 from moot.deploy.reading.transcript_text import transcript_text
 from moot.protocols.errors import ConfigError
-
-SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
-"""What is said wherever results of the simulated model are shown."""
 
 
 def show(
@@ -103,6 +101,8 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         if summary.skip_rate < 1.0:
             debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
             rows.append(("accuracy, debated", debated))
+    if summary.labels_questioned is not None:
+        rows.append(("labels to look at", _questioned(summary.labels_questioned)))
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
     if summary.debate_rounds_mean_debated is not None:
         rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
@@ -119,6 +119,10 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
     return rows + _cost_rows(summary)
+
+
+def _questioned(n: int) -> str:
+    return f"{n:,}, see moot show --questioned" if n else "0"
 
 
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:

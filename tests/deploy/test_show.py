@@ -13,7 +13,8 @@ import pytest
 
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.nearest import nearest
-from moot.deploy.reading.show import SIMULATED, show, summary_markdown
+from moot.deploy.reading.show import show, summary_markdown
+from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summary import Summary, summarise
 from moot.deploy.reading.text import (
     markdown_block,
