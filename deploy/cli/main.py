@@ -125,19 +125,6 @@ def run(
 
 
 @app.command()
-def show(
-    folder: Folder,
-    case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
-    attempt: Annotated[int | None, typer.Option(help="Of the case; the latest when not given.")] = None,
-    form: options.Form = "text",
-) -> None:
-    """Show a run's figures, or one debate as a transcript."""
-    from moot.deploy.reading.show import show as shown
-
-    shown(folder, case, attempt=attempt, form=form)
-
-
-@app.command()
 def calibrate(
     folder: Folder,
     holdout: Annotated[float, typer.Option(help="Share of the cases that is held out.")] = 0.5,
@@ -211,9 +198,10 @@ def _add_others() -> None:
     from moot.deploy.cli.debate import debate
     from moot.deploy.cli.decide import decide
     from moot.deploy.cli.models import doctor, models
+    from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
 
-    for command in (ablate, debate, decide, models, doctor, simulate):
+    for command in (show, ablate, debate, decide, models, doctor, simulate):
         app.command()(command)
 
 

@@ -9,6 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moot.deploy.reading.figure import save_figure
+from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
@@ -25,9 +27,7 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcript import transcript
 from moot.deploy.reading.transcript_markdown import transcript_markdown
 from moot.deploy.reading.transcript_text import transcript_text
-
-SIMULATED = "simulated models: these figures show that the machinery works; they say nothing about any real model"
-"""What is said wherever results of the simulated model are shown."""
+from moot.protocols.errors import ConfigError
 
 
 def show(
@@ -36,6 +36,7 @@ def show(
     *,
     attempt: int | None = None,
     form: str = "text",
+    plot: str | Path | None = None,
     console: Console | None = None,
 ) -> None:
     """Write a run's summary, or one debate's transcript, to the console.
@@ -45,16 +46,21 @@ def show(
         case_id: the debate to show; None for the summary.
         attempt: of the case; None for the latest.
         form: `text`, `json` or `md`.
+        plot: a file, .svg or .png, that the debate's rounds are plotted into; an existing one is replaced.
         console: standard output when None.
 
     Raises:
-        ConfigError: for an unknown case, attempt or format.
-        RecordError: when there is no run in the folder or it cannot be read.
+        ConfigError: for an unknown case, attempt or format, or a plot that cannot be made.
+        RecordError: when there is no run in the folder or it cannot be read, or the plot cannot be written.
     """
     if case_id is None:
+        if plot is not None:
+            raise ConfigError("--plot is of one debate: name a case")
         show_summary(summarise(folder), form, console)
         return
     debate = transcript(folder, case_id, attempt)
+    if plot is not None:
+        save_figure(debate, Path(plot))
     emit(
         form,
         text=lambda: transcript_text(debate),
@@ -95,6 +101,8 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         if summary.skip_rate < 1.0:
             debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
             rows.append(("accuracy, debated", debated))
+    if summary.labels_questioned is not None:
+        rows.append(("labels to look at", _questioned(summary.labels_questioned)))
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
     if summary.debate_rounds_mean_debated is not None:
         rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
@@ -111,6 +119,10 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
     return rows + _cost_rows(summary)
+
+
+def _questioned(n: int) -> str:
+    return f"{n:,}, see moot show --questioned" if n else "0"
 
 
 def _cost_rows(summary: Summary) -> list[tuple[str, str]]:

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.consensus import consensus_verdicts
 from moot.deploy.reading.costs import case_costs, relative_cost, totals
+from moot.deploy.reading.questioned import contradicted, converged
 from moot.deploy.reading.record import (
     CaseKey,
     Noted,
@@ -76,6 +78,8 @@ class Summary(BaseModel):
             scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
+        labels_questioned: cases whose label a converged, confident consensus contradicts, see
+            `moot.deploy.reading.questioned`; None when no verdict can be compared like that.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
             bound where one did not say what it had cost, None when none did.
@@ -128,6 +132,7 @@ class Summary(BaseModel):
     flip_rate: float | None
     judge_stability_audit: float | None
     flip_rate_audit: float | None
+    labels_questioned: int | None
     tokens_paid: int | None
     tokens_reused: int | None
     replies_reused: int
@@ -187,6 +192,7 @@ def summarise(folder: str | Path) -> Summary:
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **_judging(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
+        labels_questioned=len(contradicted(compared)) if (compared := converged(consensus_verdicts(folder))) else None,
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )

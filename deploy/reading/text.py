@@ -6,6 +6,7 @@ Markdown block: control characters and marks that change how the rest is read ar
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -103,6 +104,15 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
 
 
+def crit_words(score: float | None) -> str:
+    """A CRIT score, recorded in [0, 1], as it is shown.
+
+    >>> crit_words(0.75), crit_words(None)
+    ('7.5/10', 'unknown')
+    """
+    return number(None) if score is None else f"{10.0 * score:.1f}/10"
+
+
 def count(value: int | None) -> str:
     """A whole number with thousands apart, or `unknown`."""
     return "unknown" if value is None else f"{value:,}"
@@ -156,11 +166,16 @@ def emit(
 ) -> None:
     """Write one of three renderings to the console; JSON and Markdown go out as they are, without wrapping.
 
+    What the encoding of standard output does not have is written as its code, except in JSON.
+
     Raises:
         ConfigError: for an unknown format.
     """
-    console = console or Console()
     check_format(form)
+    if console is None:
+        console = Console()
+        if isinstance(console.file, io.TextIOWrapper) and form != "json":
+            console.file.reconfigure(errors="backslashreplace")
     if form == "text":
         console.print(text(), crop=False)
         return

@@ -16,6 +16,7 @@ from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.record import decoded, read_facts
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible_line
+from moot.deploy.reading.trace import trace_of
 from moot.deploy.reading.transcript_stages import sections_of
 from moot.deploy.reading.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
 from moot.protocols.errors import ConfigError
@@ -87,6 +88,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         gold=case["gold"],
         invalid=case["invalid"] or "",
         sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
+        trace=trace_of((event.path, event.data) for event in noted if event.kind == "round"),
         verdict=verdict,
         cost=_cost(views),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.trace_text import trace_markdown
+from moot.deploy.reading.transcript_evince import evince_event
 from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcript_text import (
     JUDGED_HEADER,
@@ -36,6 +38,8 @@ def transcript_markdown(debate: Transcript) -> str:
                 blocks.append(markdown_block(body))
         for event in section.events:
             blocks += _event(event)
+    if debate.trace is not None:
+        blocks += ["## Round by round", trace_markdown(debate.trace)]
     blocks += ["## Verdict", markdown_table(("", "value"), verdict_pairs(debate.verdict, debate.state))]
     blocks.append(f"Cost: {markdown_inline(cost_words(debate.cost))}. Record: {markdown_inline(debate.run)}")
     return "\n\n".join(blocks) + "\n"
@@ -46,6 +50,13 @@ def _event(event: EventView) -> Iterable[str]:
         yield markdown_table(("signal", "value", "skips if", "test"), [tuple(s) for s in gate_signals(event.data)])
         decision = "skip the debate" if event.data["skip"] else "debate"
         yield f"Decision: {decision} ({markdown_inline(', '.join(map(str, event.data['reasons'])))})"
+        return
+    if (shown := evince_event(event)) is not None:
+        yield f"**{markdown_inline(shown.title)}**"
+        if shown.rows:
+            yield markdown_table([markdown_inline(name) for name in shown.header], shown.rows)
+        if shown.lines:
+            yield "\n".join(f"- {markdown_inline(line)}" for line in shown.lines)
         return
     yield f"**{markdown_inline(f'{event.kind} at {event.path}')}**"
     if is_judging(event):

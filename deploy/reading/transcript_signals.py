@@ -132,6 +132,8 @@ def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and value:
             yield from plain_pairs(value, f"{name}.")
+        elif isinstance(value, list) and any(isinstance(each, Mapping) for each in value):
+            yield from plain_pairs({str(i): each for i, each in enumerate(value)}, f"{name}.")
         elif isinstance(value, list):
             yield name, ", ".join(map(_word, value)) or "-"
         else:

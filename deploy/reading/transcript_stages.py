@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 
 from moot.actors.record.rows import call_of, step_of
+from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcript_views import EventView, Section, TurnView
 
 _STAGES = (
@@ -15,11 +16,14 @@ _STAGES = (
     (re.compile(r"resample/"), "The same question again, to estimate p"),
     (re.compile(r"gate$"), "Gate"),
     (re.compile(r"round/(\d+)(/|$)"), "Round {}"),
-    (re.compile(r"stop$"), "Why the debate stopped"),
+    (re.compile(r"stop(/|$)"), "Why the debate stopped"),
+    (re.compile(r"consensus$"), "Consensus"),
+    (re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
     (re.compile(r"evidence/"), "Evidence in other words"),
     (re.compile(r"judge(/|$)"), "Judging"),
     (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
 )
+_CRIT = re.compile(r"crit/(round/\d+/.*)")
 
 
 _Stage = tuple[tuple[int, int, str], str]
@@ -36,7 +40,7 @@ def sections_of(turns: Iterable[TurnView], events: Iterable[EventView], began: M
         began: by path, when it was asked.
     """
     turns = sorted(turns, key=lambda each: (natural(step_of(each.path)), not each.superseded))
-    events = sorted(events, key=lambda each: (natural(each.path), each.kind))
+    events = sorted(events, key=lambda each: (_parts_first(each.path), each.kind != "round", each.kind))
     if any(_stage(turn.path)[0][0] == len(_STAGES) for turn in turns):
         return _by_time(turns, events, began)
     sections: dict[_Stage, _Found] = {}
@@ -95,7 +99,15 @@ def _stage_of_reply(path: str) -> tuple[int, int, str]:
     return (0 if call in (None, step) else 1, 1 if call is None else 0, path)
 
 
-def _stage(path: str) -> tuple[tuple[int, int, str], str]:
+def _parts_first(path: str) -> tuple[tuple[int, int, str], ...]:
+    """The natural order of paths, but what is of a whole stage after what is of its parts."""
+    return (*natural(path), (2, 0, ""))
+
+
+def _stage(path: str) -> _Stage:
+    if read := _CRIT.match(path):
+        (rank, number, _), title = _stage(read[1])
+        return (rank, number, "crit"), f"{title}: the judges on its arguments"
     for rank, (pattern, title) in enumerate(_STAGES):
         found = pattern.match(path)
         if found:
@@ -103,12 +115,3 @@ def _stage(path: str) -> tuple[tuple[int, int, str], str]:
             return (rank, number, ""), title.format(number)
     first = path.partition("/")[0]
     return (len(_STAGES), 0, first), first
-
-
-def natural(path: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that orders the numbers in paths as numbers.
-
-    >>> natural("round/2/agent/0") < natural("round/10/agent/0")
-    True
-    """
-    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in path.split("/"))

@@ -11,7 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.actors.record.rows import step_of
+from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.trace_text import TraceText
+from moot.deploy.reading.transcript_evince import consensus_pairs, evince_event
 from moot.deploy.reading.transcript_signals import (
     gate_signals,
     is_gate,
@@ -32,6 +35,8 @@ def transcript_text(debate: Transcript) -> RenderableType:
     for section in debate.sections:
         parts.append(Rule(Text(visible_line(section.title)), align="left"))
         parts += _section(section)
+    if debate.trace is not None:
+        parts += [Rule(Text("Round by round"), align="left"), TraceText(debate.trace)]
     return Group(*parts, ending(debate))
 
 
@@ -83,9 +88,11 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         ("rounds", str(verdict.rounds)),
     ]
     if verdict.distribution is not None:
-        pairs.append(("distribution", ", ".join(f"{k} {number(v)}" for k, v in verdict.distribution.items())))
+        pairs.append(("distribution", in_a_line(verdict.distribution)))
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
+    if (consensus := consensus_pairs(verdict.payload)) is not None:
+        return pairs + consensus
     rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key != "confidence_from"}
     return pairs + list(plain_pairs(rest))
 
@@ -104,7 +111,8 @@ def cost_words(cost: Cost) -> str:
 def turn_head(turn: TurnView) -> str:
     """Who said it, with which numbers, and what was odd about it."""
     parts = [turn.role + (f" on {turn.model}" if turn.model else "")]
-    if not step_of(turn.path).endswith(f"/{turn.role}"):
+    step = step_of(turn.path)
+    if not step.endswith(f"/{turn.role}") or step.startswith("crit/"):
         parts[0] += f" at {turn.path}"
     if turn.answer is not None:
         parts.append(f"answers {turn.answer}")
@@ -172,6 +180,12 @@ def _event(event: EventView) -> Iterable[RenderableType]:
         yield _table(JUDGED_HEADER, judged_cells(event))
         for line in judging_words(event.data):
             yield Text(visible_line(line))
+        return
+    if (shown := evince_event(event)) is not None:
+        yield Text(visible_line(shown.title), style="bold")
+        if shown.rows:
+            yield Padding(_table(shown.header, shown.rows), (0, 0, 0, 4))
+        yield from (Padding(Text(visible_line(line)), (0, 0, 0, 4)) for line in shown.lines)
         return
     yield Text(visible_line(f"{event.kind} at {event.path}"), style="bold")
     yield Padding(_pairs(plain_pairs(event.data)), (0, 0, 0, 4))

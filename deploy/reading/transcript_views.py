@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.trace import Trace
+
 State = Literal["finished", "failed", "parked", "open"]
 """How far a debate is: `parked` waits for a person, `open` has no verdict yet."""
 
@@ -107,6 +109,7 @@ class Transcript(_View):
         attempts: every attempt that left something in the record.
         state: how far it is.
         gold: the label that the task's file calls right, never shown to a model; None without one.
+        trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
         verdict: None while there is none.
     """
 
@@ -125,5 +128,6 @@ class Transcript(_View):
     gold: str | None
     invalid: str
     sections: list[Section]
+    trace: Trace | None
     verdict: VerdictView | None
     cost: Cost

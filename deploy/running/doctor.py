@@ -27,7 +27,11 @@ TIMEOUT_S = 60.0
 _ALTERNATIVES = 5
 _MESSAGES = (Message("system", "You answer with one word."), Message("user", "Is the sky blue? Answer Yes or No."))
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-_EXTRAS = {"local": ("torch", "transformers"), "sentence-transformers": ("torch", "sentence-transformers")}
+_EXTRAS = {
+    "local": ("torch", "transformers"),
+    "plot": ("matplotlib",),
+    "sentence-transformers": ("torch", "sentence-transformers"),
+}
 _SUM_SLACK = 1e-3
 _LOGPROBS = "log-probabilities"
 _WITHOUT = "SELENE needs --set gate.intrinsic=none or resampled"

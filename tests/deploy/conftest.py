@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from rich.console import Console
+from scipy.special import rel_entr
 
 from moot.actors.arena import Arena, Past
 from moot.actors.inline import InlineRuntime
@@ -69,6 +72,58 @@ class Session:
     ) -> None:
         """Close a debate."""
         self.closings.append(Closing(case_id=case_id, attempt=attempt, replies={}, answer=answer, how=how, **f))
+
+    def evince(
+        self,
+        case_id: str,
+        rounds: Sequence[tuple[float | None, Mapping[str, float], Mapping[str, float]]],
+        *,
+        crit: Sequence[tuple[float | None, float | None]] = (),
+        words: Sequence[float | None] = (),
+    ) -> None:
+        """The `round` events of an EVINCE debate, its numbers as the formulas give them.
+
+        Args:
+            rounds: kappa and the distributions of agent/0 and agent/1, round by round.
+            crit: score per side, round by round; unknown where there is none.
+            words: share of agreement phrases, likewise.
+        """
+        for number, (kappa, first, second) in enumerate(rounds):
+            scores = crit[number] if number < len(crit) else (None, None)
+            data = evince_round(number, kappa, first, second, scores)
+            data["agreement_words"] = words[number] if number < len(words) else None
+            self.event(case_id, "round", f"round/{number}", data)
+
+
+def evince_round(
+    number: int,
+    kappa: float | None,
+    first: Mapping[str, float],
+    second: Mapping[str, float],
+    crit: tuple[float | None, float | None] = (None, None),
+) -> dict[str, Any]:
+    """The data of one `round` event; zero probabilities are floored at 1e-6 for KL."""
+    labels = sorted({*first, *second})
+    p, q = (np.array([each.get(label, 0.0) for label in labels]) for each in (first, second))
+    mixture, floored = (p + q) / 2, [np.maximum(each, 1e-6) for each in (p, q)]
+    entropies = [float(-(each[each > 0] * np.log(each[each > 0])).sum()) for each in (p, q, mixture)]
+    kl = {
+        "agent/0>agent/1": float(rel_entr(p, floored[1]).sum()),
+        "agent/1>agent/0": float(rel_entr(q, floored[0]).sum()),
+    }
+    sides = ("agent/0", "agent/1")
+    tv = float(np.abs(p - q).sum() / 2)
+    zeros = sum(bool(((one > 0) & (other == 0)).any()) for one, other in ((p, q), (q, p)))
+    return {
+        "round": number, "kappa": kappa, "distributions": {"agent/0": dict(first), "agent/1": dict(second)},
+        "wd": tv, "tv": tv, "jsd": float(rel_entr(p, mixture).sum() + rel_entr(q, mixture).sum()) / 2,
+        "mi": 0.4, "nmi": 0.3, "kl": kl, "kl_floored": zeros,
+        "ce": {pair: value + h for (pair, value), h in zip(kl.items(), entropies, strict=False)},
+        "entropy": dict(zip(sides, entropies, strict=False)), "mixture_entropy": entropies[2],
+        "information_gain": None if number == 0 else 0.1, "crit": dict(zip(sides, crit, strict=True)),
+        "round_score": None, "moves": None if number == 0 else {"agent/0": 0.1, "agent/1": 0.2}, "swapped": False,
+        "agreement_words": None,
+    }  # fmt: skip
 
 
 def plant(path: Path, sessions: Sequence[Session], run_yaml: dict[str, Any] | None = None) -> Path:
@@ -164,3 +219,25 @@ def printed() -> Callable[..., str]:
         return sink.getvalue()
 
     return run
+
+
+@pytest.fixture
+def outside_fences() -> Callable[[str], list[str]]:
+    """Lines of Markdown outside of fenced blocks."""
+    return _outside_fences
+
+
+def _outside_fences(markdown: str) -> list[str]:
+    """Lines outside of fenced blocks, by CommonMark's rule for closing fences."""
+    outside, fence = [], ""
+    for line in markdown.splitlines():
+        ticks = re.match(r" {0,3}(`{3,})", line)
+        if not fence and ticks and "`" not in line[ticks.end() :]:
+            fence = ticks[1]
+        elif fence:
+            if ticks and len(ticks[1]) >= len(fence) and not line[ticks.end() :].strip():
+                fence = ""
+        else:
+            outside.append(line)
+    assert not fence, "a fence was left open"
+    return outside

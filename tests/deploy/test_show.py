@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.natural import natural
 from moot.deploy.reading.nearest import nearest
-from moot.deploy.reading.show import SIMULATED, show, summary_markdown
+from moot.deploy.reading.show import show, summary_markdown
+from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summary import Summary, summarise
 from moot.deploy.reading.text import (
     markdown_block,
@@ -27,7 +29,6 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcript import transcript
 from moot.deploy.reading.transcript_markdown import transcript_markdown
 from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging
-from moot.deploy.reading.transcript_stages import natural
 from moot.deploy.reading.transcript_views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
@@ -118,28 +119,12 @@ def test_json_reads_back_unchanged(debate: Path, printed: Callable[..., str]) ->
     assert read.sections[0].turns[1].data == {"answer": "Yes", "reasoning": EVIL, "confidence": 0.9}
 
 
-def test_markdown_cannot_be_broken_out_of(debate: Path) -> None:
-    outside = _outside_fences(transcript_markdown(transcript(debate, "c1")))
+def test_markdown_cannot_be_broken_out_of(debate: Path, outside_fences: Callable[[str], list[str]]) -> None:
+    outside = outside_fences(transcript_markdown(transcript(debate, "c1")))
     assert "# out" not in [line.strip() for line in outside]
     text = "\n".join(outside)
     assert not re.search(r"(?<!\\)<script", text)
     assert not re.search(r"(?<!\\)\[bold", text)
-
-
-def _outside_fences(markdown: str) -> list[str]:
-    """Lines outside of fenced blocks, by CommonMark's rule for closing fences."""
-    outside, fence = [], ""
-    for line in markdown.splitlines():
-        ticks = re.match(r" {0,3}(`{3,})", line)
-        if not fence and ticks and "`" not in line[ticks.end() :]:
-            fence = ticks[1]
-        elif fence:
-            if ticks and len(ticks[1]) >= len(fence) and not line[ticks.end() :].strip():
-                fence = ""
-        else:
-            outside.append(line)
-    assert not fence, "a fence was left open"
-    return outside
 
 
 def test_a_debate_without_verdict(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:

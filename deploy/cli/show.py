@@ -1,0 +1,57 @@
+"""`moot show`: a run's figures, one of its debates, or what is to be looked at in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
+    attempt: Annotated[int | None, typer.Option(help="Of the case; the latest when not given.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="With a case: plot its rounds into this .svg or .png as well.")
+    ] = None,
+    questioned: Annotated[
+        bool, typer.Option("--questioned", help="List the labels that a confident consensus contradicts.")
+    ] = False,
+    confidence: Annotated[
+        float | None, typer.Option(help="With --questioned: from which confidence (default: 0.8).")
+    ] = None,
+    crit: Annotated[
+        float | None, typer.Option(help="With --questioned: from which CRIT score, 0 to 1 (default: 0.7).")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
+) -> None:
+    """Show a run's figures, or one debate as a transcript."""
+    _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
+    if not questioned:
+        from moot.deploy.reading.show import show as shown
+
+        shown(folder, case, attempt=attempt, form=form, plot=plot)
+        return
+    _not_with("--questioned", {"a case": case, "--attempt": attempt, "--plot": plot})
+    from moot.deploy.reading.questioned import CONFIDENCE, CRIT, show_questioned
+    from moot.deploy.reading.questioned import questioned as found
+
+    bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
+    show_questioned(found(folder, *bounds), form)
+
+
+def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:
+    from moot.protocols.errors import ConfigError
+
+    lonely = [name for name, value in others.items() if value is not None]
+    if lonely and not given:
+        raise ConfigError(f"{lonely[0]} goes with {flag} only")
+
+
+def _not_with(flag: str, others: dict[str, Any]) -> None:
+    from moot.protocols.errors import ConfigError
+
+    odd = [name for name, value in others.items() if value is not None]
+    if odd:
+        raise ConfigError(f"{flag} is of a whole run: it does not go with {odd[0]}")

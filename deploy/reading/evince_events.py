@@ -1,0 +1,136 @@
+"""The events of a debate of distributions, as they must look to be shown as such."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+Probabilities = dict[str, float | None]
+Scores = dict[str, float | None]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+S = TypeVar("S", bound=_Shape)
+
+
+def read_as(shape: type[S], data: Any) -> S | None:
+    """The data of an event in a shape; None when they are not of it: another protocol's event of the same name."""
+    try:
+        return shape.model_validate(data)
+    except ValidationError:
+        return None
+
+
+class RoundData(_Shape):
+    """A `round` with distributions; its other numbers are in the trace."""
+
+    round: int
+    distributions: dict[str, Probabilities]
+    moves: Scores | None = None
+    swapped: bool = False
+    kl_floored: int | None = None
+    agreement_words: float | None = None
+    round_score: float | None = None
+
+
+class Change(_Shape):
+    """Something that was mended in a distribution; label and value are a model's."""
+
+    what: str
+    label: Any = None
+    to: Any = None
+    value: Any = None
+
+
+class DistributionData(_Shape):
+    """A turn's `distribution`."""
+
+    cleaned: Probabilities
+    changes: list[Change] = []
+
+
+class Point(_Shape):
+    """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
+
+    text: str
+    gamma: float
+    theta: float
+    s: float
+    contradicts_facts: bool = False
+    repeats: int | None = None
+    deeper: ReadByJudge | None = None
+
+
+class ReadByJudge(_Shape):
+    """What one judge found; nothing when it is missing."""
+
+    reasons: list[Point] = []
+    rivals: list[Point] = []
+
+
+class CritData(_Shape):
+    """What the judges made of a turn."""
+
+    score: float | None
+    by_judge: Scores
+    missing: dict[str, str] = {}
+    weak: list[str] = []
+    contradicted: list[str] = []
+    notes: list[str] = []
+    judges: dict[str, ReadByJudge] = {}
+
+
+class QualityGateData(_Shape):
+    """A turn's `quality-gate`."""
+
+    on: bool
+    threshold: float | None
+    crit: float | None
+    passed: bool
+    why: str
+
+
+class ContentiousnessData(_Shape):
+    """A turn of the dial, for the next round."""
+
+    before: float | None
+    after: float | None
+    schedule: str
+    why: str
+
+
+class StopData(_Shape):
+    """Why the debate ended."""
+
+    reason: str
+    round: int
+
+
+class ConsensusData(_Shape):
+    """What the sides say together."""
+
+    weights: Scores
+    weights_from: str
+    distribution: Probabilities
+    entropy: float | None
+    confidence: float | None
+
+
+class FollowUpsData(_Shape):
+    """What to find out next."""
+
+    questions: list[str]
+    tests: list[str]
+
+
+class ConsensusPayload(_Shape):
+    """A verdict that is a consensus, as far as no event says it."""
+
+    crit_mean: float | None = None
+    uncertainty: float | None = None
+    mixture_entropy_first: float | None = None
+    mixture_entropy_last: float | None = None

@@ -1,0 +1,194 @@
+"""Labels to look at again: cases where a converged, confident consensus of good arguments contradicts the label.
+
+No debate ever sees a label; only whoever reads the record can compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moot.deploy.reading.consensus import ConsensusVerdict, consensus_verdicts
+from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.text import cases as number_of_cases
+from moot.deploy.reading.text import (
+    crit_words,
+    emit,
+    markdown_inline,
+    markdown_table,
+    number,
+    safe_json,
+    visible_line,
+)
+from moot.protocols.errors import ConfigError
+
+CONFIDENCE, CRIT = 0.8, 0.7
+"""From where a consensus is confident, and arguments are good; both in [0, 1]."""
+
+NOTE = (
+    "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source's "
+    "shares of wrong labels (5 % in one chapter, 15 % in another) are not comparable: other cases, another rule."
+)
+_HEADER = ("case", "gold", "consensus", "confidence", "CRIT", "question")
+_QUESTION_LENGTH = 60
+
+
+class QuestionedLabel(BaseModel):
+    """A case whose label should be looked at.
+
+    Attributes:
+        confidence: the consensus' probability of its answer.
+        crit_mean: mean CRIT score of the sides, in [0, 1].
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    case_id: str
+    gold: str
+    consensus: str
+    confidence: float
+    crit_mean: float
+    question: str
+
+
+class Questioned(BaseModel):
+    """The labels of a run that should be looked at, the most confidently contradicted first.
+
+    Attributes:
+        confidence_from, crit_from: the bounds, both in [0, 1].
+        compared: cases with a converged consensus and a label.
+        unknown: of those that contradict their label, how many have an unknown confidence or CRIT score.
+        note: what the list does not say.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    run: str
+    simulated: bool
+    confidence_from: float
+    crit_from: float
+    compared: int
+    unknown: int
+    labels: list[QuestionedLabel]
+    note: str = NOTE
+
+
+def questioned(folder: str | Path, confidence: float = CONFIDENCE, crit: float = CRIT) -> Questioned:
+    """Find them in a run.
+
+    Raises:
+        ConfigError: a bound is outside [0, 1].
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    for flag, bound in (("--confidence", confidence), ("--crit", crit)):
+        if not 0.0 <= bound <= 1.0:
+            raise ConfigError(f"{flag} {bound:g}: a number from 0 to 1 is expected")
+    facts = read_facts(folder)
+    compared = converged(consensus_verdicts(folder))
+    against = [verdict for verdict in compared if not verdict.correct]
+    return Questioned(
+        schema_version=facts.schema_version,
+        run=str(facts.path),
+        simulated=facts.simulated,
+        confidence_from=confidence,
+        crit_from=crit,
+        compared=len(compared),
+        unknown=sum(verdict.confidence is None or verdict.crit_mean is None for verdict in against),
+        labels=contradicted(compared, confidence, crit),
+    )
+
+
+def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
+    """Those that converged and can be compared with a label."""
+    return [verdict for verdict in verdicts if verdict.how == "converged" and verdict.correct is not None]
+
+
+def contradicted(
+    compared: Iterable[ConsensusVerdict], confidence: float = CONFIDENCE, crit: float = CRIT
+) -> list[QuestionedLabel]:
+    """Those of `converged` that contradict their label with at least this confidence and CRIT score."""
+    found = [
+        QuestionedLabel(
+            case_id=verdict.case_id,
+            gold=verdict.gold,
+            consensus=verdict.answer,
+            confidence=verdict.confidence,
+            crit_mean=verdict.crit_mean,
+            question=verdict.question,
+        )
+        for verdict in compared
+        if verdict.correct is False and verdict.gold is not None and verdict.answer is not None
+        if verdict.confidence is not None and verdict.confidence >= confidence
+        if verdict.crit_mean is not None and verdict.crit_mean >= crit
+    ]
+    return sorted(found, key=lambda each: (-each.confidence, -each.crit_mean, each.case_id))
+
+
+def _head(found: Questioned) -> str:
+    bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {crit_words(found.crit_from)}"
+    of = f"{number_of_cases(found.compared)} with a label and a converged consensus"
+    unknown = f"; {found.unknown:,} more contradict theirs, but confidence or CRIT is unknown" if found.unknown else ""
+    return f"{len(found.labels):,} of {of} contradict the label with {bounds}{unknown}"
+
+
+def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
+    return [
+        (
+            each.case_id,
+            each.gold,
+            each.consensus,
+            number(each.confidence),
+            crit_words(each.crit_mean),
+            _short(visible_line(each.question)),
+        )
+        for each in labels
+    ]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUESTION_LENGTH else f"{text[: _QUESTION_LENGTH - 3]}..."
+
+
+def questioned_text(found: Questioned) -> RenderableType:
+    """The list for a terminal."""
+    parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
+    parts.append(Text(visible_line(_head(found))))
+    if found.labels:
+        table = Table(*_HEADER, box=None, padding=(0, 2, 0, 0), pad_edge=False)
+        for row in _rows(found.labels):
+            table.add_row(*(Text(visible_line(cell)) for cell in row))
+        parts += [Text(), table]
+    return Group(*parts, Text(), Text(NOTE, style="dim"))
+
+
+def questioned_markdown(found: Questioned) -> str:
+    """The list as Markdown."""
+    blocks = [f"# Labels to look at: {markdown_inline(found.run)}"]
+    if found.simulated:
+        blocks.append(f"**{SIMULATED}**")
+    blocks.append(markdown_inline(_head(found)))
+    if found.labels:
+        blocks.append(markdown_table(_HEADER, _rows(found.labels)))
+    return "\n\n".join([*blocks, NOTE]) + "\n"
+
+
+def show_questioned(found: Questioned, form: str = "text", console: Console | None = None) -> None:
+    """Write the list to the console.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    emit(
+        form,
+        text=lambda: questioned_text(found),
+        json=lambda: safe_json(found),
+        md=lambda: questioned_markdown(found),
+        console=console,
+    )

@@ -1,0 +1,191 @@
+"""The events of EVINCE as a transcript shows them: distributions, the dial, the quality gate, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moot.deploy.reading.distributions import in_a_line, rows_of
+from moot.deploy.reading.evince_events import (
+    Change,
+    ConsensusData,
+    ConsensusPayload,
+    ContentiousnessData,
+    DistributionData,
+    FollowUpsData,
+    QualityGateData,
+    RoundData,
+    Scores,
+    StopData,
+    read_as,
+)
+from moot.deploy.reading.shown import Shown
+from moot.deploy.reading.text import crit_words, number
+from moot.deploy.reading.trace import aligned
+from moot.deploy.reading.transcript_crit import crit_event
+from moot.deploy.reading.transcript_signals import plain_pairs
+from moot.deploy.reading.transcript_views import EventView
+
+_REASONS = {
+    "converged": "the sides stand still and agree",
+    "stalled": "the sides stand still and do not agree",
+    "printed": "WD, MI and JSD hardly changed and CRIT no longer rose (the printed rule)",
+    "max_rounds": "no further round was allowed",
+    "ensemble": "there was no debate: each side answered on its own",
+    "plateau": "the quality of the arguments no longer rose",
+    "schedule-ended": "the schedule of contentiousness came to its end",
+    "both-done": "both sides had no more to say",
+    "ended-by-person": "a person ended it",
+}
+_CHANGES = {
+    "alias": "{label} was read as {to}",
+    "unknown": "{label} is none of the labels: its mass went to (other)",
+    "repeated": "{label} was named again: its masses were added up",
+    "negative": "{label} had a negative probability: dropped",
+    "not-a-number": "{label} had no number: dropped",
+    "renormalised": "the probabilities summed to {value}: divided by it",
+    "percent": "the probabilities summed to {value}: taken for per cent",
+}
+
+
+def evince_event(event: EventView) -> Shown | None:
+    """An event as shown; None when it is not one of EVINCE, or does not look like one."""
+    show = _KINDS.get(event.kind)
+    return show(event) if show is not None else None
+
+
+def _round(event: EventView) -> Shown | None:
+    data = read_as(RoundData, event.data)
+    if data is None or not data.distributions:
+        return None
+    sides = list(data.distributions)
+    rows = rows_of(list(data.distributions.values()))
+    columns = [aligned([values[i] for _, values in rows]) for i in range(len(sides))]
+    lines = []
+    if data.moves is not None:
+        lines.append(f"moved since the last round (total variation): {_by_side(data.moves)}")
+    if data.swapped:
+        lines.append("two sides took each other's last position: no symmetric measure changed, yet nothing is at rest")
+    if data.kl_floored:
+        lines.append(f"KL and CE: a zero probability was floored in {data.kl_floored} of the directions")
+    if data.agreement_words is not None:
+        lines.append(f"agreeing words among agreeing and opposing ones: {number(data.agreement_words)}")
+    if data.round_score is not None:
+        lines.append(f"score of the round (high: there is more to argue about): {number(data.round_score)}")
+    cells = [(label, *(column[row] for column in columns)) for row, (label, _) in enumerate(rows)]
+    return Shown(f"distributions after round {data.round}", ("label", *sides), cells, lines)
+
+
+def _distribution(event: EventView) -> Shown | None:
+    data = read_as(DistributionData, event.data)
+    if data is None:
+        return None
+    title = f"{_who(event.path)} says {in_a_line(data.cleaned)}"
+    return Shown(title, lines=[_change(change) for change in data.changes])
+
+
+def _change(change: Change) -> str:
+    value = number(change.value) if isinstance(change.value, int | float) else str(change.value)
+    if change.what not in _CHANGES:
+        return f"mended: {change.what}"
+    return "mended: " + _CHANGES[change.what].format(
+        label=repr(str(change.label)), to=repr(str(change.to)), value=value
+    )
+
+
+def _quality_gate(event: EventView) -> Shown | None:
+    data = read_as(QualityGateData, event.data)
+    if data is None:
+        return None
+    who = f"{_who(event.path)}'s arguments"
+    if not data.on:
+        return Shown(f"quality gate: {who} were not held against a bar ({data.why})")
+    said = "shown to the others" if data.passed else "WITHHELD from the others"
+    against = f"CRIT {crit_words(data.crit)}, bar {crit_words(data.threshold)}"
+    return Shown(f"quality gate: {who} were {said} ({data.why}: {against})")
+
+
+def _contentiousness(event: EventView) -> Shown | None:
+    data = read_as(ContentiousnessData, event.data)
+    if data is None:
+        return None
+    kappa = f"kappa {number(data.before)} to {number(data.after)} for the next round"
+    if data.before is None and data.after is None:
+        kappa = "no kappa is stated in the next round"
+    why = "" if data.why in ("", data.schedule) else f": {data.why}"
+    return Shown(f"{kappa} (schedule {data.schedule}{why})", lines=_rest(event.data, ContentiousnessData))
+
+
+def _stop(event: EventView) -> Shown | None:
+    data = read_as(StopData, event.data)
+    if data is None or data.reason not in _REASONS:
+        return None
+    title = f"ended after round {data.round}, {data.reason}: {_REASONS[data.reason]}"
+    return Shown(title, lines=_rest(event.data, StopData))
+
+
+def _consensus(event: EventView) -> Shown | None:
+    data = read_as(ConsensusData, event.data)
+    if data is None:
+        return None
+    rows = rows_of([data.distribution])
+    cells = list(zip((label for label, _ in rows), aligned([values[0] for _, values in rows]), strict=True))
+    source = {"crit": "by CRIT", "equal": "equal, since no CRIT score tells the sides apart"}
+    lines = [
+        f"weights ({source.get(data.weights_from, data.weights_from)}): {_by_side(data.weights)}",
+        f"confidence {number(data.confidence)}, entropy {number(data.entropy)} nat",
+    ]
+    return Shown("consensus", ("label", "probability"), cells, lines)
+
+
+def _follow_ups(event: EventView) -> Shown | None:
+    data = read_as(FollowUpsData, event.data)
+    if data is None:
+        return None
+    lines = [f"ask: {each}" for each in data.questions] + [f"test: {each}" for each in data.tests]
+    return Shown("what to find out next", lines=lines or ["nobody named a question or a test"])
+
+
+_KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
+    "crit": crit_event,
+    "round": _round,
+    "distribution": _distribution,
+    "quality-gate": _quality_gate,
+    "contentiousness": _contentiousness,
+    "stop": _stop,
+    "consensus": _consensus,
+    "follow-ups": _follow_ups,
+}
+
+
+def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """The payload of a verdict that is a consensus, without what its events show; None for any other verdict."""
+    data = read_as(ConsensusPayload, payload)
+    if payload.get("distribution_from") != "consensus" or data is None:
+        return None
+    first, last = number(data.mixture_entropy_first), number(data.mixture_entropy_last)
+    pairs = {
+        "CRIT, mean of the sides": ("crit_mean", crit_words(data.crit_mean)),
+        "uncertainty (0 to 1)": ("uncertainty", number(data.uncertainty)),
+        "entropy of the mixture": ("mixture_entropy_first", f"{first} nat at first, {last} nat at last"),
+    }
+    return [(name, words) for name, (key, words) in pairs.items() if key in payload]
+
+
+def _by_side(values: Scores) -> str:
+    return ", ".join(f"{side} {number(value)}" for side, value in values.items()) or "-"
+
+
+def _rest(data: Mapping[str, Any], shape: type[StopData] | type[ContentiousnessData]) -> list[str]:
+    """The numbers that decided, which differ by rule."""
+    rest = {key: value for key, value in data.items() if key not in shape.model_fields}
+    return [f"{name}: {value}" for name, value in plain_pairs(rest)]
+
+
+def _who(path: str) -> str:
+    """The side a turn's path names.
+
+    >>> _who("round/2/agent/1")
+    'agent/1'
+    """
+    return "/".join(path.split("/")[-2:])

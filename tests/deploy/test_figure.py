@@ -1,0 +1,186 @@
+"""A debate's rounds as a figure: everything on it, told apart without colour, and written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from moot.deploy.reading.show import show
+from moot.protocols.errors import ConfigError, RecordError
+
+drawing = pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra plot: pip install 'moot[plot]'")
+EVIL = "a $\\frac{1}{2}$ <script>&amp; \x1b[2J \u202e\u60a3 \uffff"
+P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}
+CRIT = [(0.6, 0.5), (0.7, None), (0.8, 0.75)]
+
+
+@pytest.fixture
+def debated(planted: Callable[..., Path], session: Any) -> Path:
+    session.case("c1", labels=("HCV", "HBV"))
+    session.evince("c1", [(0.9, P, Q), (0.7, Q, P), (0.5, P, P)], crit=CRIT)
+    session.case("none")
+    session.verdict("none")
+    return planted(session, simulated=True)
+
+
+@pytest.fixture
+def plotted(tmp_path: Path, printed: Callable[..., str]) -> Callable[..., bytes]:
+    """What `--plot` writes."""
+
+    def make(run: Path, case_id: str = "c1", suffix: str = "svg") -> bytes:
+        file = tmp_path / f"figure.{suffix}"
+        printed(show, run, case_id, plot=file)
+        return file.read_bytes()
+
+    return make
+
+
+def _texts(svg: bytes) -> list[str]:
+    return [text.text or "" for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+@drawing
+def test_a_figure_has_every_scale_with_its_unit_and_its_text_as_text(
+    debated: Path, plotted: Callable[..., bytes]
+) -> None:
+    texts = _texts(plotted(debated))
+    assert f"{debated.name}, case c1" in texts
+    assert "SIMULATED models" in texts
+    joined = " ".join(texts)
+    for axis in ("contentiousness kappa (0 to 1)", "distance between the sides", "divergence (nat)", "entropy (nat)"):
+        assert axis in joined
+    assert "quality of the arguments (of 10)" in joined
+    assert texts.count("round") == 1
+    for line in ("kappa", "WD", "JSD", "KL agent/0>agent/1", "H agent/1", "H mixture", "CRIT agent/0", "CRIT agent/1"):
+        assert line in texts
+    assert {"0", "1", "2"} <= set(texts)
+    assert not {"0.5 round", "MI"} & set(texts)
+
+
+@drawing
+def test_lines_differ_in_marker_and_dashes_and_unknown_values_are_gaps(
+    debated: Path, plotted: Callable[..., bytes]
+) -> None:
+    svg = plotted(debated).decode()
+    dashed = re.findall(r'<path d="([^"]*)"[^>]*stroke-dasharray: [^0n]', svg)
+    broken = [path for path in dashed if path.count("M") == 2]
+    assert len(broken) == 1, "CRIT of agent/1 is unknown in round 1 of three: two points without a line"
+    assert "L" not in broken[0]
+    assert len(set(re.findall(r'<path id="(m[0-9a-f]{10})" d="([^"]*)"', svg))) >= 3
+
+
+@drawing
+def test_png_is_1600_pixels_wide(debated: Path, plotted: Callable[..., bytes]) -> None:
+    png = plotted(debated, suffix="png")
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">I", png[16:20]) == (1600,)
+
+
+@drawing
+def test_a_real_run_is_not_called_simulated_and_the_same_debate_gives_the_same_file(
+    planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
+) -> None:
+    session.case("c1")
+    session.evince("c1", [(0.9, P, Q)])
+    run = planted(session, simulated=False)
+    first = plotted(run)
+    assert b"SIMULATED" not in first
+    assert plotted(run) == first
+
+
+@drawing
+def test_hostile_names_are_text(planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]) -> None:
+    session.case(EVIL)
+    rounds = {"round": 0, "entropy": {EVIL: 0.5, "agent/1": 0.25}, "crit": {"agent/1": None}}
+    session.event(EVIL, "round", "round/0", rounds)
+    run = planted(session, simulated=False)
+    svg = plotted(run, EVIL)
+    assert b"<script" not in svg
+    assert not re.search("[\x00-\x08\x1b\u202e\uffff]", svg.decode())
+    assert any(r"$\frac{1}{2}$ <script>&amp;" in text for text in _texts(svg))
+    assert "CRIT" not in " ".join(_texts(svg)), "a scale on which nothing is known has no plot"
+    assert plotted(run, EVIL, "png").startswith(b"\x89PNG")
+
+
+@drawing
+def test_many_sides_do_not_drown_the_figure(
+    planted: Callable[..., Path], session: Any, plotted: Callable[..., bytes]
+) -> None:
+    session.case("c1")
+    sides = [f"agent/{i}" for i in range(7)]
+    for n in range(3):
+        kl = {f"{a}>{b}": 0.1 * n for a, b in permutations(sides, 2)}
+        entropies = {side: 1.0 for side in sides}
+        session.event("c1", "round", f"round/{n}", {"round": n, "jsd": 0.5, "kl": kl, "entropy": entropies, "d": -0.1})
+    texts = _texts(plotted(planted(session)))
+    assert "JSD" in texts
+    assert sum(text.startswith("KL ") for text in texts) == 7
+    assert "and 35 more" in texts
+    assert sum(text.startswith("H ") for text in texts) == 7
+
+
+@drawing
+def test_an_existing_file_is_replaced_as_a_whole_or_kept(
+    debated: Path, tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    file = tmp_path / "out" / "figure.SVG"
+    file.parent.mkdir()
+    file.write_text("old")
+    with pytest.raises(ConfigError, match="case 'none' has no rounds with numbers: there is nothing to plot"):
+        printed(show, debated, "none", plot=file)
+    assert file.read_text() == "old"
+    printed(show, debated, "c1", plot=file)
+    assert file.read_bytes().startswith(b"<?xml")
+    assert [each.name for each in file.parent.iterdir()] == ["figure.SVG"]
+    busy = tmp_path / "out" / ("x" * 250 + ".svg")
+    with pytest.raises(RecordError, match="cannot write"):
+        printed(show, debated, "c1", plot=busy)
+
+
+@drawing
+def test_the_transcript_is_printed_as_well(debated: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+    assert '"case_id": "c1"' in printed(show, debated, "c1", form="json", plot=tmp_path / "a.svg")
+
+
+@drawing
+def test_pyplot_and_its_global_state_are_left_alone(debated: Path, plotted: Callable[..., bytes]) -> None:
+    import matplotlib
+    from matplotlib import pyplot
+
+    before = dict(matplotlib.rcParams)
+    plotted(debated)
+    assert dict(matplotlib.rcParams) == before
+    assert pyplot.get_fignums() == []
+
+
+def test_files_that_cannot_be_figures_are_refused(debated: Path, tmp_path: Path, printed: Callable[..., str]) -> None:
+    for name, said in (
+        ("figure.pdf", r"a figure's name ends in \.svg or \.png"),
+        ("figure", r"a figure's name ends in \.svg or \.png"),
+        ("nowhere/figure.svg", "the folder .*nowhere does not exist"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            printed(show, debated, "c1", plot=tmp_path / name)
+    (tmp_path / "folder.svg").mkdir()
+    with pytest.raises(ConfigError, match="that is a folder"):
+        printed(show, debated, "c1", plot=tmp_path / "folder.svg")
+    with pytest.raises(ConfigError, match="--plot is of one debate: name a case"):
+        printed(show, debated, plot=tmp_path / "figure.svg")
+
+
+def test_without_matplotlib_the_extra_is_named(
+    debated: Path, tmp_path: Path, printed: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match=r"pip install 'moot\[plot\]'"):
+        printed(show, debated, "c1", plot=tmp_path / "figure.svg")
+    assert not list(tmp_path.glob("figure*"))

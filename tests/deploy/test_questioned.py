@@ -1,0 +1,124 @@
+"""Labels to look at again: exactly the confident contradictions, and never more said than is known."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.cli.main import main
+from moot.deploy.reading.questioned import NOTE, Questioned, questioned, show_questioned
+from moot.deploy.reading.show import show
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.summary import summarise
+from moot.protocols.errors import ConfigError
+
+EVIL = "Is it [bold red]x[/] \x1b[2J | <script>?" + " and so on" * 20
+PAYLOAD = {"distribution_from": "consensus", "crit_mean": 0.75}
+
+
+@pytest.fixture
+def run(planted: Callable[..., Path], session: Any) -> Path:
+    def add(case_id: str, answer: str | None = "No", gold: str | None = "Yes", **verdict: Any) -> None:
+        session.case(case_id, gold=gold, question=EVIL)
+        fields = {"how": "converged", "confidence": 0.9, "payload": PAYLOAD} | verdict
+        session.verdict(case_id, answer, **fields)
+
+    add("listed")
+    add("surer", confidence=0.95)
+    add("at-the-bounds", confidence=0.8, payload=PAYLOAD | {"crit_mean": 0.7})
+    add("agrees", answer="Yes")
+    add("unsure", confidence=0.79)
+    add("badly-argued", payload=PAYLOAD | {"crit_mean": 0.69})
+    add("stalled", how="stalled")
+    add("no-label", gold=None)
+    add("no-answer", answer=None, confidence=None)
+    add("no-crit", payload=PAYLOAD | {"crit_mean": None})
+    add("votes", payload={"distribution_from": "votes", "crit_mean": 0.9})
+    add("failed", answer=None, how="failed", failure="quorum_failed")
+    return planted(session, simulated=True)
+
+
+def test_exactly_the_confident_contradictions_are_listed_the_surest_first(run: Path) -> None:
+    found = questioned(run)
+    assert [each.case_id for each in found.labels] == ["surer", "listed", "at-the-bounds"]
+    assert (found.labels[0].gold, found.labels[0].consensus, found.labels[0].crit_mean) == ("Yes", "No", 0.75)
+    assert found.unknown == 1
+    assert summarise(run).labels_questioned == 3
+    assert [each.case_id for each in questioned(run, confidence=0.0, crit=0.72).labels] == ["surer", "listed", "unsure"]
+    assert not questioned(run, confidence=1.0).labels
+
+
+def test_what_cannot_be_compared_is_not_counted(run: Path) -> None:
+    compared = {"listed", "surer", "at-the-bounds", "agrees", "unsure", "badly-argued", "no-crit"}
+    assert questioned(run).compared == len(compared)
+
+
+def test_text_says_what_the_list_does_not_say(run: Path, printed: Callable[..., str]) -> None:
+    text = " ".join(printed(show_questioned, questioned(run), width=200).split())
+    assert text.startswith(SIMULATED)
+    assert "3 of 7 cases with a label and a converged consensus contradict the label" in text
+    assert "confidence >= 0.8 and CRIT >= 7.0/10; 1 more contradict theirs, but confidence or CRIT is unknown" in text
+    assert "surer Yes No 0.95 7.5/10 Is it [bold red]x[/] ␛[2J | <script>?" in text
+    assert NOTE in text
+    assert "5 %" in NOTE
+    assert "15 %" in NOTE
+    assert "labels to look at 3, see moot show --questioned" in " ".join(printed(show, run, width=200).split())
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_hostile_questions_stay_text(run: Path, printed: Callable[..., str], form: str) -> None:
+    shown = printed(show_questioned, questioned(run), form, width=200)
+    assert "\x1b" not in shown
+    if form == "md":
+        assert not re.search(r"(?<!\\)<script", shown)
+        assert NOTE in shown
+    if form == "json":
+        assert Questioned.model_validate_json(shown) == questioned(run)
+        assert json.loads(shown)["labels"][0]["confidence"] == 0.95
+
+
+def test_a_run_without_consensus_has_none_to_list(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
+    run = inline_run("selene")
+    assert questioned(run).compared == 0
+    assert summarise(run).labels_questioned is None
+    assert "labels to look at" not in printed(show, run)
+    assert "0 of 0 cases" in printed(show_questioned, questioned(run), width=200)
+
+
+def test_nothing_to_look_at_is_said_as_zero(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1")
+    session.verdict("c1", "Yes", "converged", confidence=0.9, payload=PAYLOAD)
+    assert re.search(r"labels to look at +0 *$", printed(show, planted(session)), re.MULTILINE)
+
+
+def test_bounds_and_flags_that_make_no_sense_are_refused(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match="--crit 7: a number from 0 to 1"):
+        questioned(run, crit=7.0)
+    with pytest.raises(ConfigError, match="--confidence nan: a number from 0 to 1"):
+        questioned(run, confidence=float("nan"))
+    for flags, said in (
+        (["--crit", "0.5"], "--crit goes with --questioned only"),
+        (["listed", "--questioned"], "--questioned is of a whole run: it does not go with a case"),
+        (["--questioned", "--plot", "x.svg"], "it does not go with --plot"),
+        (["--questioned", "--crit", "7"], "--crit 7: a number from 0 to 1 is expected"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["moot", "show", str(run), *flags])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert said in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["moot", "show", str(run), "--questioned", "--confidence", "0.94"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert "1 of 7 cases" in " ".join(capsys.readouterr().out.split())

@@ -1,0 +1,190 @@
+"""A debate of distributions as a transcript: who held what, why the dial turned, what was withheld, how it ended."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.reading.distributions import in_a_line, rows_of
+from moot.deploy.reading.show import show
+from moot.deploy.reading.transcript import transcript
+from moot.deploy.reading.transcript_evince import consensus_pairs, evince_event
+from moot.deploy.reading.transcript_views import EventView
+
+EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
+POINT = {"text": EVIL, "gamma": 0.8, "theta": 0.5, "s": 0.8, "contradicts_facts": True, "repeats": None, "deeper": None}
+RIVAL = {**POINT, "text": "a rival", "s": 0.2, "contradicts_facts": False, "repeats": 0}
+DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "rivals": []}}
+READ = {"model": "m", "missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
+
+
+@pytest.fixture
+def debate(planted: Callable[..., Path], session: Any) -> Path:
+    session.case("c1", labels=("HCV", "HBV", EVIL), gold="HCV")
+    session.evince("c1", [(0.9, A, B), (0.7, B, A), (0.5, A, A)], words=[0.1, None, 0.4])
+    swap = dict(next(e for _, _, e, _ in session.events if e.path == "round/1").data) | {"swapped": True}
+    session.event("c1", "round", "round/1", swap)
+    for turn, changes in (("round/0/agent/0", []), ("round/0/agent/1", _changes())):
+        session.event("c1", "distribution", turn, {"given": [[EVIL, 0.4]], "cleaned": B, "changes": changes})
+        session.reply("c1", turn, 5, data=json.dumps({"distribution": [{"label": EVIL, "probability": 1}]}))
+    gate = {"on": True, "threshold": 0.5, "crit": 0.31, "passed": False, "why": "below the bar"}
+    session.event("c1", "quality-gate", "round/0/agent/0", gate)
+    session.event("c1", "quality-gate", "round/0/agent/1", gate | {"crit": None, "passed": True, "why": "no score"})
+    off = {"on": False, "threshold": None, "crit": 0.2, "passed": True, "why": "the gate is off"}
+    session.event("c1", "quality-gate", "round/1/agent/0", off)
+    session.event("c1", "crit", "crit/round/0/agent/0", _crit())
+    session.reply("c1", "crit/round/0/agent/0/judge/0", 9, data=json.dumps({"reasons": [{"text": "t"}]}))
+    dial = {"before": 0.9, "after": 0.7, "schedule": "adaptive", "why": "cooled: closer", "score": 0.4}
+    session.event("c1", "contentiousness", "round/0", dial)
+    stop = {"reason": "stalled", "round": 2, "max_rounds": 4, "moves": {"agent/0": 0.0}, "jsd": 0.2, "tau": 0.05}
+    session.event("c1", "stop", "stop", stop)
+    weights = {"agent/0": 0.6, "agent/1": 0.4}
+    end = {"weights": weights, "weights_from": "crit", "distribution": B, "entropy": 0.67, "confidence": 0.6}
+    session.event("c1", "consensus", "consensus", end)
+    session.event("c1", "follow-ups", "follow-ups", {"questions": ["Travelled?"], "tests": [EVIL], "failed": 0})
+    payload = {"distribution_from": "consensus", "crit_mean": 0.75, "arguments": {"agent/0": ["long"]}}
+    payload |= {"mixture_entropy_first": 1.5, "mixture_entropy_last": 0.67}
+    session.verdict("c1", "HBV", "stalled", rounds=2, confidence=0.6, distribution=B, payload=payload)
+    return planted(session, simulated=True)
+
+
+def _crit() -> dict[str, Any]:
+    found = {"score": 0.75, "by_judge": {"judge/0": 0.75, "judge/1": None}, "missing": {"judge/1": "timeout: late"}}
+    judges = {"judge/0": READ, "judge/1": {"model": "", "missing": "timeout: late", "calls": 1, "depth": 0}}
+    return found | {"weak": ["a weak one"], "contradicted": ["no fever"], "notes": ["budget-spent"], "judges": judges}
+
+
+def _changes() -> list[dict[str, Any]]:
+    return [
+        {"what": "alias", "label": "Hep C", "to": "HCV"},
+        {"what": "unknown", "label": EVIL, "to": "(other)"},
+        {"what": "repeated", "label": "HBV", "value": 0.1},
+        {"what": "negative", "label": "HAV", "value": -0.1},
+        {"what": "not-a-number", "label": "HEV"},
+        {"what": "renormalised", "value": 0.95},
+        {"what": "percent", "value": 95.0},
+        {"what": EVIL, "label": EVIL},
+    ]
+
+
+def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
+    text = " ".join(printed(show, debate, "c1", width=220).split())
+    for expected in (
+        "agent/0 says HBV 0.6,",
+        "mended: 'Hep C' was read as 'HCV'",
+        "is none of the labels: its mass went to (other)",
+        "mended: 'HBV' was named again: its masses were added up",
+        "mended: 'HAV' had a negative probability: dropped",
+        "mended: 'HEV' had no number: dropped",
+        "mended: the probabilities summed to 0.95: divided by it",
+        "mended: the probabilities summed to 95: taken for per cent",
+        "agent/0's arguments were WITHHELD from the others (below the bar: CRIT 3.1/10, bar 5.0/10)",
+        "agent/1's arguments were shown to the others (no score: CRIT unknown, bar 5.0/10)",
+        "agent/0's arguments were not held against a bar (the gate is off)",
+        "kappa 0.9 to 0.7 for the next round (schedule adaptive: cooled: closer)",
+        "distributions after round 0",
+        "│ HBV │ 0.35 │ 0.6 │",
+        "│ (other) │ 0.25 │ 0.0 │",
+        "two sides took each other's last position",
+        "agreeing words among agreeing and opposing ones: 0.4",
+        "CRIT of round/0/agent/0: 7.5/10",
+        "│ judge/0 │ > reason │ from below (contradicts the given facts) │ 0.8 │ 0.5 │ 0.8 │",
+        "│ judge/0 │ rival │ a rival │ 0.8 │ 0.5 │ repeated │",
+        "judge/1 is missing: timeout: late",
+        "contradicts the given facts: no fever",
+        "weak: a weak one",
+        "notes: budget-spent",
+        "ended after round 2, stalled: the sides stand still and do not agree",
+        "tau: 0.05",
+        "weights (by CRIT): agent/0 0.6, agent/1 0.4",
+        "confidence 0.6, entropy 0.67 nat",
+        "ask: Travelled?",
+        "test: [bold red]x[/]",
+        "CRIT, mean of the sides 7.5/10",
+        "entropy of the mixture 1.5 nat at first, 0.67 nat at last",
+        "reasons.0.text: t",
+        "judge/0 on m at crit/round/0/agent/0/judge/0",
+    ):
+        assert expected in text, expected
+    assert "arguments.agent/0" not in text, "what the turns say is not said again with the verdict"
+
+
+def test_stages_come_in_the_order_of_the_debate(debate: Path) -> None:
+    found = transcript(debate, "c1").sections
+    assert [section.title for section in found] == [
+        "Round 0", "Round 0: the judges on its arguments", "Round 1", "Round 2", "Why the debate stopped", "Consensus",
+        "Follow-up questions",
+    ]  # fmt: skip
+    kinds = [event.kind for event in found[0].events]
+    assert kinds == ["distribution", "quality-gate", "distribution", "quality-gate", "round", "contentiousness"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_hostile_labels_stay_text(
+    debate: Path, printed: Callable[..., str], outside_fences: Callable[[str], list[str]], form: str
+) -> None:
+    shown = printed(show, debate, "c1", form=form)
+    assert not CONTROL.search(shown)
+    assert "# out" not in [line.strip() for line in shown.splitlines()]
+    if form == "md":
+        ours = outside_fences(shown)
+        assert sum("script" in line for line in ours) > 5
+        assert not any(re.search(r"(?<!\\)<script", line) for line in ours)
+
+
+def test_json_has_numbers_as_numbers(debate: Path, printed: Callable[..., str]) -> None:
+    read = json.loads(printed(show, debate, "c1", form="json"))
+    events = {(event["kind"], event["path"]): event["data"] for part in read["sections"] for event in part["events"]}
+    assert events["round", "round/0"]["distributions"] == {"agent/0": A, "agent/1": B}
+    assert events["consensus", "consensus"]["weights"] == {"agent/0": 0.6, "agent/1": 0.4}
+    assert events["quality-gate", "round/0/agent/1"]["crit"] is None
+    assert events["contentiousness", "round/0"]["after"] == 0.7
+    assert read["verdict"]["payload"]["arguments"] == {"agent/0": ["long"]}
+
+
+def test_the_top_few_the_rest_and_the_other() -> None:
+    many = {f"l{i:02}": 0.05 - i / 1000 for i in range(20)} | {"(other)": 0.0, "none": 0.0}
+    rows = rows_of([many, {"l19": 1.0}], shown=3)
+    assert [label for label, _ in rows] == ["l19", "l00", "l01", "(17 further labels)", "(other)"]
+    assert rows[-1][1] == [0.0, 0.0]
+    assert sum(values[0] or 0.0 for _, values in rows) == pytest.approx(sum(many.values()))
+    assert [label for label, _ in rows_of([{"a": 0.5, "b": 0.3, "c": 0.2}], shown=2)] == ["a", "b", "c"]
+    unknown = rows_of([{"a": None, "b": 0.3, "c": 0.2, "d": 0.1}], shown=1)
+    assert unknown == [("a", [None]), ("(3 further labels)", [pytest.approx(0.6)])]
+    assert in_a_line({}) == "-"
+
+
+def test_events_of_other_protocols_are_not_taken_for_these() -> None:
+    for kind, data in (
+        ("round", {"round": 1, "d": 0.5, "answers": {"agent/0": "Yes"}}),
+        ("round", {"round": 1, "distributions": {"agent/0": {"a": "high"}}}),
+        ("stop", {"reason": "t_max", "rounds": 3, "d": 0.5}),
+        ("stop", {"reason": "because", "round": 3}),
+        ("consensus", {"answer": "Yes"}),
+        ("crit", {"score": "good", "by_judge": {}}),
+        ("contentiousness", {"level": 0.9}),
+        ("mine", {}),
+    ):
+        assert evince_event(EventView(kind=kind, path="round/1", data=data)) is None, (kind, data)
+    assert consensus_pairs({"distribution_from": "votes", "crit_mean": 0.5}) is None
+    assert consensus_pairs({"distribution_from": "consensus", "crit_mean": "high"}) is None
+    assert consensus_pairs({"distribution_from": "consensus"}) == []
+
+
+def test_a_debate_without_the_dial_and_a_consensus_without_confidence_say_so() -> None:
+    dial = {"before": None, "after": None, "schedule": "none", "why": "no dial"}
+    shown = evince_event(EventView(kind="contentiousness", path="round/0", data=dial))
+    assert shown is not None
+    assert shown.title == "no kappa is stated in the next round (schedule none: no dial)"
+    end = {"weights": {"agent/0": 1.0}, "weights_from": "equal", "distribution": {"(other)": 1.0}, "entropy": 0.0}
+    shown = evince_event(EventView(kind="consensus", path="consensus", data=end | {"confidence": None}))
+    assert shown is not None
+    assert list(shown.rows) == [("(other)", "1")]
+    assert "confidence unknown" in shown.lines[1]
