@@ -144,6 +144,26 @@ def test_distributions_are_scored_case_by_case(grid_of: Callable[..., Grid]) -> 
     assert against.p_adjusted == against.p_value, "one comparison"
 
 
+def test_of_several_attempts_only_the_latest_one_is_scored(
+    grid_of: Callable[..., Grid], planted: Callable[..., Path], session: Any
+) -> None:
+    grid = grid_of("k=x,y")
+    grid.plant(0, {"a": RIGHT, "b": RIGHT}, shares={"a": {"Yes": 0.5, "No": 0.5}})
+    again = type(session)()
+    for case_id, latest in (("a", {"Yes": 1.0, "No": 0.0}), ("b", None)):
+        for each in (session, again):
+            each.case(case_id)
+        session.verdict(case_id, None, "failed", failure="bug", distribution={"Yes": 0.0, "No": 1.0})
+        again.verdict(case_id, "Yes", attempt=1, distribution=latest)
+    planted(session, again).rename(grid.folder / grid.cells[1].name)
+    found = grid.measured().cells[1]
+    assert (found.accuracy, found.scored) == (1.0, 2)
+    assert found.brier is not None
+    assert (found.brier.mean, found.brier.interval, found.brier.n) == (0.0, None, 1)
+    assert found.brier.vs_baseline is not None
+    assert found.brier.vs_baseline.difference == -0.5
+
+
 def test_main_effects_are_means_over_the_other_keys(grid_of: Callable[..., Grid]) -> None:
     grid = grid_of("k=x,y", "m=1,2")
     grid.plant(0, {"a": RIGHT, "b": WRONG, "c": WRONG, "d": RIGHT}, tokens=10)
