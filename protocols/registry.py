@@ -15,6 +15,8 @@ from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.socrasynth.protocol import SocraSynth
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -73,6 +75,11 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         preset={"vote.samples": 3},
         fixed={"gate.when": "never", "judging.method": "none"},
     ),
+    "socrasynth": ProtocolEntry(
+        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
+        lambda settings: SocraSynth(read_settings(SocraSynthSettings, settings, name="socrasynth")),
+        SocraSynthSettings,
+    ),
 }
 """Every built-in protocol by its name."""
 
@@ -82,7 +89,8 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
 
     A class of one's own needs `async def run(self, case, floor)`. If it has a pydantic model as `Settings`, it
     is called with an instance of that, else with nothing. `name`, `roles` (default: `agent`) and
-    `needs_logprobs` (default: no) are attributes that it may have.
+    `needs_logprobs` (default: no) are attributes that it may have, and `reply_tokens`: by role family, the longest
+    reply that it needs unless the run says otherwise.
 
     Args:
         name: a key of `PROTOCOLS`, or an import path.
@@ -197,6 +205,7 @@ class OwnProtocol:
         name: its `name`, else its import path.
         roles: its `roles`, else `("agent",)`.
         needs_logprobs: its `needs_logprobs`, else False.
+        reply_tokens: its `reply_tokens`, else none.
         inner: the user's object.
     """
 
@@ -204,6 +213,7 @@ class OwnProtocol:
         self.name: str = getattr(inner, "name", path)
         self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
+        self.reply_tokens: Mapping[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

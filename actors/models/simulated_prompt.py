@@ -34,6 +34,17 @@ class SeenReply:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenFence:
+    """A piece of material between tags: its tag, attributes and text, and where in the user text it stands."""
+
+    tag: str
+    attributes: dict[str, str]
+    body: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class SeenPrompt:
     """What stands in a prompt.
 
@@ -50,6 +61,7 @@ class SeenPrompt:
         document, claim, facts, opposing: a text to be read critically, what it argues for, what is given, and what the
             other side says; each may be empty.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
+        fences: everything between tags, in order.
         sent: the texts of all messages, as they were sent.
     """
 
@@ -67,16 +79,12 @@ class SeenPrompt:
     facts: str
     opposing: str
     contentiousness: float | None
+    fences: tuple[SeenFence, ...]
     sent: tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    tag: str
-    attributes: dict[str, str]
-    body: str
-    start: int
-    end: int
+    def tagged(self, *tags: str) -> list[SeenFence]:
+        """What stands between one of these tags, in order."""
+        return [fence for fence in self.fences if fence.tag in tags]
 
 
 def count_reasks(messages: Sequence[Message]) -> int:
@@ -110,11 +118,12 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         facts=first.get("facts", ""),
         opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
+        fences=tuple(fences),
         sent=tuple(message.content for message in messages),
     )
 
 
-def _fences(text: str) -> Iterator[_Fence]:
+def _fences(text: str) -> Iterator[SeenFence]:
     at = 0
     never_closed: set[str] = set()  # looked for once only, or a long text of open tags would take forever
     while opened := _OPEN_TAG.search(text, at):
@@ -126,14 +135,14 @@ def _fences(text: str) -> Iterator[_Fence]:
             continue
         at = close + len(closing)
         attributes = {name: _plain(value) for name, value in _ATTRIBUTE.findall(opened[2])}
-        yield _Fence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
+        yield SeenFence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
 
 
 def _plain(attribute: str) -> str:
     return unfenced(attribute.replace("&quot;", '"'))
 
 
-def _outside(text: str, fences: Sequence[_Fence]) -> str:
+def _outside(text: str, fences: Sequence[SeenFence]) -> str:
     pieces, at = [], 0
     for fence in fences:
         pieces.append(text[at : fence.start])
@@ -146,7 +155,7 @@ def _form(instructions: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_FORM_KEY.findall(found[0]))) if found else ()
 
 
-def _labels(instructions: str, fences: Sequence[_Fence]) -> tuple[str, ...]:
+def _labels(instructions: str, fences: Sequence[SeenFence]) -> tuple[str, ...]:
     lettered = [fence.attributes.get("label", "") for fence in fences if fence.tag == "choice"]
     if lettered and all(lettered):
         return tuple(dict.fromkeys(lettered))
@@ -162,7 +171,7 @@ def _contentiousness(*instructions: str) -> float | None:
     return levels[-1] if levels else None
 
 
-def _seen_reply(fence: _Fence) -> SeenReply:
+def _seen_reply(fence: SeenFence) -> SeenReply:
     try:
         confidence = float(fence.attributes.get("confidence", ""))
     except ValueError:

@@ -27,25 +27,29 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     bindings = {}
     for family in protocol.roles:
-        members = _members(config, family)
+        members = _members(config, family, getattr(protocol, "reply_tokens", {}).get(family))
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
     return bindings
 
 
-def _members(config: RunConfig, family: str) -> list[RoleBinding]:
+def _members(config: RunConfig, family: str, reply_tokens: int | None) -> list[RoleBinding]:
     """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
 
     A single member stands for as many as were recorded.
+
+    Args:
+        reply_tokens: the longest reply that the protocol needs of the family; None leaves the general default.
     """
     members = []
+    needed = {} if reply_tokens is None else {"max_tokens": reply_tokens}
     given = config.roles.get(family, [{}])
     for number, change in enumerate(given):
         named = {"model": config.model, **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        members += [RoleBinding(**{**each, **named}) for each in chosen]
+        members += [RoleBinding(**{**needed, **each, **named}) for each in chosen]
     return members
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from moot.protocols.selene.settings import Settings
+from moot.protocols.settings import Settings
 
 
 class CritSettings(Settings):
