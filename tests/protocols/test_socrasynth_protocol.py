@@ -130,7 +130,8 @@ class TestRounds:
         floor, _ = await hold(settings={"debate.max_rounds": 1, "debate.temperature": 1.0, "debate.max_tokens": 77})
         decoding = floor.asks["round/1/agent/0"].decoding
         assert decoding is not None
-        assert (decoding.temperature, decoding.max_tokens) == (pytest.approx(0.75), 77)
+        assert decoding.temperature == pytest.approx(0.75)
+        assert decoding.max_tokens == 77
         assert floor.event("round", "round/1")["temperature"] == pytest.approx(0.75)
 
     async def test_weak_points_go_back_to_the_side_that_made_them(self) -> None:
