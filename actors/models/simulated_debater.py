@@ -7,12 +7,13 @@ import re
 from random import Random
 
 from moot.actors.models.simulated_draft import Draft
+from moot.actors.models.simulated_draws import stable_uniform
 from moot.actors.models.simulated_prompt import SeenFence, SeenPrompt
 from moot.actors.models.simulated_register import PLAIN, register_of
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.models.simulated_text import Trace, sentences_of
 
-_AGAINST = re.compile(r"\bargue against the subject\b")
+_SECOND = re.compile(r"\bYou are debater B\b")
 _LOW, _CONCEDES = 0.3, 0.1
 _WAYS = (
     "begin on a small scale, publish what is found, and let both sides look at it after a year",
@@ -69,8 +70,7 @@ class SimulatedDebater:
         plain = level is None or self._settings.contentiousness_effect == 0.0
         register = PLAIN if level is None or plain else register_of(level)
         title = topic.attributes.get("title", "")
-        system = prompt.sent[0] if prompt.sent else ""
-        answer = '"no"' if _AGAINST.search(system) else '"yes"'
+        answer = _answer(prompt)
         sentences = sentences_of(prompt.passage or prompt.question)
         opener = register.openers[int(random.random() * len(register.openers))].split()
         closer = register.closers[int(random.random() * len(register.closers))].format(answer).split()
@@ -108,6 +108,14 @@ def write_consent(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
 def _consent(random: Random) -> dict[str, object]:
     agrees, doubt = random.random() < 0.85, _DOUBTS[int(random.random() * len(_DOUBTS))]
     return {"consents": agrees, "reservations": [] if agrees else [doubt]}
+
+
+def _answer(prompt: SeenPrompt) -> str:
+    """What a side stands for: yes or no, or one of the possible answers, the two sides next to each other."""
+    second = int(_SECOND.search("\n".join(prompt.sent)) is not None)
+    possible = [fence.body for fence in prompt.tagged("possible_answer")] or ["yes", "no"]
+    start = 0 if len(possible) == 2 else int(stable_uniform("stand", prompt.question) * len(possible))
+    return f'"{possible[(start + second) % len(possible)]}"'
 
 
 def _topics(prompt: SeenPrompt) -> list[SeenFence]:

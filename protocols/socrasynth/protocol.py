@@ -14,6 +14,7 @@ from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import Winner
 from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import answer_of
 from moot.protocols.socrasynth.versus import compare_with_answer
 
 Answer = Literal["For", "Against", "Tie"]
@@ -90,8 +91,7 @@ def _verdict(
     totals = outcome.totals
     assert rounds.stop is not None, "the rounds have ended"
     return Verdict(
-        # A case with labels is answered by one of them or not at all; the winner is in the payload all the same.
-        answer=winner if not case.labels or winner in case.labels else None,
+        answer=answer_of(case, winner),
         how=rounds.stop,
         rounds=rounds.number,
         flags=flags,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from moot.protocols.case import Case
 from moot.protocols.contentiousness import dial
+from moot.protocols.labels import canonical_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Side:
 
     def claim(self, case: Case) -> str:
         """What this side stands for, as a judge of arguments reads it; empty where it names an answer of its own."""
-        if case.labels:
+        if open_answers(case):
             return ""
         return f"{'In favour of' if self.stance == 'for' else 'Against'}: {case.question}"
 
@@ -103,12 +104,34 @@ def last_words(said: Sequence[Said], side: Side, topics: Sequence[Topic]) -> dic
     return {topic.title: latest[topic.title] for topic in topics if topic.title in latest}
 
 
+def open_answers(case: Case) -> tuple[str, ...]:
+    """The closed list that a subject is to be answered from; empty where for and against are all there is.
+
+    >>> open_answers(Case(id="c", question="Which?", labels=("A", "B"), choices=("flu", "cold")))
+    ('A) flu', 'B) cold')
+    >>> open_answers(Case(id="c", question="Is it?", labels=("Yes", "No")))
+    ()
+    """
+    labels = case.labels or ()
+    if len(labels) == 2 and answer_of(case, "For") and answer_of(case, "Against"):
+        return ()
+    return tuple(f"{label}) {choice}" for label, choice in zip(labels, case.choices, strict=False)) or labels
+
+
+def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> str | None:
+    """The debate's answer in the case's own words: a yes-or-no question's label, or None where no label says it."""
+    if not case.labels or winner is None:
+        return winner
+    said = {"For": "yes", "Against": "no"}.get(winner, "")
+    return canonical_label(said, case.labels, case.choices)
+
+
 def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:
     """The subject, its facts and its topics, as every template of this protocol takes them."""
     return {
         "question": case.question,
         "passage": case.passage,
-        "labels": list(case.labels or ()),
+        "labels": list(open_answers(case)),
         "topics": [topic.record() for topic in topics],
     }
 

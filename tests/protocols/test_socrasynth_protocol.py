@@ -310,3 +310,12 @@ class TestCases:
         assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
         assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
         assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
+
+    @pytest.mark.parametrize(("bonus", "answer"), [(3, "Yes"), (-3, "No"), (0, None)])
+    async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:
+        case = Case(id="x", question="Is it Tuesday?", labels=("Yes", "No"))
+        changes = {"panel/order/1/*": marks(5 + bonus, 5), "panel/order/2/*": marks(5, 5 + bonus)}
+        floor, verdict = await hold(changes, {"debate.max_rounds": 0}, case=case)
+        assert verdict.answer == answer
+        assert floor.asks["round/0/agent/1"].slots["labels"] == []
+        assert floor.asks["crit/round/0/agent/1/judge/0"].slots["claim"] == "Against: Is it Tuesday?"
