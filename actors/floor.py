@@ -182,7 +182,7 @@ class CaseFloor:
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
         """See `Floor.shared`."""
-        body = msgspec.structs.replace(self._ask(request), labels=None, choices=())
+        body = msgspec.structs.replace(self._ask(request), labels=None, choices=(), aliases=())
         digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
         case_id = f"{SHARED}-{digest}"
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
@@ -260,6 +260,7 @@ class CaseFloor:
             reply=reply_path(request.reply),
             labels=self.case.labels,
             choices=self.case.choices,
+            aliases=self.case.aliases,
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,

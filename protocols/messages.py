@@ -98,7 +98,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         template: name of the prompt template.
         slots: the template's slots.
         reply: import path `module:Class` of the pydantic model that the reply must fit.
-        labels, choices: the closed answer set, when the reply has an answer.
+        labels, choices, aliases: the closed answer set, when the reply has an answer; see `Case`.
         sample: number of the sample among otherwise equal asks.
         fingerprint: hash of model, decoding, template text, persona, slots and images.
         seconds_left: deadline, counted from when the message is received.
@@ -116,6 +116,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     reply: str
     labels: tuple[str, ...] | None = None
     choices: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, ...], ...] = ()
     sample: int = 0
     images: tuple[Image, ...] = ()
     decoding: Decoding | None = None

@@ -37,6 +37,8 @@ from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.running.declared import forms
+from moot.protocols.crit.settings import CritSettings
+from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
 
@@ -326,11 +328,13 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     ("page", "heading", "model"),
     [
         ("selene.md", "Settings", SeleneSettings()),
+        ("evince.md", "Settings", EvinceSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
+        ("crit.md", "Settings", CritSettings()),
     ],
-    ids=["selene", "run", "role", "simulated"],
+    ids=["selene", "evince", "run", "role", "simulated", "crit"],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}

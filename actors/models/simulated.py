@@ -22,6 +22,7 @@ from moot.actors.models.simulated_crit import SimulatedCrit
 from moot.actors.models.simulated_debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated_draft import Draft
 from moot.actors.models.simulated_draws import call_digest
+from moot.actors.models.simulated_forecast import SimulatedForecaster, write_follow_ups
 from moot.actors.models.simulated_judge import SimulatedJudge
 from moot.actors.models.simulated_panel import SimulatedPanelist
 from moot.actors.models.simulated_prompt import SeenPrompt, read_prompt
@@ -66,8 +67,11 @@ class SimulatedModel:
         self._seed = seed
         debater = SimulatedDebater(settings)
         # The first row whose keys are all in the form that the prompt asks for.
+        agent = SimulatedAgent(settings, seed, key)
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
-            (frozenset({"answer"}), SimulatedAgent(settings, seed, key).write),
+            (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
+            (frozenset({"questions", "tests"}), write_follow_ups),
+            (frozenset({"answer"}), agent.write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
             (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
             (frozenset({"sentences"}), write_paraphrase),

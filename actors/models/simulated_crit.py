@@ -26,7 +26,7 @@ _NORMAL = NormalDist()
 
 
 class SimulatedCrit:
-    """Reads a document as CRIT asks: reasons from it, rivals from the other side, a mark for each.
+    """Reads a document as CRIT asks: its sentences are reasons, what only the other side says are rivals.
 
     A mark is 1 + 8 times a share of words, plus ten times the judge's noise, cut to 0 to 10: for the validity the share
     of the sentence's words that claim and facts have, for the credibility the share that the facts alone have, or one
@@ -39,7 +39,8 @@ class SimulatedCrit:
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
         """The reading as JSON, in at most about 400 tokens."""
-        sentences, rivals = _sentences(prompt.document), _sentences(prompt.opposing)
+        sentences = _sentences(prompt.document)
+        rivals = [sentence for sentence in _sentences(prompt.opposing) if sentence not in sentences]
         claim = prompt.claim or (sentences[0] if sentences else "")
         reasons = [sentence for sentence in sentences if sentence != claim]
         shown = [self._argument(text, claim, prompt, random, greedy) for text in _some(reasons, _MOST_REASONS, random)]

@@ -15,6 +15,7 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _FORM = re.compile(r'\{\s*"[^{}]*\}')
 _FORM_KEY = re.compile(r'"(\w+)"\s*:')
 _LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
+_MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -27,10 +28,11 @@ _LEVEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SeenReply:
-    """A reply shown in a prompt: its answer and stated confidence in [0, 1] (0.5 if unreadable)."""
+    """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.5 if unreadable), and text."""
 
     answer: str
     confidence: float
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class SeenPrompt:
         document, claim, facts, opposing: a text to be read critically, what it argues for, what is given, and what the
             other side says; each may be empty.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
+        most_labels: how many labels a distribution shall name; None when the instructions do not say.
+        joint_estimate: the estimate that follow-up questions are asked about; may be empty.
         fences: everything between tags, in order.
         sent: the texts of all messages, as they were sent.
     """
@@ -79,6 +83,8 @@ class SeenPrompt:
     facts: str
     opposing: str
     contentiousness: float | None
+    most_labels: int | None
+    joint_estimate: str
     fences: tuple[SeenFence, ...]
     sent: tuple[str, ...]
 
@@ -112,12 +118,14 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         others=tuple(_seen_reply(fence) for fence in fences if fence.tag == "reply"),
         candidate=first.get("candidate", ""),
         rationale=first.get("rationale", ""),
+        joint_estimate=first.get("joint_estimate", ""),
         evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
         document=first.get("document", ""),
         claim=first.get("claim", ""),
         facts=first.get("facts", ""),
         opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
+        most_labels=int(named[1]) if (named := _MOST_LABELS.search(instructions)) else None,
         fences=tuple(fences),
         sent=tuple(message.content for message in messages),
     )
@@ -178,4 +186,4 @@ def _seen_reply(fence: SeenFence) -> SeenReply:
         confidence = 0.5
     if not 0.0 <= confidence <= 1.0:
         confidence = 0.5
-    return SeenReply(fence.attributes.get("answer", ""), confidence)
+    return SeenReply(fence.attributes.get("answer", ""), confidence, fence.body)

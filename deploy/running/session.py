@@ -136,8 +136,8 @@ class Session:
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
         await check_models(prepared, network=False)
-        if check_resumable(prepared) and await asyncio.to_thread(_left, prepared, _past(prepared)) == 0:
-            return _outcome(prepared, "finished", left=0, worked=False)
+        if (done := await asyncio.to_thread(finished, prepared)) is not None:
+            return done
         try:
             await self._unless_stopped(check_models(prepared))
             warn(prepared)
@@ -238,6 +238,17 @@ class Session:
             while found := await archive.events():
                 self._listener.events(found)
         self._listener.counts(await archive.counts())
+
+
+def finished(prepared: Prepared) -> Run | None:
+    """The outcome of a run that has nothing left to do; None while it has.
+
+    Raises:
+        RunMismatch: another configuration has made what lies in the folder.
+    """
+    if check_resumable(prepared) and _left(prepared, _past(prepared)) == 0:
+        return _outcome(prepared, "finished", left=0, worked=False)
+    return None
 
 
 def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:

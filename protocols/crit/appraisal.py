@@ -176,14 +176,14 @@ def _points(
     repeats = first_alike([argument.text for argument in arguments])
     points = []
     for place, (argument, earlier) in enumerate(zip(arguments, repeats, strict=True)):
-        stated, contradicts = argument.validity / 10.0, _contradicts(document, argument)
+        stated, contradicts = _share(argument.validity), _contradicts(document, argument)
         below = deeper.get(place)
         found = below.score if below is not None and below.score is not None else stated
         gamma = 0.0 if contradicts else found
         points.append(
             Point(
                 text=argument.text,
-                weighed=Weighed(gamma, argument.credibility / 10.0, rival),
+                weighed=Weighed(gamma, _share(argument.credibility), rival),
                 stated=stated,
                 is_claim=argument.is_claim,
                 contradicts_facts=contradicts,
@@ -194,6 +194,10 @@ def _points(
             )
         )
     return tuple(points)
+
+
+def _share(mark: float) -> float:
+    return round(mark / 10.0, 12)  # 9.1 / 10 is 0.9099999999999999
 
 
 def _of_deeper(note: str) -> str:

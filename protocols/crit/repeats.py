@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from moot.protocols.labels import fold
 
@@ -23,6 +24,32 @@ _NEGATIONS = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A text as it is compared."""
+
+    folded: str
+    words: frozenset[str]
+    decisive: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> _Said:
+        folded = fold(text)
+        words = frozenset(_WORD.findall(folded.replace("\u2019", "'"))) - _LITTLE
+        return cls(folded, words, frozenset(word for word in words if _is_decisive(word)))
+
+    def repeats(self, other: _Said) -> bool:
+        if self.folded == other.folded:
+            return True
+        both, either = self.words & other.words, self.words | other.words
+        return self.decisive == other.decisive and len(both) >= SHARED_WORDS * len(either) > 0
+
+
+def _is_decisive(word: str) -> bool:
+    """Numbers and negations: one of these more or less makes another reason."""
+    return word in _NEGATIONS or word.endswith("n't") or any(map(str.isdigit, word))
+
+
 def first_alike(texts: Sequence[str]) -> list[int | None]:
     """For each text the place of the first one before it that it repeats; None for a text that repeats none.
 
@@ -32,27 +59,9 @@ def first_alike(texts: Sequence[str]) -> list[int | None]:
     >>> first_alike(["The tests are cheap.", "the tests are cheap", "The tests are not cheap."])
     [None, 0, None]
     """
+    said = [_Said.of(text) for text in texts]
     found: list[int | None] = []
-    for place, text in enumerate(texts):
+    for place, one in enumerate(said):
         earlier = (i for i in range(place) if found[i] is None)
-        found.append(next((i for i in earlier if alike(texts[i], text)), None))
+        found.append(next((i for i in earlier if one.repeats(said[i])), None))
     return found
-
-
-def alike(one: str, other: str) -> bool:
-    """Whether one text repeats the other; see `first_alike`."""
-    if fold(one) == fold(other):
-        return True
-    left, right = _words(one), _words(other)
-    if _decisive(left) != _decisive(right):
-        return False
-    return len(left & right) >= SHARED_WORDS * len(left | right) > 0
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(fold(text).replace("\u2019", "'"))) - _LITTLE
-
-
-def _decisive(words: frozenset[str]) -> frozenset[str]:
-    """Numbers and negations: one of these more or less makes another reason."""
-    return frozenset(w for w in words if w in _NEGATIONS or w.endswith("n't") or any(map(str.isdigit, w)))

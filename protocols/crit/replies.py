@@ -13,6 +13,7 @@ from moot.protocols.replies import Reply
 Mark = Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
 """A judge's mark, from 0 to 10."""
 
+_MOST = 100
 _MARKS = ("validity", "credibility")
 _OUT_OF_TEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*10(?:\.0)?\s*", re.ASCII)
 _PERCENT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*%\s*", re.ASCII)
@@ -76,8 +77,8 @@ class Reading(Reply):
     """
 
     claim: str
-    reasons: list[Argument]
-    rivals: list[Argument]
+    reasons: list[Argument] = Field(max_length=_MOST)
+    rivals: list[Argument] = Field(max_length=_MOST)
     justification: str = Field(min_length=1)
     reflection: str
 

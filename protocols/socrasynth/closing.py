@@ -63,7 +63,7 @@ def _closing_request(
     case: Case, rounds: Rounds, side: Side, kappa: float, settings: SocraSynthSettings
 ) -> Request[Closing]:
     slots = debater_slots(case, rounds.topics, side, kappa, rounds.said)
-    decoding = decoding_at(kappa, settings.debate)
+    decoding = decoding_at(kappa, settings)
     return Request(side.name, CLOSING, slots, Closing, f"closing/{side.name}", decoding=decoding)
 
 
@@ -113,7 +113,7 @@ async def propose_jointly(
 async def _negotiate(
     case: Case, floor: Floor, rounds: Rounds, statements: Statements, settings: SocraSynthSettings
 ) -> tuple[Joint | None, dict[str, str]]:
-    decoding = decoding_at(CONCILIATION, settings.debate)
+    decoding = decoding_at(CONCILIATION, settings)
     slots = {side: _joint_slots(case, rounds, side, statements) for side in SIDES}
     (draft,) = await floor.ask_all(
         [Request(FOR.name, DRAFT, slots[FOR], Draft, f"joint/draft/{FOR.name}", decoding=decoding)]

@@ -31,6 +31,7 @@ class SocraSynth:
     Attributes:
         roles: `agent` (0 argues for, 1 against), `moderator` (fixes the topics), `judge` (the panel).
         needs_logprobs: never.
+        judges_apart: always: judges should not be models that debate, too.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
             speaks on every topic.
     """
@@ -38,10 +39,11 @@ class SocraSynth:
     name = "socrasynth"
     roles: tuple[str, ...] = ("agent", "moderator", "judge")
     needs_logprobs = False
+    judges_apart = True
 
     def __init__(self, settings: SocraSynthSettings | None = None) -> None:
         self.settings = settings if settings is not None else SocraSynthSettings()
-        longest = self.settings.debate.max_tokens
+        longest = self.settings.max_tokens
         self.reply_tokens: Mapping[str, int] = {"agent": longest, "moderator": longest, "judge": longest}
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

@@ -17,7 +17,7 @@ from moot.protocols.socrasynth.quality import Quality, appraise
 from moot.protocols.socrasynth.replies import Speech
 from moot.protocols.socrasynth.report import round_report
 from moot.protocols.socrasynth.schedule import next_level
-from moot.protocols.socrasynth.settings import RoundSettings, SocraSynthSettings
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, debater_slots
 
 OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
@@ -63,7 +63,7 @@ class Rounds:
         return list(dict.fromkeys(one.side.name for one in self.said if one.conceded))
 
 
-def decoding_at(kappa: float, settings: RoundSettings) -> Decoding | None:
+def decoding_at(kappa: float, settings: SocraSynthSettings) -> Decoding | None:
     """How a side is asked at a contentiousness; None leaves it to its role."""
     if settings.temperature is None:
         return None
@@ -84,7 +84,7 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
     await _open(case, floor, rounds, settings)
     guidance = await _take_stock(case, floor, rounds, settings, ())
     while rounds.stop is None:
-        scheduled = next_level(settings.debate.schedule, rounds.number + 1, rounds.kappa)
+        scheduled = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
         level = guidance.kappa if guidance.kappa is not None else scheduled
         before = rounds.kappa
         # A question that comes when the schedule has ended is answered at the last level.
@@ -92,7 +92,7 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
         rounds.number += 1
         why = "set by a person" if guidance.kappa is not None else "schedule"
         _note_level(floor, rounds, before, settings, why)
-        await _refute(case, floor, rounds, guidance.questions, settings.debate)
+        await _refute(case, floor, rounds, guidance.questions, settings)
         guidance = await _take_stock(case, floor, rounds, settings, guidance.questions)
     return rounds
 
@@ -108,7 +108,7 @@ async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSe
                 Speech,
                 f"round/0/{side.name}",
                 images=case.images,
-                decoding=decoding_at(rounds.kappa, settings.debate),
+                decoding=decoding_at(rounds.kappa, settings),
             )
             for side in SIDES
         ]
@@ -120,7 +120,9 @@ async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSe
         raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
 
 
-async def _refute(case: Case, floor: Floor, rounds: Rounds, questions: Sequence[str], settings: RoundSettings) -> None:
+async def _refute(
+    case: Case, floor: Floor, rounds: Rounds, questions: Sequence[str], settings: SocraSynthSettings
+) -> None:
     rounds.failed = {}
     weak = rounds.quality
     for side in SIDES:
@@ -170,10 +172,10 @@ async def _take_stock(
     texts = {one.side: one.text() for one in latest}
     rounds.quality = await appraise(case, floor, texts, settings.crit, f"crit/round/{rounds.number}")
     rounds.gammas.append(rounds.quality.gamma)
-    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings.debate, asked)))
-    due = stop_due(rounds, settings.debate)
-    level = next_level(settings.debate.schedule, rounds.number + 1, rounds.kappa)
-    final = bool(rounds.failed) or rounds.number >= settings.debate.max_rounds
+    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
+    due = stop_due(rounds, settings)
+    level = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
+    final = bool(rounds.failed) or rounds.number >= settings.max_rounds
     report = round_report(latest, rounds.quality, rounds.kappa, due, level)
     guidance = await moderate(floor, rounds.topics, report, rounds.number, last=final)
     rounds.topics = guidance.topics
@@ -182,11 +184,11 @@ async def _take_stock(
     elif final or not guidance.wants_more:
         rounds.stop = due
     if rounds.stop is not None:
-        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings.debate)))
+        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings)))
     return guidance
 
 
-def stop_due(rounds: Rounds, settings: RoundSettings) -> Stop | None:
+def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
     """Why no further round follows unless a person wants one; None when one does.
 
     In this order: a side declined, or failed; both have said all that they have to say, or conceded; `max_rounds`;
@@ -207,11 +209,11 @@ def stop_due(rounds: Rounds, settings: RoundSettings) -> Stop | None:
 
 
 def _note_level(floor: Floor, rounds: Rounds, before: float | None, settings: SocraSynthSettings, why: str) -> None:
-    data = {"before": before, "after": rounds.kappa, "schedule": settings.debate.schedule, "why": why}
+    data = {"before": before, "after": rounds.kappa, "schedule": settings.schedule, "why": why}
     floor.note(Event("contentiousness", f"round/{rounds.number}", data))
 
 
-def _round_record(rounds: Rounds, settings: RoundSettings, asked: Sequence[str]) -> dict[str, Any]:
+def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[str]) -> dict[str, Any]:
     latest = rounds.latest
     decoding = decoding_at(rounds.kappa, settings)
     return {
@@ -230,7 +232,7 @@ def _round_record(rounds: Rounds, settings: RoundSettings, asked: Sequence[str])
     }
 
 
-def _stop_record(rounds: Rounds, reason: Stop, settings: RoundSettings) -> dict[str, Any]:
+def _stop_record(rounds: Rounds, reason: Stop, settings: SocraSynthSettings) -> dict[str, Any]:
     return {
         "reason": reason,
         "round": rounds.number,

@@ -27,8 +27,8 @@ class TopicSettings(Settings):
     proposed: int = Field(default=5, ge=1, le=20)
 
 
-class RoundSettings(Settings):
-    """How the sides debate, and for how long.
+class SocraSynthSettings(Settings):
+    """All settings of SocraSynth.
 
     Attributes:
         schedule: how contentiousness falls from 0.9; see `moot.protocols.socrasynth.schedule.next_level`.
@@ -37,9 +37,13 @@ class RoundSettings(Settings):
         min_delta: the least rise of Gamma, which lies in [0, 1], that counts.
         temperature: None leaves to each side the decoding of its role. A number T has the sides asked at
             temperature T x contentiousness, with top-p 0.9 and `max_tokens`: heated rounds are sampled more freely.
-        max_tokens: the longest reply where `temperature` is a number.
+        max_tokens: the longest reply, unless a role says otherwise and `temperature` is None.
+        crit: how arguments are read and scored after each round.
+        crit_topics: score the closing statements topic by topic, too.
+        versus_qa: have the judges compare what the debate gave with a single answer of agent 0's model, blind.
     """
 
+    topics: TopicSettings = TopicSettings()
     schedule: Schedule = "geometric"
     max_rounds: int = Field(default=5, ge=0, le=50)
     patience: int = Field(default=2, ge=1, le=50)
@@ -48,19 +52,6 @@ class RoundSettings(Settings):
         Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)] | None, BeforeValidator(_role_is_none)
     ] = None
     max_tokens: int = Field(default=2000, ge=1)
-
-
-class SocraSynthSettings(Settings):
-    """All settings of SocraSynth.
-
-    Attributes:
-        crit: how arguments are read and scored after each round.
-        crit_topics: score the closing statements topic by topic, too.
-        versus_qa: have the judges compare what the debate gave with a single answer of agent 0's model, blind.
-    """
-
-    topics: TopicSettings = TopicSettings()
-    debate: RoundSettings = RoundSettings()
     crit: CritSettings = CritSettings()
     crit_topics: bool = False
     versus_qa: bool = False

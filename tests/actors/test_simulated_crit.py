@@ -58,6 +58,9 @@ class TestReading:
         found = read(text="The patient has hepatitis.", opposing="")
         assert (found.reasons, found.rivals) == ([], [])
 
+    def test_what_both_sides_say_is_no_rival(self) -> None:
+        assert read(opposing=DOCUMENT).rivals == []
+
     def test_some_reasons_are_claims(self) -> None:
         told = [reason for step in range(40) for reason in read(str(step)).reasons]
         assert 0.1 < sum(reason.is_claim for reason in told) / len(told) < 0.4

@@ -22,7 +22,7 @@ from moot.deploy.running.decide import decide
 from moot.protocols.case import LabelledCase
 from moot.protocols.registry import make_protocol
 
-SETTINGS: Mapping[str, Any] = {"versus_qa": True, "crit_topics": True, "topics.count": 3, "debate.max_rounds": 3}
+SETTINGS: Mapping[str, Any] = {"versus_qa": True, "crit_topics": True, "topics.count": 3, "max_rounds": 3}
 CASES = 12
 TABLES = ("cases", "turns", "tokens", "judgments", "events", "embeddings")
 
@@ -111,7 +111,7 @@ def test_a_person_steers_an_attended_run(tmp_path: Path) -> None:
 @pytest.mark.kill
 def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
-    command += ["--limit", "3", "--set", "topics.count=2", "--set", "debate.max_rounds=2", "--out"]
+    command += ["--limit", "3", "--set", "topics.count=2", "--set", "max_rounds=2", "--out"]
 
     def started(name: str, **env: str) -> int:
         done = subprocess.run(

@@ -77,7 +77,7 @@ GOOD: dict[str, Any] = {
 }
 """A wins 8 to 6 where it comes first, 7 to 5 where it comes second. Gamma stands still."""
 
-LONG = {"debate.patience": 50, "topics.count": 3, "crit.max_depth": 0}
+LONG = {"patience": 50, "topics.count": 3, "crit.max_depth": 0}
 """Settings with which Gamma's plateau ends nothing."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moot.protocols.crit.appraisal import appraise
 from moot.protocols.crit.document import Document
-from moot.protocols.crit.repeats import alike, first_alike
+from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.crit.scoring import EQUAL_WEIGHTS, NO_REASONS, Gamma, Weighed, gamma_of, out_of_ten
 
@@ -115,8 +115,8 @@ class TestRepeats:
         ],
     )
     def test_are_found(self, one: str, other: str) -> None:
-        assert alike(one, other)
-        assert alike(other, one)
+        assert first_alike([one, other]) == [None, 0]
+        assert first_alike([other, one]) == [None, 0]
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -129,7 +129,7 @@ class TestRepeats:
         ],
     )
     def test_are_not_taken_for_others(self, one: str, other: str) -> None:
-        assert not alike(one, other)
+        assert first_alike([one, other]) == [None, None]
 
     def test_count_from_the_first(self) -> None:
         assert first_alike(["It is cheap.", "It is quick.", "it is cheap", "IT IS CHEAP!"]) == [None, None, 0, 0]
@@ -163,6 +163,10 @@ class TestAppraisal:
         found = appraise(DOCUMENT, read([("It is quick.", 8.0, 9.0)], [("It is dear.", 4.0, 3.0)]))
         assert found.score == pytest.approx(0.75)
         assert [found.reasons[0].weighed, found.rivals[0].weighed] == [Weighed(0.8, 0.9), Weighed(0.4, 0.3, True)]
+
+    def test_a_mark_of_9_1_is_0_91_in_the_record(self) -> None:
+        point = appraise(DOCUMENT, read([("It is quick.", 9.1, 9.1)])).reasons[0].record()
+        assert (point["gamma"], point["theta"], point["stated_gamma"]) == (0.91, 0.91, 0.91)
 
     def test_marks_that_may_be_meant_from_0_to_1_are_noted_not_changed(self) -> None:
         found = appraise(DOCUMENT, read([("It is quick.", 0.8, 1.0)]))

@@ -18,7 +18,7 @@ def noted(floor: object) -> dict[str, str]:
 
 
 async def test_unattended_nothing_is_asked_twice_and_nothing_noted() -> None:
-    floor, _ = await hold(settings={"debate.max_rounds": 2})
+    floor, _ = await hold(settings={"max_rounds": 2})
     assert list(floor.forms) == ["moderation/topics", *(f"moderation/round/{n}" for n in range(3))]
     assert noted(floor) == {}
 
@@ -43,7 +43,7 @@ async def test_kappa_and_questions_for_the_next_round() -> None:
         "moderation/round/0/1": Decision("ask", "What of the elderly?"),
         "moderation/round/0/2": Decision("ask", "And in winter?"),
     }
-    floor, _ = await hold(settings={"debate.max_rounds": 2}, decisions=decisions)
+    floor, _ = await hold(settings={"max_rounds": 2}, decisions=decisions)
     level = floor.event("contentiousness", "round/1")
     assert (level["before"], level["after"], level["why"]) == (0.9, 0.6, "set by a person")
     assert floor.event("contentiousness", "round/2")["after"] == pytest.approx(0.5)
@@ -56,7 +56,7 @@ async def test_kappa_and_questions_for_the_next_round() -> None:
 
 async def test_topics_edited_between_rounds() -> None:
     decisions = {"moderation/round/0": Decision("edit topics", "Air\nNoise")}
-    floor, verdict = await hold(settings={"debate.max_rounds": 1}, decisions=decisions)
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
     assert [t["title"] for t in floor.asks["round/1/agent/1"].slots["topics"]] == ["Air", "Noise"]
     assert [t["title"] for t in floor.event("topics")["topics"]] == ["Trade", "Air", "Freedom"]
     assert floor.event("round", "round/1")["topics"] == ["Air", "Noise"]
@@ -84,7 +84,7 @@ async def test_the_rounds_are_ended() -> None:
 )
 async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: str, text: str, why: str) -> None:
     decisions = {"moderation/round/0": Decision(action, text)}
-    floor, verdict = await hold(settings={"debate.max_rounds": 1}, decisions=decisions)
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
     assert why in floor.forms["moderation/round/0/1"].body
     assert why in noted(floor)["moderation/round/0"]
     assert verdict.rounds == 1
@@ -100,14 +100,14 @@ async def test_more_is_asked_for_where_a_stop_was_due() -> None:
 
 async def test_more_where_the_schedule_has_ended_is_at_the_last_level() -> None:
     decisions = {"moderation/round/3": Decision("ask", "One more thing?")}
-    floor, verdict = await hold(settings={"debate.schedule": "three-phase"}, decisions=decisions)
+    floor, verdict = await hold(settings={"schedule": "three-phase"}, decisions=decisions)
     assert floor.event("contentiousness", "round/4")["after"] == 0.1
     assert (verdict.how, verdict.rounds) == ("schedule-ended", 4)
 
 
 async def test_nobody_goes_beyond_the_last_round() -> None:
     decisions = {"moderation/round/1": Decision("set kappa", "0.5")}
-    floor, verdict = await hold(settings={"debate.max_rounds": 1}, decisions=decisions)
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
     assert floor.forms["moderation/round/1"].actions == ("go on", "edit topics")
     assert "is not one of" in noted(floor)["moderation/round/1"]
     assert (verdict.how, verdict.rounds) == ("max_rounds", 1)

@@ -73,7 +73,7 @@ def test_a_closed_list_of_answers_is_named() -> None:
 
 
 async def test_every_request_of_a_debate_renders_from_its_slots() -> None:
-    floor, _ = await hold(settings={"versus_qa": True, "crit_topics": True, "debate.max_rounds": 2})
+    floor, _ = await hold(settings={"versus_qa": True, "crit_topics": True, "max_rounds": 2})
     for path, request in floor.asks.items():
         rendered = TEMPLATES.render(request.template, request.slots)
         assert [message.role for message in rendered] == ["system", "user"], path

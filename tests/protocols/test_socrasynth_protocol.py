@@ -25,7 +25,7 @@ from moot.protocols.messages import Slots
 
 
 async def test_the_whole_debate_in_order() -> None:
-    floor, verdict = await hold(settings={"debate.max_rounds": 2})
+    floor, verdict = await hold(settings={"max_rounds": 2})
     order = list(dict.fromkeys(path.split("/")[0] for path in floor.asks))
     assert order == ["topics", "round", "crit", "closing", "joint", "panel"]
     assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("For", "max_rounds", 2, None)
@@ -100,7 +100,7 @@ class TestTopics:
 
 class TestRounds:
     async def test_b_sees_what_a_has_just_said_and_the_opening_is_blind(self) -> None:
-        floor, _ = await hold(settings={"debate.max_rounds": 1})
+        floor, _ = await hold(settings={"max_rounds": 1})
         assert [floor.asks[f"round/0/agent/{i}"].slots["transcript"] for i in (0, 1)] == [[], []]
         seen = {
             i: [(one["round"], one["side"]) for one in floor.asks[f"round/1/agent/{i}"].slots["transcript"]]
@@ -110,7 +110,7 @@ class TestRounds:
         assert seen[1] == [*seen[0], *[(1, "A")] * 3]
 
     async def test_levels_fall_as_scheduled(self) -> None:
-        floor, verdict = await hold(settings={"debate.schedule": "three-phase"})
+        floor, verdict = await hold(settings={"schedule": "three-phase"})
         levels = [floor.event("contentiousness", f"round/{n}")["after"] for n in range(4)]
         assert levels == [0.9, 0.7, 0.5, 0.1]
         assert floor.asks["round/2/agent/1"].slots["contentiousness"]["level"] == "0.50"
@@ -119,15 +119,15 @@ class TestRounds:
         assert (verdict.how, verdict.rounds) == ("schedule-ended", 3)
 
     async def test_two_phases(self) -> None:
-        floor, verdict = await hold(settings={"debate.schedule": "two-phase", "debate.max_rounds": 3})
+        floor, verdict = await hold(settings={"schedule": "two-phase", "max_rounds": 3})
         assert floor.asks["round/3/agent/0"].slots["contentiousness"]["level"] == "0.90"
         assert floor.asks["closing/agent/0"].slots["contentiousness"]["level"] == "0.30"
         assert verdict.how == "max_rounds"
 
     async def test_temperature_follows_contentiousness_only_when_set(self) -> None:
-        floor, _ = await hold(settings={"debate.max_rounds": 1})
+        floor, _ = await hold(settings={"max_rounds": 1})
         assert floor.asks["round/1/agent/0"].decoding is None
-        floor, _ = await hold(settings={"debate.max_rounds": 1, "debate.temperature": 1.0, "debate.max_tokens": 77})
+        floor, _ = await hold(settings={"max_rounds": 1, "temperature": 1.0, "max_tokens": 77})
         decoding = floor.asks["round/1/agent/0"].decoding
         assert decoding is not None
         assert decoding.temperature == pytest.approx(0.75)
@@ -136,7 +136,7 @@ class TestRounds:
 
     async def test_weak_points_go_back_to_the_side_that_made_them(self) -> None:
         judged = {"crit/round/0/agent/1/*": reading(2.0), "crit/round/0/agent/0/*": reading(9.0, contradicts=True)}
-        floor, _ = await hold(judged, {"debate.max_rounds": 1, "crit.weak_points": 1})
+        floor, _ = await hold(judged, {"max_rounds": 1, "crit.weak_points": 1})
         a, b = (floor.asks[f"round/1/agent/{i}"].slots for i in (0, 1))
         assert (a["contradicted"], b["contradicted"]) == (["a weak reason"], [])
         assert b["deeper"] == ["a weak reason"]
@@ -148,7 +148,7 @@ class TestRounds:
         assert data["gamma"] == pytest.approx((data["crit"]["agent/0"] + 0.2) / 2)
 
     async def test_crit_reads_the_facts_and_the_other_side(self) -> None:
-        floor, _ = await hold(settings={"debate.max_rounds": 0})
+        floor, _ = await hold(settings={"max_rounds": 0})
         slots = floor.asks["crit/round/0/agent/1/judge/0"].slots
         assert slots["facts"] == SUBJECT.passage
         assert slots["claim"] == "Against: Should the town ban cars?"
@@ -161,20 +161,20 @@ class TestRounds:
                 "arguments": [{"topic": 2, "argument": "Air."}, {"topic": 9, "argument": "?"}]
             }
 
-        floor, _ = await hold({"round/1/agent/0": one_topic}, {"debate.max_rounds": 1})
+        floor, _ = await hold({"round/1/agent/0": one_topic}, {"max_rounds": 1})
         assert floor.event("round", "round/1")["left_out"] == {"agent/0": ["Trade", "Freedom"]}
 
 
 class TestStopping:
     async def test_on_a_plateau_of_gamma(self) -> None:
-        floor, verdict = await hold(settings={"debate.patience": 2, "debate.min_delta": 0.01})
+        floor, verdict = await hold(settings={"patience": 2, "min_delta": 0.01})
         assert (verdict.how, verdict.rounds) == ("plateau", 2)
         stop = floor.event("stop")
         assert (stop["reason"], stop["patience"], stop["min_delta"]) == ("plateau", 2, 0.01)
         assert stop["gammas"] == [pytest.approx(0.6)] * 3
 
     async def test_unknown_quality_is_no_plateau(self) -> None:
-        floor, verdict = await hold({"crit/*": None}, {"debate.patience": 1, "debate.max_rounds": 3})
+        floor, verdict = await hold({"crit/*": None}, {"patience": 1, "max_rounds": 3})
         assert verdict.how == "max_rounds"
         assert floor.event("round", "round/0")["gamma"] is None
 
@@ -211,13 +211,13 @@ class TestStopping:
 
 class TestClosing:
     async def test_the_last_arguments_stand_in_for_a_closing_that_failed(self) -> None:
-        floor, verdict = await hold({"closing/agent/1": None}, {"debate.max_rounds": 1})
+        floor, verdict = await hold({"closing/agent/1": None}, {"max_rounds": 1})
         assert "closing-failed" in verdict.flags
         assert floor.event("closing")["failed"] == {"agent/1": "refused"}
         assert floor.asks["panel/order/1/topic/1/judge/0"].slots["second"]["text"] == "round/1/agent/1 on Trade."
 
     async def test_crit_of_each_topic_on_request(self) -> None:
-        floor, _ = await hold(settings={"crit_topics": True, "debate.max_rounds": 0})
+        floor, _ = await hold(settings={"crit_topics": True, "max_rounds": 0})
         assert floor.event("closing")["crit_by_topic"] == {f"agent/{i}": [pytest.approx(0.6)] * 3 for i in (0, 1)}
         assert floor.asks["crit/closing/topic/2/agent/0/judge/0"].slots["text"] == "closing/agent/0 on Air."
 
@@ -306,7 +306,7 @@ class TestVersus:
 class TestCases:
     async def test_a_subject_with_labels_still_runs_and_answers_none_of_them(self) -> None:
         case = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria"))
-        floor, verdict = await hold({ROUNDS: speech}, {"debate.max_rounds": 1}, case=case)
+        floor, verdict = await hold({ROUNDS: speech}, {"max_rounds": 1}, case=case)
         assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
         assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
         assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
@@ -315,7 +315,7 @@ class TestCases:
     async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:
         case = Case(id="x", question="Is it Tuesday?", labels=("Yes", "No"))
         changes = {"panel/order/1/*": marks(5 + bonus, 5), "panel/order/2/*": marks(5, 5 + bonus)}
-        floor, verdict = await hold(changes, {"debate.max_rounds": 0}, case=case)
+        floor, verdict = await hold(changes, {"max_rounds": 0}, case=case)
         assert verdict.answer == answer
         assert floor.asks["round/0/agent/1"].slots["labels"] == []
         assert floor.asks["crit/round/0/agent/1/judge/0"].slots["claim"] == "Against: Is it Tuesday?"

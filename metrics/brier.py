@@ -1,0 +1,62 @@
+"""Brier scores: the squared error of stated probabilities. Two conventions, of different range, each by its name."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.distribution import Values, known_rows, values
+
+
+def brier_multiclass(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int | None]) -> Values:
+    """The Brier score over all labels, per case: `sum over j of (p_j - [j is true])^2`.
+
+    Args:
+        p: `(..., k)`, distributions.
+        truth_index: `(...)`, the number of the true label, 0 to k - 1; NaN (or None) when unknown.
+
+    Returns:
+        `(...)`, in [0, 2]: 0 for all mass on the truth, 2 for all on one wrong label, `1 - 1/k` for the uniform
+        distribution. Proper, and finite where the truth has no mass. NaN where p is no distribution or the truth is
+        unknown.
+
+    Raises:
+        ValueError: for shapes that do not broadcast, or a number that is no label's.
+
+    Source: Brier, "Verification of forecasts expressed in terms of probability", 1950.
+
+    >>> brier_multiclass([0.5, 0.25, 0.25], 0)
+    0.375
+    """
+    rows = known_rows(p)
+    truth = np.asarray(truth_index, dtype=np.float64)
+    labels = np.arange(rows.shape[-1])
+    known = ~np.isnan(truth)
+    if not np.isin(truth[known], labels).all():
+        raise ValueError(f"a true label is a whole number from 0 to {rows.shape[-1] - 1}")
+    error = ((rows - (truth[..., None] == labels)) ** 2).sum(axis=-1)
+    return values(np.where(known, error, np.nan))
+
+
+def brier_top_label(p: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | None]) -> Values:
+    """The Brier score of the most probable label alone, per case: `(max p - [it is true])^2`.
+
+    It judges how sure the answer is, whatever is said of the others; never compare it with `brier_multiclass`.
+
+    Args:
+        p: `(..., k)`, distributions.
+        correct: `(...)`, whether the most probable label is true: True or False (1 or 0); NaN (or None) when unknown.
+
+    Returns:
+        `(...)`, in [0, 1]; NaN where p is no distribution or the outcome is unknown.
+
+    Raises:
+        ValueError: for shapes that do not broadcast, or an outcome that is neither true, false nor unknown.
+
+    >>> brier_top_label([0.75, 0.25], [True, False]).tolist()
+    [0.0625, 0.5625]
+    """
+    outcome = np.asarray(correct, dtype=np.float64)
+    if not np.isin(outcome[~np.isnan(outcome)], (0.0, 1.0)).all():
+        raise ValueError("an outcome is true, false or unknown")
+    return values((known_rows(p).max(axis=-1) - outcome) ** 2)

@@ -1,0 +1,156 @@
+"""Expected calibration error, and what a perfect forecaster would score: an error inside that band shows nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import rankdata
+
+from moot.metrics.distribution import Floats
+
+Binning = Literal["equal-frequency", "equal-width"]
+"""How confidences are put into bins."""
+
+_DRAWS = 2**22  # outcomes held at once
+
+
+@dataclass(frozen=True, slots=True)
+class NullBand:
+    """The calibration error of a perfect forecaster; NaN throughout when nothing was observed.
+
+    Attributes:
+        mean: over the replicates; above 0, because the cases of a bin are finitely many.
+        low, high: the ends of the central band.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+def expected_calibration_error(
+    confidence: npt.ArrayLike | Sequence[float | None],
+    correct: npt.ArrayLike | Sequence[bool | None],
+    *,
+    bins: int = 15,
+    binning: Binning = "equal-frequency",
+) -> float:
+    """Mean distance of accuracy from confidence over bins, `sum n_b / n |accuracy_b - confidence_b|`.
+
+    Args:
+        confidence: `(n,)`, the probability given to the answer, in [0, 1]; NaN (or None) when unknown.
+        correct: `(n,)`, whether the answer was right: True or False (1 or 0); NaN (or None) when unknown.
+        bins: at most how many.
+        binning: `equal-frequency`: a case's bin is its average rank's; equal confidences are never split, so bins may
+            be of unequal size or empty. `equal-width`: of width 1 / bins, the upper end in, 0 in the lowest.
+
+    Returns:
+        A difference of probabilities in [0, 1]. Cases with something unknown are left out; NaN when none is left. It is
+        biased upwards, the more so the fewer cases a bin has: read it beside `calibration_null_band`.
+
+    Raises:
+        ValueError: if the inputs are not two vectors of one length, a confidence is outside [0, 1], an outcome is
+            neither true, false nor unknown, `bins` is below 1, or `binning` is unknown.
+
+    Source: Naeini, Cooper and Hauskrecht, AAAI 2015; Nguyen and O'Connor, EMNLP 2015, for equal-frequency bins.
+
+    >>> expected_calibration_error([0.75, 0.75, 0.5, 0.5], [True, True, True, False], bins=2)
+    0.125
+    """
+    confidences = np.asarray(confidence, dtype=np.float64)
+    outcomes = np.asarray(correct, dtype=np.float64)
+    if confidences.ndim != 1 or confidences.shape != outcomes.shape:
+        raise ValueError(f"two vectors of one length expected, not {confidences.shape} and {outcomes.shape}")
+    if not np.isin(outcomes[~np.isnan(outcomes)], (0.0, 1.0)).all():
+        raise ValueError("an outcome is true, false or unknown")
+    known = ~np.isnan(outcomes)
+    confidences, outcomes = _known(confidences[known]), outcomes[known & ~np.isnan(confidences)]
+    order, starts = _bins(confidences, bins, binning)
+    if not len(order):
+        return float("nan")
+    return float(_errors(confidences[order], outcomes[order], starts))
+
+
+def calibration_null_band(
+    confidence: npt.ArrayLike | Sequence[float | None],
+    *,
+    bins: int = 15,
+    binning: Binning = "equal-frequency",
+    replicates: int = 2000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> NullBand:
+    """The calibration error that a PERFECT forecaster with these confidences would be found to have.
+
+    Each replicate draws every answer right with exactly the probability stated, and bins it as
+    `expected_calibration_error` does. A measured error below `high` is no evidence of miscalibration.
+
+    Args:
+        confidence: `(n,)`, in [0, 1]; NaN (or None) is left out.
+        bins, binning: as for the error it is put beside.
+        replicates: how many draws, at least 1.
+        level: share of the replicates inside the band, in (0, 1).
+        seed: of the draws.
+
+    Raises:
+        ValueError: if `confidence` is not a vector of numbers in [0, 1], `bins` or `replicates` is below 1, the level
+            is outside (0, 1), or `binning` is unknown.
+
+    Source: Brocker and Smith, "Increasing the reliability of reliability diagrams", 2007 (consistency resampling).
+
+    >>> band = calibration_null_band([0.5] * 100, bins=1)
+    >>> 0.035 < band.mean < 0.045, band.low < 0.01, 0.08 < band.high < 0.12
+    (True, True, True)
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"a level lies between 0 and 1, not {level:g}")
+    if replicates < 1:
+        raise ValueError(f"at least one replicate, not {replicates}")
+    confidences = np.asarray(confidence, dtype=np.float64)
+    if confidences.ndim != 1:
+        raise ValueError(f"a vector of confidences expected, not {confidences.shape}")
+    confidences = _known(confidences)
+    order, starts = _bins(confidences, bins, binning)
+    n = len(order)
+    if not n:
+        return NullBand(float("nan"), float("nan"), float("nan"))
+    stated = confidences[order]
+    random = np.random.default_rng(seed)
+    found: list[Floats] = []
+    while (left := replicates - sum(map(len, found))) > 0:
+        drawn = random.random((min(left, max(1, _DRAWS // n)), n)) < stated
+        found.append(_errors(stated, drawn.astype(np.float64), starts))
+    errors = np.concatenate(found)
+    low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
+    return NullBand(float(errors.mean()), float(low), float(high))
+
+
+def _known(confidences: Floats) -> Floats:
+    """The confidences that are not NaN, checked."""
+    known = confidences[~np.isnan(confidences)]
+    if ((known < 0.0) | (known > 1.0)).any():
+        raise ValueError("a confidence is outside [0, 1]")
+    return known
+
+
+def _bins(confidences: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The order in which the cases of a bin are neighbours, and where each bin that has any starts."""
+    if bins < 1:
+        raise ValueError(f"at least one bin, not {bins}")
+    if binning == "equal-width":
+        number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidences, side="left")
+    elif binning == "equal-frequency":
+        rank = rankdata(confidences, method="average") - 0.5
+        number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
+    else:
+        raise ValueError(f"unknown binning {binning!r}; one of {', '.join(get_args(Binning))}")
+    order = np.argsort(number, kind="stable")
+    return order, np.flatnonzero(np.diff(number[order], prepend=-1))
+
+
+def _errors(confidences: Floats, outcomes: Floats, starts: npt.NDArray[np.intp]) -> Floats:
+    """The error of each row of outcomes `(..., n)`; the cases of a bin are neighbours."""
+    gaps: Floats = np.abs(np.add.reduceat(outcomes - confidences, starts, axis=-1)).sum(axis=-1) / len(confidences)
+    return gaps

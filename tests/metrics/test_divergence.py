@@ -1,0 +1,86 @@
+"""Entropies and divergences against scipy, units, smoothing and zeros."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import entropy as reference
+
+from moot.metrics.divergence import (
+    cross_entropy,
+    entropy,
+    floored,
+    generalised_jensen_shannon,
+    jensen_shannon_divergence,
+    kl_divergence,
+    total_variation,
+)
+
+RANDOM = np.random.default_rng(5)
+P, Q = RANDOM.dirichlet(np.full(9, 0.5), size=(2, 200))
+
+
+@pytest.mark.parametrize(("unit", "base"), [("nat", math.e), ("bit", 2)])
+def test_equal_to_scipy(unit: Any, base: float) -> None:
+    assert entropy(P, unit=unit) == pytest.approx(reference(P, base=base, axis=-1))
+    assert kl_divergence(P, Q, unit=unit) == pytest.approx(reference(P, Q, base=base, axis=-1))
+    assert jensen_shannon_divergence(P, Q, unit=unit) == pytest.approx(jensenshannon(P, Q, base=base, axis=-1) ** 2)
+    crossed = reference(P, base=base, axis=-1) + reference(P, Q, base=base, axis=-1)
+    assert cross_entropy(P, Q, unit=unit) == pytest.approx(crossed)
+
+
+def test_generalised_is_the_entropy_of_the_mean_less_the_mean_entropy() -> None:
+    rows = RANDOM.dirichlet(np.ones(6), size=(50, 4))
+    weights = np.array([4.0, 3.0, 2.0, 1.0])
+    mean = np.einsum("nmk,m->nk", rows, weights / 10)
+    expected = reference(mean, axis=-1) - reference(rows, axis=-1) @ (weights / 10)
+    assert generalised_jensen_shannon(rows, weights) == pytest.approx(expected)
+    assert generalised_jensen_shannon(np.eye(8), unit="bit") == pytest.approx(3.0)
+    assert generalised_jensen_shannon(rows, [1.0, 0.0, 0.0, 0.0]) == pytest.approx(0.0)
+    assert np.isnan(generalised_jensen_shannon(rows, [1.0, -1.0, 1.0, 1.0])).all()
+    assert np.isnan(generalised_jensen_shannon(rows, np.zeros(4))).all()
+    with pytest.raises(ValueError, match=r"weights of shape \(3,\) for 4"):
+        generalised_jensen_shannon(rows, np.ones(3))
+    with pytest.raises(ValueError, match=r"\(\.\.\., m, k\)"):
+        generalised_jensen_shannon([0.5, 0.5])
+
+
+def test_zeros_are_infinite_unless_smoothed_and_are_counted() -> None:
+    truth, stated = [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]
+    assert kl_divergence(truth, stated) == math.inf
+    assert cross_entropy(truth, stated) == math.inf
+    assert floored(truth, stated) is True
+    assert floored(stated, stated) is False
+    epsilon = 1e-3
+    expected = -math.log(epsilon / (1 + 3 * epsilon))
+    assert kl_divergence(truth, stated, epsilon=epsilon) == pytest.approx(expected)
+    assert cross_entropy(truth, stated, epsilon=epsilon) == pytest.approx(expected)
+    assert floored([truth, stated, [math.nan] * 3], stated).tolist() == [True, False, False]
+
+
+def test_smoothing_is_the_same_for_every_row() -> None:
+    epsilon = 0.01
+    smoothed = (Q + epsilon) / (1 + 9 * epsilon)
+    assert smoothed.sum(axis=1) == pytest.approx(1.0)
+    assert kl_divergence(P, Q, epsilon=epsilon) == pytest.approx(reference(P, smoothed, axis=-1))
+    assert kl_divergence(P[0], P[0], epsilon=epsilon) > 0.0
+    for wrong in (0.0, -1e-9, math.nan, math.inf):
+        with pytest.raises(ValueError, match="epsilon must be above 0"):
+            kl_divergence(P, Q, epsilon=wrong)
+
+
+def test_sums_within_the_tolerance_are_taken_for_one() -> None:
+    p = np.array([0.2, 0.3, 0.5])
+    assert entropy(p * (1 + 9e-7)) == pytest.approx(entropy(p), rel=1e-12)
+    assert math.isnan(entropy(p * (1 + 2e-6)))
+    assert total_variation(p.astype(np.float32), p) == pytest.approx(0.0, abs=1e-7)
+
+
+def test_an_unknown_unit_is_refused() -> None:
+    wrong: Any = "ban"
+    with pytest.raises(ValueError, match="unknown unit 'ban'; one of nat, bit"):
+        entropy([1.0], unit=wrong)
