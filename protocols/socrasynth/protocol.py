@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
+from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.closing import Joint, close, propose_jointly
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
@@ -45,6 +47,10 @@ class SocraSynth:
         self.settings = settings if settings is not None else SocraSynthSettings()
         longest = self.settings.max_tokens
         self.reply_tokens: Mapping[str, int] = {"agent": longest, "moderator": longest, "judge": longest}
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one subject takes, with a panel of so many judges."""
+        return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one subject.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from socrasynth_script import (
+    LONG,
     ROUNDS,
     SUBJECT,
     agenda,
@@ -22,6 +23,9 @@ from socrasynth_script import (
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, QuorumFailed
 from moot.protocols.messages import Slots
+from moot.protocols.registry import read_settings
+from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 
 async def test_the_whole_debate_in_order() -> None:
@@ -47,12 +51,30 @@ async def test_the_whole_debate_in_order() -> None:
     assert kinds.count("crit") == 3 * 2 + 2
 
 
-async def test_calls_of_the_defaults() -> None:
-    """What the documentation says it costs: 32 calls and CRIT's for three topics fewer than five each way."""
-    floor, _ = await hold(settings={"topics.count": 5})
-    crit = floor.paths("crit/")
-    assert len(floor.asks) - len(crit) == 5 + 2 * 6 + 2 + 3 + 2 * 3
-    assert len(crit) == 2 * 6 + 2
+@pytest.mark.parametrize("judges", [1, 3])
+@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}])
+async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
+    settings = LONG | {"max_rounds": 4} | more
+    plan = calls_for(make_settings(settings), SUBJECT, judges)
+    floor, verdict = await hold(settings=more | {"max_rounds": 4}, judges=judges)
+    assert verdict.rounds == (3 if "schedule" in more else 4)
+    assert len(floor.asks) == plan.most.count
+    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), "round/0/agent/?": finishing}
+    floor, verdict = await hold(shortest, more, judges=judges)
+    assert verdict.rounds == 0
+    assert len(floor.asks) == plan.least.count
+
+
+def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
+    return read_settings(SocraSynthSettings, settings, name="socrasynth")
+
+
+def test_calls_of_the_defaults() -> None:
+    """What the documentation says a subject costs."""
+    plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
+    assert (plan.least.count, plan.most.count) == (18, 116)
+    plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
+    assert plan.most.count == 94
 
 
 class TestTopics:
