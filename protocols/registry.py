@@ -17,6 +17,8 @@ from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.socrasynth.protocol import SocraSynth
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -83,6 +85,11 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
         _evince,
         EvinceSettings,
+    ),
+    "socrasynth": ProtocolEntry(
+        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
+        lambda settings: SocraSynth(read_settings(SocraSynthSettings, settings, name="socrasynth")),
+        SocraSynthSettings,
     ),
 }
 """Every built-in protocol by its name."""

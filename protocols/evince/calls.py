@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case, case_slots
-from moot.protocols.crit.settings import CritSettings
+from moot.protocols.crit.calls import most_readings
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.evince.talk import OPENING
 
@@ -37,9 +37,3 @@ def _reading(settings: EvinceSettings, judges: int, *, deep: bool) -> Calls:
     """The panel on one turn: it reads the turn and the others' last ones."""
     each = most_readings(settings.crit) if deep else 1
     return Calls(judges * each, judges * each * settings.agents)
-
-
-def most_readings(crit: CritSettings) -> int:
-    """The most calls of one judge for one document."""
-    readings = sum(int(crit.max_reasons**depth) for depth in range(crit.max_depth + 1))
-    return min(crit.max_calls, readings)
