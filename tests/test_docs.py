@@ -44,6 +44,7 @@ from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
@@ -350,12 +351,13 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     [
         ("selene.md", "Settings", SeleneSettings()),
         ("evince.md", "Settings", EvinceSettings()),
+        ("socrasynth.md", "Settings", SocraSynthSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
         ("crit.md", "Settings", CritSettings()),
     ],
-    ids=["selene", "evince", "run", "role", "simulated", "crit"],
+    ids=["selene", "evince", "socrasynth", "run", "role", "simulated", "crit"],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}

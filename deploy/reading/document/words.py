@@ -62,7 +62,8 @@ def verdict_line(document: Document) -> str:
     if panel is None or panel.winner is None:
         return "No answer: no judgment is known in both orders"
     judges = len(panel.position_bias)
-    by = f"{number(panel.totals.A)} to {number(panel.totals.B)} marks on average"
+    marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
+    by = f"{number(marks[0])} to {number(marks[1])} marks on average"
     over = f"{len(panel.topics)} topics, {judges} {'judge' if judges == 1 else 'judges'}, both orders"
     said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
     winner = _WINNERS.get(panel.winner, panel.winner)
