@@ -37,11 +37,22 @@ def known_rows(p: npt.ArrayLike) -> Floats:
     if rows.ndim == 0:
         raise ValueError("a distribution has the shape (..., k), not that of a single number")
     with np.errstate(over="ignore", invalid="ignore"):  # infinities of both signs have no sum: NaN is right
-        total = rows.sum(axis=-1, keepdims=True)
+        total = row_sums(rows)[..., None]
     fits = np.abs(total - 1.0) <= SUM_TOLERANCE  # false for NaN, too
+    if fits.all() and (rows >= 0.0).all():  # as nearly always; row by row costs several times as much
+        return rows / total
     fits &= (rows >= 0.0).all(axis=-1, keepdims=True)
     known: Floats = np.divide(rows, total, out=np.full(rows.shape, np.nan), where=fits)
     return known
+
+
+def row_sums(terms: Floats) -> Floats:
+    """The sum over the last axis, several times faster for short rows than numpy's own reduction.
+
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [3.0, 7.0]
+    """
+    return np.asarray(np.einsum("...k->...", terms))
 
 
 def known_pairs(p: npt.ArrayLike, q: npt.ArrayLike) -> tuple[Floats, Floats]:

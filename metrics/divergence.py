@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, rel_entr, xlogy
 
-from moot.metrics.distribution import Floats, Unit, Values, known_pairs, known_rows, nats, row_weights, values
+from moot.metrics.distribution import Floats, Unit, Values, known_pairs, known_rows, nats, row_sums, row_weights, values
 
 
 def entropy(p: npt.ArrayLike, *, unit: Unit = "nat") -> Values:
@@ -32,7 +32,7 @@ def entropy(p: npt.ArrayLike, *, unit: Unit = "nat") -> Values:
     >>> entropy([0.5, 0.25, 0.25], unit="bit")
     1.5
     """
-    return values(entr(known_rows(p)).sum(axis=-1) / nats(unit))
+    return values(row_sums(entr(known_rows(p))) / nats(unit))
 
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None = None, unit: Unit = "nat") -> Values:
@@ -53,7 +53,7 @@ def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     1.207518749639422
     """
     first, second = known_pairs(p, q)
-    found = -xlogy(first, _smoothed(second, epsilon)).sum(axis=-1)
+    found = -row_sums(xlogy(first, _smoothed(second, epsilon)))
     return values(np.maximum(found, 0.0) / nats(unit))
 
 
@@ -80,7 +80,7 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     (1.0, inf)
     """
     first, second = known_pairs(p, q)
-    found = rel_entr(first, _smoothed(second, epsilon)).sum(axis=-1)
+    found = row_sums(rel_entr(first, _smoothed(second, epsilon)))
     return values(np.maximum(found, 0.0) / nats(unit))
 
 
@@ -127,7 +127,7 @@ def jensen_shannon_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, unit: Unit 
     """
     first, second = known_pairs(p, q)
     both = first + second  # twice the mean: halving would take the smallest numbers to 0
-    found = (rel_entr(2.0 * first, both) + rel_entr(2.0 * second, both)).sum(axis=-1) / 4.0
+    found = row_sums(_from_twice_the_mean(first, both) + _from_twice_the_mean(second, both)) / 2.0
     return values(np.clip(found, 0.0, math.log(2.0)) / nats(unit))
 
 
@@ -180,7 +180,14 @@ def total_variation(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     0.25
     """
     first, second = known_pairs(p, q)
-    return values(np.minimum(np.abs(first - second).sum(axis=-1) / 2.0, 1.0))
+    return values(np.minimum(row_sums(np.abs(first - second)) / 2.0, 1.0))
+
+
+def _from_twice_the_mean(p: Floats, both: Floats) -> Floats:
+    """The terms of KL(p, both / 2); numpy's logarithm is several times faster than scipy's relative entropy."""
+    ratio = np.divide(2.0 * p, both, out=np.ones(np.broadcast_shapes(p.shape, both.shape)), where=p > 0.0)
+    terms: Floats = p * np.log(ratio)
+    return terms
 
 
 def _smoothed(q: Floats, epsilon: float | None) -> Floats:

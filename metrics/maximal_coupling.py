@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr, rel_entr, xlogy
 
-from moot.metrics.distribution import Floats, Unit, Values, known_pairs, nats, values
+from moot.metrics.distribution import Floats, Unit, Values, known_pairs, nats, row_sums, values
 
 
 def maximal_coupling(p: npt.ArrayLike, q: npt.ArrayLike) -> Floats:
@@ -92,7 +92,7 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     [1.0, 0.0]
     """
     first, second = known_pairs(p, q)
-    larger = np.maximum(entr(first).sum(axis=-1), entr(second).sum(axis=-1))
+    larger = np.maximum(row_sums(entr(first)), row_sums(entr(second)))
     equal = np.where(np.isnan(larger), np.nan, (first == second).all(axis=-1))
     information = _mutual_information_nat(first, second)
     return values(np.minimum(np.divide(information, larger, out=equal, where=larger != 0.0), 1.0))
@@ -101,10 +101,10 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
     """MI in nats, from known rows."""
     common, rest_p, rest_q = _split(p, q)
-    moved = rest_p.sum(axis=-1)
+    moved = row_sums(rest_p)
     parts = rel_entr(rest_p, p) + rel_entr(rest_q, q) - xlogy(common, np.maximum(p, q))
-    most = np.minimum(entr(p).sum(axis=-1), entr(q).sum(axis=-1))
-    found: Floats = np.clip(parts.sum(axis=-1) - xlogy(moved, moved), 0.0, most)
+    most = np.minimum(row_sums(entr(p)), row_sums(entr(q)))
+    found: Floats = np.clip(row_sums(parts) - xlogy(moved, moved), 0.0, most)
     return found
 
 

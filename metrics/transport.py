@@ -17,6 +17,8 @@ from moot.metrics.divergence import total_variation
 
 _VARIABLES = 2000  # of one linear programme: beyond, more pairs together cost more than starting the solver again
 
+_TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}  # the least it takes
+
 
 @dataclass(frozen=True, slots=True)
 class _Shipment:
@@ -159,7 +161,7 @@ def _solve_together(found: Floats, shipments: list[_Shipment]) -> None:
         starts.append(starts[-1] + a * b)
     row, column, price = np.concatenate(rows), np.concatenate(columns), np.concatenate(cost)
     sums = csc_array((np.ones(len(row)), (row, column)), shape=(above, starts[-1]))
-    solved = linprog(price, A_eq=sums, b_eq=np.concatenate(right), method="highs-ds")
+    solved = linprog(price, A_eq=sums, b_eq=np.concatenate(right), method="highs-ds", options=_TOLERANCES)
     if solved.x is None:
         raise ArithmeticError(f"optimal transport was not solved: {solved.message}")
     totals = np.add.reduceat(solved.x * price, starts[:-1])

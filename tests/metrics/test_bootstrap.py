@@ -1,4 +1,4 @@
-"""Cluster bootstrap: its interval is that of independent clusters, not of single observations."""
+"""Bootstrap intervals: of clusters, which count as one observation each, and BCa of independent cases."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from moot.metrics.bootstrap import cluster_bootstrap
+from moot.metrics.bootstrap import bca_interval, cluster_bootstrap
 
 
 def test_the_interval_of_a_mean_has_the_width_of_its_standard_error() -> None:
@@ -52,3 +53,47 @@ def test_draws_without_a_value_are_left_out_and_the_same_seed_draws_the_same() -
         cluster_bootstrap(lambda drawn: 0.0, [])
     with pytest.raises(ValueError, match="between 0 and 1"):
         cluster_bootstrap(lambda drawn: 0.0, [1], level=1.0)
+
+
+def test_bca_is_the_formula() -> None:
+    """Efron's interval written out, on the same number of draws."""
+    values = np.random.default_rng(6).exponential(size=60)
+    found = bca_interval(values, resamples=20_000)
+    draws = np.random.default_rng(7).choice(values, size=(20_000, 60)).mean(axis=1)
+    bias = norm.ppf((draws < values.mean()).mean())
+    jackknife = np.array([np.delete(values, i).mean() for i in range(60)])
+    gaps = jackknife.mean() - jackknife
+    acceleration = (gaps**3).sum() / (6 * (gaps**2).sum() ** 1.5)
+    z = bias + norm.ppf([0.025, 0.975])
+    ends = np.quantile(draws, norm.cdf(bias + z / (1 - acceleration * z)))
+    assert (found.low, found.high) == pytest.approx(tuple(ends), abs=0.02)
+    assert values.mean() - found.low < found.high - values.mean()  # a long tail to the right
+    assert found == bca_interval(values, resamples=20_000)
+
+
+def test_bca_holds_the_truth_about_as_often_as_it_says() -> None:
+    random = np.random.default_rng(9)
+    intervals = [bca_interval(random.exponential(size=50), resamples=500, level=0.9) for _ in range(200)]
+    assert 164 <= sum(found.low <= 1.0 <= found.high for found in intervals) <= 196
+
+
+def test_bca_takes_any_statistic_and_leaves_unknown_values_out() -> None:
+    values = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
+    assert bca_interval([*values, None, math.nan]) == bca_interval(values)
+    by_axis = bca_interval(values, np.median)
+    by_vector = bca_interval(values, lambda drawn: float(np.median(drawn)))
+    assert by_axis == by_vector
+
+
+def test_bca_of_data_without_spread_is_unknown() -> None:
+    for degenerate in ([], [1.0], [1.0] * 50, [None, 2.0]):
+        found = bca_interval(degenerate)
+        assert math.isnan(found.low)
+        assert math.isnan(found.high)
+        assert found.resamples == 0
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        bca_interval([1.0, 2.0], level=95)
+    with pytest.raises(ValueError, match="a vector"):
+        bca_interval([[1.0]])
+    with pytest.raises(ValueError, match="at least one resample"):
+        bca_interval([1.0, 2.0], resamples=0)

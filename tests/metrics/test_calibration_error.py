@@ -1,0 +1,106 @@
+"""Calibration error: a written-out reference, equal values in one bin, and the band of a perfect forecaster."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+
+RANDOM = np.random.default_rng(21)
+
+
+def test_equal_width_is_the_sum_written_out() -> None:
+    confidence = np.round(RANDOM.random(500), 2)
+    correct = RANDOM.random(500) < 0.5
+    expected = 0.0
+    for i in range(10):
+        lower, upper = i / 10, (i + 1) / 10
+        inside = (confidence <= upper) & ((confidence > lower) | (i == 0))
+        if inside.any():
+            expected += inside.mean() * abs(correct[inside].mean() - confidence[inside].mean())
+    assert expected_calibration_error(confidence, correct, bins=10, binning="equal-width") == pytest.approx(expected)
+
+
+def test_equal_frequency_without_ties_is_an_even_split() -> None:
+    confidence = RANDOM.random(300)
+    correct = RANDOM.random(300) < confidence**2
+    order = np.argsort(confidence)
+    expected = np.mean([abs(correct[part].mean() - confidence[part].mean()) for part in order.reshape(15, 20)])
+    assert expected_calibration_error(confidence, correct) == pytest.approx(expected)
+
+
+def test_equal_confidences_are_never_split() -> None:
+    """90 cases at .9 and 10 at .5: split into bins of ten, chance alone would look like miscalibration."""
+    confidence = [0.9] * 90 + [0.5] * 10
+    correct = [True] * 81 + [False] * 9 + [True] * 5 + [False] * 5
+    assert expected_calibration_error(confidence, correct, bins=10) == pytest.approx(0.0)
+    shuffled = RANDOM.permutation(100)
+    found = expected_calibration_error(np.array(confidence)[shuffled], np.array(correct)[shuffled], bins=10)
+    assert found == pytest.approx(0.0)
+
+
+def test_all_certain_and_half_right() -> None:
+    for binning in ("equal-frequency", "equal-width"):
+        assert expected_calibration_error([1.0] * 8, [True, False] * 4, binning=binning) == pytest.approx(0.5)
+        assert expected_calibration_error([0.0] * 8, [True, False] * 4, binning=binning) == pytest.approx(0.5)
+
+
+def test_a_planted_miscalibration_is_outside_the_band_and_none_is_inside() -> None:
+    confidence = RANDOM.beta(8, 2, 1000)
+    band = calibration_null_band(confidence)
+    inside = [expected_calibration_error(confidence, RANDOM.random(1000) < confidence) <= band.high for _ in range(200)]
+    assert sum(inside) >= 185  # 97.5 % of 200 are 195
+    overconfident = expected_calibration_error(confidence, RANDOM.random(1000) < confidence - 0.12)
+    assert overconfident > band.high
+
+
+def test_the_printed_difference_of_300_cases_shows_nothing() -> None:
+    """A perfect forecaster of about the printed accuracy, 15 bins: .062 and .094 both lie inside its band."""
+    band = calibration_null_band(np.random.default_rng(1).beta(7, 2, 300), replicates=4000)
+    assert band.mean == pytest.approx(0.068, abs=0.004)
+    assert band.low == pytest.approx(0.043, abs=0.004)
+    assert band.high == pytest.approx(0.097, abs=0.004)
+    assert band.low < 0.062 < 0.094 < band.high
+
+
+def test_the_band_is_that_of_the_error_on_drawn_outcomes() -> None:
+    confidence = np.round(RANDOM.random(60), 1)
+    band = calibration_null_band(confidence, bins=5, replicates=4000, level=0.9, seed=2)
+    drawn = [expected_calibration_error(confidence, RANDOM.random(60) < confidence, bins=5) for _ in range(4000)]
+    assert band.mean == pytest.approx(np.mean(drawn), abs=0.003)
+    assert (band.low, band.high) == pytest.approx(tuple(np.quantile(drawn, [0.05, 0.95])), abs=0.006)
+    assert band == calibration_null_band(confidence, bins=5, replicates=4000, level=0.9, seed=2)
+    assert band != calibration_null_band(confidence, bins=5, replicates=4000, level=0.9, seed=3)
+
+
+def test_unknown_cases_are_left_out() -> None:
+    known = expected_calibration_error([0.9, 0.6], [True, False], bins=2)
+    assert expected_calibration_error([0.9, None, 0.6, 0.3], [True, True, False, None], bins=2) == known
+    assert math.isnan(expected_calibration_error([None], [True]))
+    assert math.isnan(expected_calibration_error([], []))
+    assert math.isnan(calibration_null_band([None]).mean)
+    assert calibration_null_band([0.5, None, 0.7]) == calibration_null_band([0.5, 0.7])
+
+
+def test_bad_input_is_refused() -> None:
+    other: Any = "quantile"
+    with pytest.raises(ValueError, match="unknown binning 'quantile'"):
+        expected_calibration_error([0.5], [True], binning=other)
+    with pytest.raises(ValueError, match="at least one bin"):
+        expected_calibration_error([0.5], [True], bins=0)
+    with pytest.raises(ValueError, match="one length"):
+        expected_calibration_error([0.5], [True, False])
+    with pytest.raises(ValueError, match=r"outside \[0, 1\]"):
+        expected_calibration_error([50.0], [True])
+    with pytest.raises(ValueError, match="true, false or unknown"):
+        expected_calibration_error([0.5], [0.5])
+    with pytest.raises(ValueError, match="a vector"):
+        calibration_null_band(np.ones((2, 2)))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        calibration_null_band([0.5], level=95)
+    with pytest.raises(ValueError, match="at least one replicate"):
+        calibration_null_band([0.5], replicates=0)
