@@ -32,8 +32,8 @@ CONFIDENCE, CRIT = 0.8, 0.7
 """From where a consensus is confident, and arguments are good; both in [0, 1]."""
 
 NOTE = (
-    "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source "
-    "names 5 % and 15 % of wrong labels; these shares are not comparable: other cases, another rule."
+    "These are cases to look at, not errors that were found: models that share a mistake agree on it, too. The source's"
+    " shares of wrong labels (5 % in one chapter, 15 % in another) are not comparable: other cases, another rule."
 )
 _HEADER = ("case", "gold", "consensus", "confidence", "CRIT", "question")
 _QUESTION_LENGTH = 60

@@ -12,6 +12,7 @@ from rich.text import Text
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.text import document_text
+from moot.deploy.reading.evaluation import evaluation_rows
 from moot.deploy.reading.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summary import Paired, Summary, summarise
@@ -114,6 +115,8 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         if summary.skip_rate < 1.0:
             debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
             rows.append(("accuracy, debated", debated))
+    if summary.evaluation is not None:
+        rows += evaluation_rows(summary.evaluation)
     if summary.labels_questioned is not None:
         rows.append(("labels to look at", _questioned(summary.labels_questioned)))
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))

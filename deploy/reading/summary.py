@@ -16,6 +16,7 @@ from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.consensus import consensus_verdicts
 from moot.deploy.reading.costs import case_costs, relative_cost, totals
+from moot.deploy.reading.evaluation import Evaluation, evaluate
 from moot.deploy.reading.questioned import contradicted, converged
 from moot.deploy.reading.record import (
     CaseKey,
@@ -80,6 +81,7 @@ class Summary(BaseModel):
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.questioned`; None when no verdict can be compared like that.
+        evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
             bound where one did not say what it had cost, None when none did.
@@ -133,6 +135,7 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     labels_questioned: int | None
+    evaluation: Evaluation | None
     tokens_paid: int | None
     tokens_reused: int | None
     replies_reused: int
@@ -192,10 +195,23 @@ def summarise(folder: str | Path) -> Summary:
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **_judging(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
-        labels_questioned=len(contradicted(compared)) if (compared := converged(consensus_verdicts(folder))) else None,
+        **_consensus(folder),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
+
+
+def _consensus(folder: str | Path) -> dict[str, Any]:
+    """What can be said of verdicts that are a consensus of distributions."""
+    verdicts = consensus_verdicts(folder)
+    if not verdicts:
+        return {"labels_questioned": None, "evaluation": None}
+    compared = converged(verdicts)
+    labelled = read_table(folder, "cases", ["labels", "gold"]).to_pylist()
+    return {
+        "labels_questioned": len(contradicted(compared)) if compared else None,
+        "evaluation": evaluate(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
+    }
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:

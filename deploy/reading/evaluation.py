@@ -1,0 +1,151 @@
+"""How good a run's distributions are: the true label's rank, Brier scores and calibration, each with what it is over.
+
+Only distributions that are a consensus of stated probabilities are judged (`distribution_from: consensus` in the
+verdict's payload). SELENE's are shares of votes: nobody said that they are probabilities of being right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan, nan
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.consensus import ConsensusVerdict
+from moot.deploy.reading.distributions import OTHER
+from moot.deploy.reading.text import Interval, number, percent
+from moot.metrics.brier import brier_multiclass, brier_top_label
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.classification import macro_f1
+from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
+
+BINS = 15
+"""Of the calibration error; equally many cases in each, as far as equal confidences allow."""
+
+
+class Scored(BaseModel):
+    """A figure; None when there is nothing that it could be over.
+
+    Attributes:
+        n: cases that it is over.
+        coverage: their share of the cases with a label that is one of the closed set, failed and open ones included.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    value: float | None
+    n: int
+    coverage: float | None
+
+
+class Evaluation(BaseModel):
+    """Distributions held against the labels.
+
+    Attributes:
+        cases: cases of the run with a label that is one of the closed set.
+        accuracy_at_1, accuracy_at_3, mean_reciprocal_rank: of the true label among the labels sorted by probability,
+            ties at their worst; `accuracy_at_3` is None where no case has more than three labels.
+        macro_f1: of the answers; a case whose mass lies mostly outside the labels has none, which is wrong.
+        brier_multiclass: over all labels, 0 to 2.
+        brier_top_label: of the likeliest label alone, 0 to 1.
+        calibration_error: of the likeliest label's probability, 15 equal-frequency bins.
+        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    cases: int
+    accuracy_at_1: Scored
+    accuracy_at_3: Scored | None
+    mean_reciprocal_rank: Scored
+    macro_f1: Scored
+    brier_multiclass: Scored
+    brier_top_label: Scored
+    calibration_error: Scored
+    calibration_null: Interval | None
+
+
+class _Held(NamedTuple):
+    """A verdict held against its label: over the labels and `OTHER`."""
+
+    truth: str
+    answer: str | None
+    row: list[float]
+    rank: float
+    brier: float
+
+
+def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
+    """Judge the distributions of a run; None when none can be held against a label.
+
+    Args:
+        verdicts: see `consensus_verdicts`.
+        cases: cases of the run with a label that is one of the closed set.
+    """
+    held = [_hold(verdict) for verdict in verdicts if verdict.gold in verdict.labels and verdict.distribution]
+    held = [each for each in held if not isnan(each.rank)]
+    if not held:
+        return None
+    ranks = [each.rank for each in held]
+    tops = [max(each.row) for each in held]
+    right = [each.answer == each.truth for each in held]
+    labels = sorted({label for verdict in verdicts for label in verdict.labels})
+    band = calibration_null_band(tops, bins=BINS)
+
+    def scored(value: float) -> Scored:
+        return Scored(value=None if isnan(value) else value, n=len(held), coverage=len(held) / cases if cases else None)
+
+    return Evaluation(
+        cases=cases,
+        accuracy_at_1=scored(accuracy_at_k(ranks, 1)),
+        accuracy_at_3=scored(accuracy_at_k(ranks, 3)) if max(len(v.labels) for v in verdicts) > 3 else None,
+        mean_reciprocal_rank=scored(mean_reciprocal_rank(ranks)),
+        macro_f1=scored(macro_f1([each.truth for each in held], [each.answer for each in held], labels)),
+        brier_multiclass=scored(float(np.mean([each.brier for each in held]))),
+        brier_top_label=scored(
+            float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(held, right, strict=True)]))
+        ),
+        calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
+        calibration_null=(band.low, band.high),
+    )
+
+
+def _hold(verdict: ConsensusVerdict) -> _Held:
+    distribution, truth = verdict.distribution or {}, verdict.gold or ""
+    masses = [distribution.get(label, 0.0) for label in (*verdict.labels, OTHER)]
+    row = [nan if p is None else p for p in masses]
+    place = verdict.labels.index(truth)
+    rank, brier = rank_of_truth(row, place), brier_multiclass(row, place)
+    return _Held(truth, verdict.answer, row, float(rank), float(brier))
+
+
+def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    rows = [("Acc@1", _share(found.accuracy_at_1))]
+    if found.accuracy_at_3 is not None:
+        rows.append(("Acc@3", _share(found.accuracy_at_3)))
+    rows += [
+        ("MRR", _value(found.mean_reciprocal_rank)),
+        ("macro-F1", _value(found.macro_f1)),
+        ("Brier, all labels (0 to 2)", _value(found.brier_multiclass)),
+        ("Brier, top label (0 to 1)", _value(found.brier_top_label)),
+        (f"ECE, {BINS} equal-frequency bins", _value(found.calibration_error)),
+    ]
+    if found.calibration_null is not None:
+        low, high = map(number, found.calibration_null)
+        rows.append(("ECE if perfectly calibrated", f"{low} to {high} (95 %)"))
+    return rows
+
+
+def _share(found: Scored) -> str:
+    return f"{percent(found.value)} {_base(found)}"
+
+
+def _value(found: Scored) -> str:
+    return f"{number(found.value)} {_base(found)}"
+
+
+def _base(found: Scored) -> str:
+    return f"(n = {found.n:,}, coverage {percent(found.coverage)})"

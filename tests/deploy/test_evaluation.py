@@ -1,0 +1,141 @@
+"""A run's distributions held against the labels: the right figures, each over the cases that it can be over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.deploy.reading.consensus import ConsensusVerdict
+from moot.deploy.reading.evaluation import Evaluation, evaluate
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summary import Summary, summarise
+
+LABELS = ("a", "b", "c", "d")
+CONSENSUS = {"distribution_from": "consensus"}
+
+
+def verdict(
+    gold: str | None, distribution: Mapping[str, float] | None, labels: tuple[str, ...] = LABELS
+) -> ConsensusVerdict:
+    likeliest = max(distribution, key=lambda label: distribution[label]) if distribution else None
+    answer = None if likeliest == "(other)" else likeliest
+    confidence = distribution[answer] if distribution and answer else None
+    return ConsensusVerdict(
+        "id", "?", "converged", gold, answer, answer == gold, confidence, None, labels, distribution
+    )
+
+
+def judged(*verdicts: ConsensusVerdict, cases: int = 4) -> Evaluation:
+    found = evaluate(verdicts, cases)
+    assert found is not None
+    return found
+
+
+def test_the_figures_by_hand() -> None:
+    found = judged(
+        verdict("a", {"a": 0.7, "b": 0.2, "c": 0.1}),
+        verdict("b", {"a": 0.6, "b": 0.4}),
+        verdict("c", {"a": 0.2, "b": 0.2, "(other)": 0.6}),
+    )
+    assert found.accuracy_at_1.value == pytest.approx(1 / 3)
+    assert found.accuracy_at_3 is not None
+    assert found.accuracy_at_3.value == pytest.approx(2 / 3)
+    assert found.mean_reciprocal_rank.value == pytest.approx((1 + 1 / 2 + 0) / 3)
+    assert found.brier_multiclass.value == pytest.approx((0.14 + 0.72 + 1.44) / 3)
+    assert found.brier_top_label.value == pytest.approx((0.09 + 0.36 + 0.36) / 3)
+    assert found.macro_f1.value == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert found.calibration_error.value == pytest.approx((0.3 + 0.6 + 0.6) / 3), "equal confidences share a bin"
+    assert (found.accuracy_at_1.n, found.accuracy_at_1.coverage) == (3, 0.75)
+
+
+def test_equal_bests_are_no_rank_one_and_three_labels_have_no_accuracy_at_three() -> None:
+    found = judged(verdict("a", {"a": 0.5, "b": 0.5}, ("a", "b", "c")))
+    assert found.accuracy_at_1.value == 0.0
+    assert found.accuracy_at_3 is None
+
+
+def test_what_cannot_be_scored_is_left_out_and_lowers_the_coverage() -> None:
+    good = verdict("a", {"a": 1.0})
+    found = judged(
+        good,
+        verdict(None, {"a": 1.0}),
+        verdict("a", None),
+        verdict("not a label", {"a": 1.0}),
+        verdict("a", {"a": 0.5}),
+        cases=10,
+    )
+    assert found.brier_multiclass.n == 1
+    assert found.brier_multiclass.coverage == 0.1
+    assert found == judged(good, cases=10)
+    assert evaluate([], 3) is None
+    assert evaluate([verdict(None, {"a": 1.0})], 3) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from(LABELS), st.lists(st.floats(0.01, 1.0), min_size=5, max_size=5)), min_size=1))
+def test_every_figure_is_within_its_range(drawn: list[tuple[str, list[float]]]) -> None:
+    verdicts = []
+    for gold, weights in drawn:
+        shares = [weight / sum(weights) for weight in weights]
+        verdicts.append(verdict(gold, dict(zip((*LABELS, "(other)"), shares, strict=True))))
+    found = judged(*verdicts, cases=len(verdicts))
+    for name, top in (("brier_multiclass", 2.0), ("brier_top_label", 1.0), ("macro_f1", 1.0), ("calibration_error", 1)):
+        value = getattr(found, name).value
+        assert 0.0 <= value <= top, name
+    assert found.accuracy_at_3 is not None
+    first, reciprocal, third = (
+        each.value for each in (found.accuracy_at_1, found.mean_reciprocal_rank, found.accuracy_at_3)
+    )
+    assert first is not None
+    assert reciprocal is not None
+    assert third is not None
+    assert first <= third
+    assert first - 1e-9 <= reciprocal <= 1.0
+    assert found.calibration_null is not None
+    assert 0.0 <= found.calibration_null[0] <= found.calibration_null[1] <= 1.0
+
+
+@pytest.fixture
+def run(planted: Callable[..., Path], session: Any) -> Path:
+    """Ten cases with a label: six with a consensus, one failed, one of votes, two open; and one without a label."""
+    for i in range(10):
+        session.case(f"c{i}", gold="a", labels=LABELS)
+    session.case("free", gold=None, labels=LABELS)
+    for i in range(6):
+        session.verdict(f"c{i}", "a", "converged", distribution={"a": 0.8, "b": 0.2}, payload=CONSENSUS, confidence=0.8)
+    session.verdict("c6", None, "failed", failure="quorum_failed")
+    session.verdict("c7", "b", "judged", distribution={"b": 1.0}, payload={})
+    session.verdict("free", "a", "converged", distribution={"a": 1.0}, payload=CONSENSUS)
+    return planted(session)
+
+
+def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Callable[..., str]) -> None:
+    text = " ".join(printed(show, run, width=200).split())
+    for expected in (
+        "Acc@1 100.0 % (n = 6, coverage 60.0 %)",
+        "Acc@3 100.0 % (n = 6, coverage 60.0 %)",
+        "MRR 1 (n = 6, coverage 60.0 %)",
+        "macro-F1 1 (n = 6",
+        "Brier, all labels (0 to 2) 0.08 (n = 6",
+        "Brier, top label (0 to 1) 0.04 (n = 6",
+        "ECE, 15 equal-frequency bins 0.2 (n = 6",
+        "ECE if perfectly calibrated 0.033 to ",
+    ):
+        assert expected in text, expected
+    assert "| Acc@1 |" in printed(show, run, form="md", width=200).replace("\\", "")
+    read = json.loads(printed(show, run, form="json"))["evaluation"]
+    assert read["brier_multiclass"] == {"value": pytest.approx(0.08), "n": 6, "coverage": 0.6}
+    assert Summary.model_validate_json(printed(show, run, form="json")) == summarise(run)
+
+
+def test_shares_of_votes_are_not_judged_as_probabilities(
+    inline_run: Callable[..., Path], printed: Callable[..., str]
+) -> None:
+    run = inline_run("selene")
+    assert summarise(run).evaluation is None
+    assert "Brier" not in printed(show, run)
