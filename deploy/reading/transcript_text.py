@@ -12,6 +12,7 @@ from rich.text import Text
 
 from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
+from moot.deploy.reading.reply_words import reply_lines
 from moot.deploy.reading.text import count, number, visible, visible_line
 from moot.deploy.reading.trace_text import TraceText
 from moot.deploy.reading.transcript_evince import consensus_pairs, evince_event
@@ -154,7 +155,7 @@ def turn_body(turn: TurnView) -> str:
         extra = "; ".join(f"{key}: {value}" for key, value in plain_pairs(rest))
         return f"{extra}\n{said}" if extra else said
     if data and turn.outcome != "invalid":
-        return "\n".join(f"{key}: {value}" for key, value in plain_pairs(data))
+        return "\n".join(reply_lines(data))
     return turn.text
 
 

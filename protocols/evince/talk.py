@@ -124,7 +124,7 @@ class Talk:
 
     def _opposing(self, name: str) -> str:
         others = [standing for standing in self.standings() if standing.name != name]
-        return "\n".join(f"{other.shown()['distribution']}\n{other.text}" for other in others if other.passed)
+        return "\n".join(other.text for other in others if other.passed)
 
     def _slots(self) -> dict[str, Any]:
         return case_slots(self.case) | {"top_k": self._top_k, "evidence": list(self.evidence)}
