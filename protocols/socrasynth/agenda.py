@@ -61,7 +61,7 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         "by": "moderator" if topics == fixed else "person",
     }
     floor.note(Event("topics", "topics", data))
-    flags = ("fewer-topics",) if len(topics) < settings.count else ()
+    flags = ("fewer-topics",) if len(fixed) < settings.count else ()
     return Topics(topics, flags if len(proposed) == len(SIDES) else ("proposal-failed", *flags))
 
 

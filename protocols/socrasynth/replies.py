@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from moot.protocols.replies import Reply
 
@@ -35,10 +36,20 @@ class Agenda(Reply):
     topics: list[AgendaItem] = Field(min_length=1)
 
 
-class TopicArgument(Reply):
-    """An argument on the topic with this number, counted from 1."""
+def _number(value: Any) -> Any:
+    """The number in `Topic 2` or `2. Trade`; anything else as it is."""
+    found = re.search(r"\d{1,3}", value) if isinstance(value, str) else None
+    return int(found[0]) if found else value
 
-    topic: int
+
+TopicNumber = Annotated[int, BeforeValidator(_number)]
+"""A topic's number in the list, counted from 1."""
+
+
+class TopicArgument(Reply):
+    """An argument on one topic."""
+
+    topic: TopicNumber
     argument: str = Field(min_length=1)
 
 
@@ -63,9 +74,9 @@ class Speech(Reply):
 
 
 class TopicStatement(Reply):
-    """A closing statement on the topic with this number, counted from 1."""
+    """A closing statement on one topic."""
 
-    topic: int
+    topic: TopicNumber
     statement: str = Field(min_length=1)
 
 

@@ -125,7 +125,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge, both orders)",
-        "ended after round 0: turn-failed",
+        "ended after the opening: turn-failed",
         "judgments are missing",
         "A1 (First), B1 (Second), air: merged into Air",
         "Noise: dropped, beyond 3 topics",

@@ -86,7 +86,8 @@ def _front(document: Document) -> Iterable[Block]:
     yield Paragraph(verdict_line(document), strong=True)
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
-        yield Paragraph(f"The rounds ended after round {verdict.rounds}: {stop_words(document.stop, verdict.how)}.")
+        last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
+        yield Paragraph(f"The rounds ended after {last}: {stop_words(document.stop, verdict.how)}.")
         if verdict.flags:
             yield Items([flag_words(flag) for flag in verdict.flags])
     if document.facts:

@@ -1,0 +1,63 @@
+"""What models write in place of what was asked: read where it is plain, refused where it is not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from moot.actors.models.json_schema import json_schema
+from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.socrasynth.replies import (
+    Agenda,
+    Amendment,
+    Closing,
+    Comparison,
+    Consent,
+    Draft,
+    Speech,
+    Themes,
+)
+
+
+def read(kind: type[BaseModel], data: Any) -> dict[str, Any]:
+    return parse_reply(json.dumps(data), kind).data
+
+
+def test_topics_by_number_in_any_spelling() -> None:
+    told = [{"topic": topic, "argument": "So."} for topic in (1, "2", "Topic 3", "4. Trade")]
+    assert [one["topic"] for one in read(Speech, {"arguments": told})["arguments"]] == [1, 2, 3, 4]
+    with pytest.raises(InvalidReply, match="topic"):
+        read(Speech, {"arguments": [{"topic": "Trade", "argument": "So."}]})
+
+
+@pytest.mark.parametrize("kind", [Speech, Closing])
+def test_silence_is_a_reply_only_when_declared(kind: type[BaseModel]) -> None:
+    assert read(kind, {"declined": True})["declined"]
+    with pytest.raises(InvalidReply, match="is empty although"):
+        read(kind, {"declined": False})
+
+
+@pytest.mark.parametrize(("mark", "expected"), [(7, 7.0), ("7/10", 7.0), ("6.5", 6.5), (0, 0.0), (10, 10.0)])
+def test_marks(mark: Any, expected: float) -> None:
+    assert read(Comparison, {"first": mark, "second": 5})["first"] == expected
+
+
+@pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None])
+def test_what_is_no_mark_is_refused(mark: Any) -> None:
+    with pytest.raises(InvalidReply, match="first"):
+        read(Comparison, {"first": mark, "second": 5})
+
+
+def test_a_proposal_needs_a_point_and_an_amendment_a_consent() -> None:
+    with pytest.raises(InvalidReply, match="points"):
+        read(Draft, {"points": [], "questions": []})
+    with pytest.raises(InvalidReply, match="consents"):
+        read(Amendment, {"points": ["P"]})
+
+
+@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, Speech, Themes])
+def test_vendors_can_be_held_to_the_form(kind: type[BaseModel]) -> None:
+    assert json_schema(kind)["additionalProperties"] is False
