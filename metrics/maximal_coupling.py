@@ -101,7 +101,7 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
 def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
     """MI in nats, from known rows."""
     common, rest_p, rest_q = _split(p, q)
-    moved = row_sums(rest_p)
+    moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # equal but for rounding, which must not tell p from q
     parts = rel_entr(rest_p, p) + rel_entr(rest_q, q) - xlogy(common, np.maximum(p, q))
     most = np.minimum(row_sums(entr(p)), row_sums(entr(q)))
     found: Floats = np.clip(row_sums(parts) - xlogy(moved, moved), 0.0, most)

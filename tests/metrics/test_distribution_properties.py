@@ -49,6 +49,7 @@ def several(draw: st.DrawFn, m: int) -> Rows:
     )
     whole: Rows = np.array(rows)
     whole /= whole.sum(axis=1, keepdims=True)
+    whole[whole < 1e-300] = 0.0  # a share of the smallest numbers is 0, and infinitely far
     return whole
 
 
