@@ -109,7 +109,7 @@ def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
         "test: [bold red]x[/]",
         "CRIT, mean of the sides 7.5/10",
         "entropy of the mixture 1.5 nat at first, 0.67 nat at last",
-        "reasons.0.text: t",
+        "reasons: - t",
         "judge/0 on m at crit/round/0/agent/0/judge/0",
     ):
         assert expected in text, expected
