@@ -147,7 +147,7 @@ class Agent:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)
         try:
-            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices)
+            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
         except InvalidReply as error:
             self._write(attempt, outcome="invalid", suffix=INVALID_SUFFIX, error=str(error))
             first = Unreadable(attempt.reply_id, reply.text, str(error), reply.usage)
@@ -155,13 +155,14 @@ class Agent:
         return self._done(attempt, parsed, "repaired" if parsed.repaired else "ok")
 
     async def _reask(self, attempt: Attempt, reply_model: Any, first: Unreadable) -> Answered:
+        ask = attempt.ask
         attempt.usage_before = first.usage
         attempt.reply = None
         attempt.reasked = (first.text, first.error)
         attempt.messages = reask_messages(attempt.messages, *attempt.reasked, self._templates)
-        reply = await self._sampled(attempt, INVALID_SUFFIX, attempt.ask.cuts if attempt.ask.unreadable else 0)
+        reply = await self._sampled(attempt, INVALID_SUFFIX, ask.cuts if ask.unreadable else 0)
         try:
-            parsed = parse_reply(reply.text, reply_model, attempt.ask.labels, attempt.ask.choices)
+            parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
         except InvalidReply as error:
             return self._failed(attempt, "unparsable", str(error))
         return self._done(attempt, parsed, "reasked")

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from moot.actors.desk import Desk, Person
 from moot.actors.failpoints import failpoint
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.progress import Counts, StreamedEvent
@@ -21,6 +22,8 @@ _AHEAD = 3
 moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
 
 DRAIN_S = 6.0
+_GLANCE_S = 0.2
+"""While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
 
 CaseKey = tuple[str, int]
 
@@ -126,24 +129,32 @@ class Arena:
         runtime: started by `run`.
         cases: the task's cases, read lazily.
         past: what the record already holds.
+        person: answers forms while the run lives; None leaves the debates that ask waiting.
 
     Attributes:
-        parked: ids of the cases that wait for a person.
         stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
-    def __init__(self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past) -> None:
+    def __init__(
+        self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past, person: Person | None = None
+    ) -> None:
         self._runtime, self._cases, self._past = runtime, cases, past
         self._held = [0] * len(runtime.seats)
+        self._person = person
         self._exhausted = False
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
-        self.parked: list[str] = []
+        self._desks: list[Desk] = []
         self.stopped_by = ""
 
     def stop(self) -> None:
         """Ask for a drain: nothing new starts, asks under way finish, open debates are put aside."""
         self._stopping.set()
+
+    @property
+    def parked(self) -> list[str]:
+        """Ids of the cases that wait for a person whom this run does not wait for."""
+        return [case_id for desk in self._desks for case_id in desk.left]
 
     @property
     def stopping(self) -> bool:
@@ -154,6 +165,7 @@ class Arena:
         """Hold every debate that is not done yet; returns when all are, or after a drain. The runtime must be up."""
         seats = self._runtime.seats
         self._held = [0] * len(seats)
+        self._desks = [Desk(self._person) for _ in seats]
         serving = asyncio.gather(*(self._serve(number, seat) for number, seat in enumerate(seats)))
         stopping = asyncio.ensure_future(self._stopping.wait())
         both: list[asyncio.Future[Any]] = [serving, stopping]
@@ -167,26 +179,35 @@ class Arena:
             stopping.cancel()
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
+            await asyncio.gather(*(desk.close() for desk in self._desks))
 
     async def _serve(self, number: int, seat: Seat) -> None:
         waiting: dict[CaseKey, Assignment] = {}
         again: list[Assignment] = []
+        desk = self._desks[number]
         while True:
+            again += desk.take()
             batch = again or await self._next(min(self._room(number), _HANDFUL))
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)
             if not waiting:
-                return
+                if not desk.busy:
+                    return
+                await desk.news()
+                continue
+            wait = not batch or not self._room(number)
             try:
-                report = await seat.exchange(batch, wait=not batch or not self._room(number))
+                report = await seat.exchange(batch, wait=wait and not desk.busy)
             except SeatLost:
-                again = [Assignment(a.case, a.attempt, True, a.invalid) for a in waiting.values()]
+                again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
                 continue
             failpoint("driver.fed")
-            self._settle(report.done, waiting)
+            self._settle(report.done, waiting, desk)
             self._held[number] = len(waiting)
+            if wait and desk.busy and not report.done:
+                await desk.news(_GLANCE_S)
 
     def _room(self, number: int) -> int:
         """How many more cases a seat may have: beyond its places only when no other seat's place is left empty."""
@@ -195,14 +216,15 @@ class Arena:
         most = places * _AHEAD if all(held >= places for held in others) else places
         return max(0, most - self._held[number])
 
-    def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment]) -> None:
+    def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment], desk: Desk) -> None:
         for outcome in done:
-            waiting.pop((outcome.case_id, outcome.attempt), None)
-            if outcome.status == "parked":
-                self.parked.append(outcome.case_id)
+            assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
+            if outcome.status == "parked" and assignment is not None:
+                desk.put(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
-        self._runtime.archive.forget([outcome.case_id for outcome in done])
+        asked = desk.case_ids
+        self._runtime.archive.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 
     async def _next(self, count: int) -> list[Assignment]:
         """Up to `count` debates that are not done yet, registered with the record."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -46,10 +46,18 @@ _JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
 
 
 class Parked(BaseException):
-    """The debate waits for a person: it is put aside, and runs again once the decision is recorded.
+    """The debate waits for a person: it is put aside, and runs again once there is a decision.
 
     Not an `Exception`, so that no protocol catches it by accident.
+
+    Args:
+        path: of the step that waits.
+        form: what the person is asked.
     """
+
+    def __init__(self, path: str, form: Form) -> None:
+        super().__init__(path, form)
+        self.path, self.form = path, form
 
 
 class Unpaid(BaseException):
@@ -67,15 +75,24 @@ class CaseFloor:
         attempt: 0, or higher after `--retry-failed`.
         house: shared parts.
         history: what the journal holds of it, if the debate has run before.
+        decided: by path, what a person at hand has decided since.
     """
 
-    def __init__(self, case: Case, attempt: int, house: House, history: History | None = None) -> None:
+    def __init__(
+        self,
+        case: Case,
+        attempt: int,
+        house: House,
+        history: History | None = None,
+        decided: Mapping[str, Decision] | None = None,
+    ) -> None:
         self.case = case
         self.attempt = attempt
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
         self._house = house
         history = history or History()
         self._history = history
+        self._decided = decided or {}
         self._recorded = {reply.path: reply for reply in history.replies}
         self._vectors = dict(history.vectors)
         self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
@@ -146,12 +163,15 @@ class CaseFloor:
         known = self._replay(ask)
         if known is not None and known.data is not None:
             return Decision(known.data["action"], known.data.get("text", ""), known.data.get("by", "person"))
-        if self._house.attended:
+        decided = self._decided.get(path)
+        if decided is None and self._house.attended:
             self.note(Event("parked", path, msgspec.to_builtins(form)))
-            raise Parked(path)
-        decision = Decision("go on", by="unattended")
+            raise Parked(path, form)
+        decision = decided or Decision("go on", by="unattended")
         self._house.scribe.put_reply(self.case.id, decision_columns(ask, decision))
         self.replies[path] = decision_id(ask)
+        if decided is not None:  # durable before anything is paid for that rests on it
+            await self._house.scribe.history(self.case.id, self.attempt)
         return decision
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -182,7 +202,7 @@ class CaseFloor:
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
         """See `Floor.shared`."""
-        body = msgspec.structs.replace(self._ask(request), labels=None, choices=())
+        body = msgspec.structs.replace(self._ask(request), labels=None, choices=(), aliases=())
         digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
         case_id = f"{SHARED}-{digest}"
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
@@ -260,6 +280,7 @@ class CaseFloor:
             reply=reply_path(request.reply),
             labels=self.case.labels,
             choices=self.case.choices,
+            aliases=self.case.aliases,
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,

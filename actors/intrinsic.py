@@ -41,7 +41,7 @@ def intrinsic_of(
         tokens.alt_tokens,
         tokens.alt_logprob,
         places[0].end(),
-        surface_forms(ask.labels, ask.choices),
+        surface_forms(ask.labels, ask.choices, ask.aliases),
     )
     return Intrinsic(
         normalised=known.normalised,

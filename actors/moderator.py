@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -19,20 +19,28 @@ from moot.actors.record.recovery import History
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
 from moot.protocols.floor import DebateProtocol
-from moot.protocols.messages import Verdict
+from moot.protocols.messages import Decision, Form, Verdict
 
 _log = structlog.get_logger(__name__)
 _MAX_REPLAYS = 5
 _NEWS_WITHIN_S, _LINGER_S = 5.0, 0.1
+_KEPT_TRIES, _KEPT_EACH_S = 100, 0.05
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """A debate to hold. `replay` says that the journal may already hold a part of it."""
+    """A debate to hold.
+
+    Attributes:
+        replay: whether the journal may already hold a part of it.
+        invalid: what is wrong with the case; empty when nothing is.
+        decided: by path, what a person at hand has decided and the journal may not hold yet.
+    """
 
     case: Case
     attempt: int = 0
     replay: bool = False
     invalid: str = ""
+    decided: dict[str, Decision] = {}
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -40,12 +48,23 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Attributes:
         why: what stops the run; empty unless `stopped`.
+        path, form: what a person is asked, and where; none unless `parked`.
     """
 
     case_id: str
     attempt: int
     status: Literal["finished", "failed", "parked", "stopped"]
     why: str = ""
+    path: str = ""
+    form: Form | None = None
+
+
+class _Waits(NamedTuple):
+    """A debate that waits for a person, and the replies by path that it rests on so far."""
+
+    path: str
+    form: Form
+    replies: Mapping[str, str]
 
 
 class Report(msgspec.Struct):
@@ -142,8 +161,9 @@ class Moderator:
                     self._done(Outcome(*key, "stopped", str(stop)))
                     return
                 failpoint("moderator.debate_closed")
-                if closing is None:
-                    self._done(Outcome(*key, "parked"))
+                if isinstance(closing, _Waits):
+                    await self._kept(assignment, closing.replies)
+                    self._done(Outcome(*key, "parked", path=closing.path, form=closing.form))
                     return
                 if await self._house.scribe.commit(closing):
                     failpoint("moderator.committed")
@@ -152,6 +172,15 @@ class Moderator:
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
             raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
+
+    async def _kept(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
+        """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
+        again at once. What does not come in time was lost on its way, and is paid for again."""
+        for _ in range(_KEPT_TRIES):
+            history = await self._house.scribe.history(assignment.case.id, assignment.attempt)
+            if replies.keys() <= {reply.path for reply in history.replies}:
+                return
+            await asyncio.sleep(_KEPT_EACH_S)
 
     def _held(self, task: asyncio.Task[None]) -> None:
         """A debate that ended with an error of the record's ends the run: nothing more can be trusted to be kept."""
@@ -164,11 +193,11 @@ class Moderator:
         self._report.done.append(outcome)
         self._news.set()
 
-    async def _debate(self, assignment: Assignment, history: History | None) -> Closing | None:
-        """Run the protocol once; None when the debate is parked."""
+    async def _debate(self, assignment: Assignment, history: History | None) -> Closing | _Waits:
+        """Run the protocol once."""
         started = time.perf_counter()
         deadline = asyncio.timeout(self._debate_timeout_s)
-        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history)
+        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history, assignment.decided)
         try:
             if assignment.invalid:
                 return _closing(floor, None, "invalid_case", assignment.invalid, 0.0)
@@ -176,8 +205,8 @@ class Moderator:
                 said = await self._protocol.run(assignment.case, floor)
             verdict = _checked(said, assignment.case)
             return _closing(floor, verdict, "", "", time.perf_counter() - started)
-        except Parked:
-            return None
+        except Parked as parked:
+            return _Waits(parked.path, parked.form, floor.replies)
         except (RecordError, ActorGone):
             raise  # the run's trouble, not the case's
         except PathReused as reused:

@@ -115,8 +115,10 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
         ask.sample,
         images,
     )
+    # what came later is left out where it is not used, so that records from before it still fit
+    aliases = (ask.aliases,) if ask.aliases else ()
     early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
-    return blake2b(_ENCODER.encode((*body, *early_stop)), digest_size=16).hexdigest()
+    return blake2b(_ENCODER.encode((*body, *aliases, *early_stop)), digest_size=16).hexdigest()
 
 
 _ENCODER = msgspec.msgpack.Encoder(order="sorted")

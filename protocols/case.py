@@ -26,6 +26,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         passage: the evidence that comes with the case; empty when there is none.
         title: a heading for the passage; may be empty.
         images: pictures that belong to the case.
+        aliases: for each label, in the labels' order, its other spellings; empty when no label has any.
+        documents: texts that a protocol may retrieve from; no prompt shows one that was not retrieved.
     """
 
     id: str
@@ -35,11 +37,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     passage: str = ""
     title: str = ""
     images: tuple[Image, ...] = ()
+    aliases: tuple[tuple[str, ...], ...] = ()
+    documents: tuple[str, ...] = ()
 
     def content_hash(self) -> str:
         """32 hex digits over everything but the id: the same text gives the same hash in any file."""
-        body = msgspec.msgpack.encode(msgspec.structs.replace(self, id=""))
-        return blake2b(body, digest_size=16).hexdigest()
+        body = {**msgspec.structs.asdict(self), "id": ""}
+        for later in ("aliases", "documents"):  # fields that records from before them do not have
+            if not body[later]:
+                del body[later]
+        return blake2b(msgspec.msgpack.encode(body), digest_size=16).hexdigest()
 
 
 class LabelledCase(msgspec.Struct, frozen=True):

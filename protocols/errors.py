@@ -11,6 +11,7 @@ MootError
 │   └── RunMismatch           the folder holds a run with other settings
 ├── AskFailed                 one ask ended without a usable reply
 ├── EncoderFailed             texts of a debate could not be embedded
+├── CaseUnfit                 a case is nothing that its protocol can debate
 ├── QuorumFailed              a debate has too few valid replies to go on
 ├── ReplayDiverged            a debate that is replayed asks what its record does not hold
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
@@ -112,6 +113,10 @@ class EncoderFailed(MootError):
 
     def __str__(self) -> str:
         return f"encoder {self.encoder}: {self.kind}: {self.message}"
+
+
+class CaseUnfit(MootError):
+    """A case is nothing that its protocol can debate: it has no labels where some are needed, for one."""
 
 
 class QuorumFailed(MootError):

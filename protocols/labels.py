@@ -22,8 +22,13 @@ def fold(text: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _surface_forms(labels: tuple[str, ...], choices: tuple[str, ...]) -> dict[str, str]:
+def _surface_forms(
+    labels: tuple[str, ...], choices: tuple[str, ...], aliases: tuple[tuple[str, ...], ...]
+) -> dict[str, str]:
     forms: dict[str, str] = {}
+    for label, spellings in zip(labels, aliases, strict=False):
+        for spelling in spellings:
+            forms.setdefault(fold(spelling), label)
     for label, choice in zip(labels, choices, strict=False):
         forms.setdefault(fold(choice), label)
     for label in labels:
@@ -35,29 +40,38 @@ def _surface_forms(labels: tuple[str, ...], choices: tuple[str, ...]) -> dict[st
     return forms
 
 
-def surface_forms(labels: tuple[str, ...], choices: tuple[str, ...] = ()) -> dict[str, str]:
+def surface_forms(
+    labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
+) -> dict[str, str]:
     """Every folded spelling that means a label, with that label.
+
+    Where one spelling would mean several labels, a label's own name goes before aliases, those before the texts of
+    choices, and those before yes/true and no/false, which only sets of at most three labels have.
 
     >>> surface_forms(("Yes", "No"))["true"]
     'Yes'
     """
-    return dict(_surface_forms(labels, choices))
+    return dict(_surface_forms(labels, choices, aliases))
 
 
-def canonical_label(text: str, labels: tuple[str, ...], choices: tuple[str, ...] = ()) -> str | None:
+def canonical_label(
+    text: str, labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
+) -> str | None:
     """The label that `text` names, or None when it names none of the set.
 
-    Accepts the label itself, its usual aliases (yes/true ...), a lettered form such as `B) ...`, and the
-    whole text of a choice. It never searches inside a sentence: "not B" is no answer.
+    Accepts the label itself, its aliases (those given, in the labels' order, and yes/true ...), a lettered form
+    such as `B) ...`, and the whole text of a choice. It never searches inside a sentence: "not B" is no answer.
 
     >>> canonical_label("B) because", ("A", "B"))
     'B'
     >>> canonical_label("TRUE", ("Yes", "No"))
     'Yes'
+    >>> canonical_label("chickenpox", ("Flu", "Varicella"), aliases=(("influenza",), ("chickenpox",)))
+    'Varicella'
     >>> canonical_label("not sure", ("Yes", "No")) is None
     True
     """
-    forms = _surface_forms(labels, choices)
+    forms = _surface_forms(labels, choices, aliases)
     folded = fold(text)
     if folded in forms:
         return forms[folded]

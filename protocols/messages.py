@@ -98,7 +98,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         template: name of the prompt template.
         slots: the template's slots.
         reply: import path `module:Class` of the pydantic model that the reply must fit.
-        labels, choices: the closed answer set, when the reply has an answer.
+        labels, choices, aliases: the closed answer set, when the reply has an answer; see `Case`.
         sample: number of the sample among otherwise equal asks.
         fingerprint: hash of model, decoding, template text, persona, slots and images.
         seconds_left: deadline, counted from when the message is received.
@@ -116,6 +116,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     reply: str
     labels: tuple[str, ...] | None = None
     choices: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, ...], ...] = ()
     sample: int = 0
     images: tuple[Image, ...] = ()
     decoding: Decoding | None = None
@@ -245,11 +246,25 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """A question to a person: a title, the text to read, and the actions to choose from."""
+    """A question to a person.
+
+    Attributes:
+        title: what it is about, in a few words.
+        body: the text to read.
+        actions: to choose from.
+        needs_text: those of the actions that mean nothing without a text, such as `ask`.
+        drafts: by action, the text as it stands now, for a person to change; these need a text, too.
+    """
 
     title: str
     body: str = ""
     actions: tuple[str, ...] = ("go on",)
+    needs_text: tuple[str, ...] = ()
+    drafts: dict[str, str] = {}
+
+    def takes_text(self, action: str) -> bool:
+        """Whether an action means nothing without a text."""
+        return action in self.needs_text or action in self.drafts
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -11,10 +11,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.protocols.case import Case
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.evince.protocol import Evince
+from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.socrasynth.protocol import SocraSynth
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -52,6 +56,10 @@ def _selene(
     return ProtocolEntry(description, make, SeleneSettings, preset, fixed)
 
 
+def _evince(settings: Mapping[str, Any]) -> DebateProtocol:
+    return Evince(read_settings(EvinceSettings, settings, name="evince"))
+
+
 PROTOCOLS: dict[str, ProtocolEntry] = {
     "selene": _selene(
         "selene", "debate only where disagreement or misalignment asks for it; evidence-weighted judging"
@@ -73,6 +81,16 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         preset={"vote.samples": 3},
         fixed={"gate.when": "never", "judging.method": "none"},
     ),
+    "evince": ProtocolEntry(
+        "distributions over a closed list of labels, debated under a contentiousness that numbers moderate",
+        _evince,
+        EvinceSettings,
+    ),
+    "socrasynth": ProtocolEntry(
+        "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
+        lambda settings: SocraSynth(read_settings(SocraSynthSettings, settings, name="socrasynth")),
+        SocraSynthSettings,
+    ),
 }
 """Every built-in protocol by its name."""
 
@@ -81,8 +99,8 @@ def make_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Debat
     """The protocol `name`, or a user's own behind `module:Class`, with its settings.
 
     A class of one's own needs `async def run(self, case, floor)`. If it has a pydantic model as `Settings`, it
-    is called with an instance of that, else with nothing. `name`, `roles` (default: `agent`) and
-    `needs_logprobs` (default: no) are attributes that it may have.
+    is called with an instance of that, else with nothing. What else it may have are the attributes of
+    `OwnProtocol`.
 
     Args:
         name: a key of `PROTOCOLS`, or an import path.
@@ -197,6 +215,9 @@ class OwnProtocol:
         name: its `name`, else its import path.
         roles: its `roles`, else `("agent",)`.
         needs_logprobs: its `needs_logprobs`, else False.
+        judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
+        reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
+            the run says otherwise.
         inner: the user's object.
     """
 
@@ -204,6 +225,8 @@ class OwnProtocol:
         self.name: str = getattr(inner, "name", path)
         self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
+        self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
+        self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

@@ -152,7 +152,11 @@ def _explain(error: ValidationError) -> str:
 
 
 def parse_reply(
-    text: str, model: type[BaseModel], labels: tuple[str, ...] | None = None, choices: tuple[str, ...] = ()
+    text: str,
+    model: type[BaseModel],
+    labels: tuple[str, ...] | None = None,
+    choices: tuple[str, ...] = (),
+    aliases: tuple[tuple[str, ...], ...] = (),
 ) -> Parsed:
     """Read a reply: JSON as sent, else mended once; then validated; then its answer mapped to a label.
 
@@ -173,7 +177,7 @@ def parse_reply(
         raise InvalidReply(f"the reply does not fit: {why}") from error
     answer = getattr(reply, "answer", None)
     if isinstance(answer, str):
-        label = canonical_label(answer, labels, choices) if labels else fold(answer)
+        label = canonical_label(answer, labels, choices, aliases) if labels else fold(answer)
         if not label:
             allowed = ", ".join(labels or ())
             raise InvalidReply(f"`answer` is {answer[:80]!r}, expected one of: {allowed}")

@@ -40,8 +40,11 @@ from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.reading.measures import MEASURES
 from moot.deploy.running.declared import forms
+from moot.protocols.crit.settings import CritSettings
+from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
@@ -347,11 +350,14 @@ def _defaults(model: BaseModel) -> dict[str, str]:
     ("page", "heading", "model"),
     [
         ("selene.md", "Settings", SeleneSettings()),
+        ("evince.md", "Settings", EvinceSettings()),
+        ("socrasynth.md", "Settings", SocraSynthSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
+        ("crit.md", "Settings", CritSettings()),
     ],
-    ids=["selene", "run", "role", "simulated"],
+    ids=["selene", "evince", "socrasynth", "run", "role", "simulated", "crit"],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}

@@ -18,13 +18,18 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.simulated_agent import SimulatedAgent
+from moot.actors.models.simulated_crit import SimulatedCrit
+from moot.actors.models.simulated_debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated_draft import Draft
 from moot.actors.models.simulated_draws import call_digest
+from moot.actors.models.simulated_forecast import SimulatedForecaster, write_follow_ups
 from moot.actors.models.simulated_judge import SimulatedJudge
+from moot.actors.models.simulated_panel import SimulatedPanelist
 from moot.actors.models.simulated_prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated_settings import SimulatedSettings
 from moot.actors.models.simulated_text import write_paraphrase, write_plain
 from moot.actors.models.simulated_tokens import draw_logprobs, split_draft
+from moot.actors.models.simulated_topics import write_agenda, write_themes
 from moot.protocols.messages import Decoding, Message, Usage
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
@@ -60,11 +65,23 @@ class SimulatedModel:
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
         self.name = name
         self._seed = seed
+        debater = SimulatedDebater(settings)
         # The first row whose keys are all in the form that the prompt asks for.
+        agent = SimulatedAgent(settings, seed, key)
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
-            (frozenset({"answer"}), SimulatedAgent(settings, seed, key).write),
+            (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
+            (frozenset({"questions", "tests"}), write_follow_ups),
+            (frozenset({"answer"}), agent.write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
+            (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
             (frozenset({"sentences"}), write_paraphrase),
+            (frozenset({"topic", "argument"}), debater.write_speech),
+            (frozenset({"topic", "statement"}), debater.write_closing),
+            (frozenset({"title", "description", "merges"}), write_agenda),
+            (frozenset({"title", "description"}), write_themes),
+            (frozenset({"points", "questions"}), write_proposal),
+            (frozenset({"consents"}), write_consent),
+            (frozenset({"first", "second", "rationale"}), SimulatedPanelist(settings).write),
             (frozenset(), write_plain),
         )
 

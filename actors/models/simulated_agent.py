@@ -25,7 +25,7 @@ _SHARPNESS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Stance:
+class Stance:
     """An answer and the belief in every candidate."""
 
     answer: str
@@ -56,14 +56,14 @@ class SimulatedAgent:
             random: the draws of this one reply.
             greedy: whether the most believed answer is always the one given.
         """
-        gold = self._gold(prompt)
+        gold = self.gold(prompt)
         candidates = self._candidates(prompt, gold)
         stance = self._alone(prompt, candidates, gold, random, greedy)
         if prompt.others:
             own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
-            stubbornness = self._stubbornness(prompt.contentiousness)
+            stubbornness = self.stubbornness(prompt.contentiousness)
             stance = self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
-        trace = draw_trace(prompt, stance.answer, self._register(prompt.contentiousness), random)
+        trace = draw_trace(prompt, stance.answer, self.register(prompt.contentiousness), random)
         confidence = self._stated(stance.belief[stance.answer], random)
         made_up = self._invention(prompt, candidates, random)
         values = {
@@ -73,6 +73,11 @@ class SimulatedAgent:
         }
         return json_draft(prompt.form, values, "answer", stance.belief, made_up.particular)
 
+    def independent(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Stance:
+        """What it believes before it has heard anybody."""
+        gold = self.gold(prompt)
+        return self._alone(prompt, self._candidates(prompt, gold), gold, random, greedy)
+
     def _invention(self, prompt: SeenPrompt, candidates: Sequence[str], random: Random) -> Invention:
         """Drawn after all else, so that a rate changes nothing but the reasoning; empty for most replies."""
         rate = self._settings.hallucination_rate
@@ -80,7 +85,7 @@ class SimulatedAgent:
             return Invention("", "")
         return invent((*prompt.sent, *candidates), random)
 
-    def _stubbornness(self, contentiousness: float | None) -> float:
+    def stubbornness(self, contentiousness: float | None) -> float:
         """The setting, drawn by the effect towards 1 for a level above one half, towards 0 for one below."""
         own = self._settings.stubbornness
         if contentiousness is None:
@@ -88,12 +93,14 @@ class SimulatedAgent:
         pull = self._settings.contentiousness_effect * (2.0 * contentiousness - 1.0)
         return own + pull * (1.0 - own if pull > 0.0 else own)
 
-    def _register(self, contentiousness: float | None) -> Register:
+    def register(self, contentiousness: float | None) -> Register:
+        """How it speaks at a level; plainly without one."""
         if contentiousness is None or self._settings.contentiousness_effect == 0.0:
             return PLAIN
         return register_of(contentiousness)
 
-    def _gold(self, prompt: SeenPrompt) -> str | None:
+    def gold(self, prompt: SeenPrompt) -> str | None:
+        """The right answer to the prompt's question; None when it is not known."""
         gold = self._key.find(prompt.question) if self._key else None
         return canonical_label(gold, prompt.labels) if gold and prompt.labels else gold
 
@@ -115,7 +122,7 @@ class SimulatedAgent:
 
     def _alone(
         self, prompt: SeenPrompt, candidates: Sequence[str], gold: str | None, random: Random, greedy: bool
-    ) -> _Stance:
+    ) -> Stance:
         chance = 1.0 / len(candidates)
         if gold is None or gold not in candidates or len(candidates) == 1:
             answer = candidates[int(random.random() * len(candidates))]
@@ -146,7 +153,7 @@ class SimulatedAgent:
         stubbornness: float,
         random: Random,
         greedy: bool,
-    ) -> _Stance:
+    ) -> Stance:
         """Weigh stated confidences as evidence; comparing it pulls a little towards the truth."""
         scores = {label: _DISCUSSION_NOISE * (random.random() - 0.5) for label in candidates}
         _add(scores, own, 0.4 + 1.2 * stubbornness)
@@ -156,7 +163,7 @@ class SimulatedAgent:
             scores[gold] += _TRUTH_PULL * random.random()
         favourite = max(scores, key=scores.__getitem__)
         answer = favourite if greedy else _pick(_softmax(scores, _SHARPNESS), random.random())
-        return _Stance(answer, _capped(_softmax(scores, 1.0)))
+        return Stance(answer, _capped(_softmax(scores, 1.0)))
 
     def _stated(self, belief: float, random: Random) -> float:
         blur = 1.0 - self._settings.calibration
@@ -165,14 +172,14 @@ class SimulatedAgent:
         return round(min(0.99, max(0.01, belief + shift + noise)), 2)
 
 
-def _stance(answer: str, belief: float, candidates: Sequence[str], random: Random) -> _Stance:
+def _stance(answer: str, belief: float, candidates: Sequence[str], random: Random) -> Stance:
     weights = {label: 0.5 + random.random() for label in candidates if label != answer}
     if not weights:
-        return _Stance(answer, {answer: 1.0})
+        return Stance(answer, {answer: 1.0})
     belief = min(_SUREST, max(1.0 - _SUREST, belief))
     rest = (1.0 - belief) / sum(weights.values())
     shares = {label: rest * weight for label, weight in weights.items()}
-    return _Stance(answer, {label: shares.get(label, belief) for label in candidates})
+    return Stance(answer, {label: shares.get(label, belief) for label in candidates})
 
 
 def _add(scores: dict[str, float], reply: SeenReply, weight: float) -> None:

@@ -30,8 +30,8 @@ class SimulatedJudge:
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
         """A score in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`."""
-        claim = _words(f"{prompt.question} {prompt.candidate} {prompt.rationale}")
-        covered = [_words(sentence) & claim for sentence in prompt.evidence]
+        claim = content_words(f"{prompt.question} {prompt.candidate} {prompt.rationale}")
+        covered = [content_words(sentence) & claim for sentence in prompt.evidence]
         share = len(frozenset().union(*covered)) / len(claim) if claim and covered else 0.5
         noise = self._settings.judge_noise * _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, random.random())))
         score = round(min(1.0, max(0.0, 0.1 + 0.8 * share + noise)), 2)
@@ -40,7 +40,8 @@ class SimulatedJudge:
         return json_draft(prompt.form, values, "support", _support_belief(support, score))
 
 
-def _words(text: str) -> frozenset[str]:
+def content_words(text: str) -> frozenset[str]:
+    """The words of a text in lower case, without short and common ones."""
     return frozenset(_WORD.findall(text.casefold())) - _COMMON
 
 

@@ -15,6 +15,7 @@ _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 _FORM = re.compile(r'\{\s*"[^{}]*\}')
 _FORM_KEY = re.compile(r'"(\w+)"\s*:')
 _LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
+_MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -27,10 +28,22 @@ _LEVEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SeenReply:
-    """A reply shown in a prompt: its answer and stated confidence in [0, 1] (0.5 if unreadable)."""
+    """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.5 if unreadable), and text."""
 
     answer: str
     confidence: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFence:
+    """A piece of material between tags: its tag, attributes and text, and where in the user text it stands."""
+
+    tag: str
+    attributes: dict[str, str]
+    body: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +60,12 @@ class SeenPrompt:
         candidate: the answer that a judge is to check, as text.
         rationale: the reasoning behind the candidate; may be empty.
         evidence: the numbered pieces of evidence.
+        document, claim, facts, opposing: a text to be read critically, what it argues for, what is given, and what the
+            other side says; each may be empty.
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
+        most_labels: how many labels a distribution shall name; None when the instructions do not say.
+        joint_estimate: the estimate that follow-up questions are asked about; may be empty.
+        fences: everything between tags, in order.
         sent: the texts of all messages, as they were sent.
     """
 
@@ -60,17 +78,19 @@ class SeenPrompt:
     candidate: str
     rationale: str
     evidence: tuple[str, ...]
+    document: str
+    claim: str
+    facts: str
+    opposing: str
     contentiousness: float | None
+    most_labels: int | None
+    joint_estimate: str
+    fences: tuple[SeenFence, ...]
     sent: tuple[str, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    tag: str
-    attributes: dict[str, str]
-    body: str
-    start: int
-    end: int
+    def tagged(self, *tags: str) -> list[SeenFence]:
+        """What stands between one of these tags, in order."""
+        return [fence for fence in self.fences if fence.tag in tags]
 
 
 def count_reasks(messages: Sequence[Message]) -> int:
@@ -98,13 +118,20 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         others=tuple(_seen_reply(fence) for fence in fences if fence.tag == "reply"),
         candidate=first.get("candidate", ""),
         rationale=first.get("rationale", ""),
+        joint_estimate=first.get("joint_estimate", ""),
         evidence=tuple(fence.body for fence in fences if fence.tag == "evidence"),
+        document=first.get("document", ""),
+        claim=first.get("claim", ""),
+        facts=first.get("facts", ""),
+        opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
+        most_labels=int(named[1]) if (named := _MOST_LABELS.search(instructions)) else None,
+        fences=tuple(fences),
         sent=tuple(message.content for message in messages),
     )
 
 
-def _fences(text: str) -> Iterator[_Fence]:
+def _fences(text: str) -> Iterator[SeenFence]:
     at = 0
     never_closed: set[str] = set()  # looked for once only, or a long text of open tags would take forever
     while opened := _OPEN_TAG.search(text, at):
@@ -116,14 +143,14 @@ def _fences(text: str) -> Iterator[_Fence]:
             continue
         at = close + len(closing)
         attributes = {name: _plain(value) for name, value in _ATTRIBUTE.findall(opened[2])}
-        yield _Fence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
+        yield SeenFence(opened[1], attributes, unfenced(text[opened.end() : close]), opened.start(), at)
 
 
 def _plain(attribute: str) -> str:
     return unfenced(attribute.replace("&quot;", '"'))
 
 
-def _outside(text: str, fences: Sequence[_Fence]) -> str:
+def _outside(text: str, fences: Sequence[SeenFence]) -> str:
     pieces, at = [], 0
     for fence in fences:
         pieces.append(text[at : fence.start])
@@ -136,7 +163,7 @@ def _form(instructions: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_FORM_KEY.findall(found[0]))) if found else ()
 
 
-def _labels(instructions: str, fences: Sequence[_Fence]) -> tuple[str, ...]:
+def _labels(instructions: str, fences: Sequence[SeenFence]) -> tuple[str, ...]:
     lettered = [fence.attributes.get("label", "") for fence in fences if fence.tag == "choice"]
     if lettered and all(lettered):
         return tuple(dict.fromkeys(lettered))
@@ -152,11 +179,11 @@ def _contentiousness(*instructions: str) -> float | None:
     return levels[-1] if levels else None
 
 
-def _seen_reply(fence: _Fence) -> SeenReply:
+def _seen_reply(fence: SeenFence) -> SeenReply:
     try:
         confidence = float(fence.attributes.get("confidence", ""))
     except ValueError:
         confidence = 0.5
     if not 0.0 <= confidence <= 1.0:
         confidence = 0.5
-    return SeenReply(fence.attributes.get("answer", ""), confidence)
+    return SeenReply(fence.attributes.get("answer", ""), confidence, fence.body)

@@ -73,13 +73,18 @@ def draw_trace(prompt: SeenPrompt, answer: str, register: Register, random: Rand
 
     Agents with the same answer mostly cite the same place, so that agreement shows in the text as well.
     """
-    sentences = _SENTENCE_END.split((prompt.passage or prompt.question)[:_MATERIAL_CHARACTERS].strip())
+    sentences = sentences_of(prompt.passage or prompt.question)
     place = stable_uniform("place", prompt.question, answer)
     if random.random() < 0.2:
         place = random.random()
     opener = register.openers[int(random.random() * len(register.openers))].split()
     closer = register.closers[int(random.random() * len(register.closers))].format(answer).split()
     return Trace(opener, sentences, int(place * len(sentences)), closer)
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, as far as it is read; at least one, which may be empty."""
+    return _SENTENCE_END.split(text[:_MATERIAL_CHARACTERS].strip())
 
 
 def _cited(sentences: list[str], start: int, words: int) -> list[str]:

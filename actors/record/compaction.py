@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.failpoints import failpoint
 from moot.actors.record.folder import Part, RunFolder, write_whole
-from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS
+from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError
 
@@ -23,7 +23,8 @@ _CHUNK_BYTES = 16 * 2**20
 
 def tables_of(stream: str, batches: list[pa.RecordBatch]) -> dict[str, pa.Table]:
     """The tables that a stream's batches become; `replies` are cut into turns, tokens and judgments."""
-    whole = pa.Table.from_batches(batches, JOURNAL[stream])
+    schema = JOURNAL[stream]
+    whole = pa.Table.from_batches([completed(batch, schema) for batch in batches], schema)
     if stream != "replies":
         return {stream: whole}
     with_tokens = whole.filter(pc.is_valid(whole["token"]))

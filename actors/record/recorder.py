@@ -152,6 +152,8 @@ class Recorder:
                 choices=list(case.choices),
                 passage=case.passage,
                 title=case.title,
+                aliases=[list(spellings) for spellings in case.aliases],
+                documents=list(case.documents),
                 gold=labelled.gold,
                 invalid=labelled.invalid,
             )

@@ -33,6 +33,8 @@ CASES = pa.schema(
         _field("choices", pa.list_(pa.string())),
         _field("passage", pa.string()),
         _field("title", pa.string()),
+        _field("aliases", pa.list_(pa.list_(pa.string()))),
+        _field("documents", pa.list_(pa.string())),
         _field("gold", pa.string()),
         _field("invalid", pa.string()),
     ]
@@ -193,6 +195,17 @@ DUPLICATE = "duplicate"
 
 BOOKKEEPING_EVENTS = frozenset({ASKED, ABANDONED})
 """Events that may occur several times for one key: each is one attempt to pay, or the end of one."""
+
+
+def completed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with all columns of `schema`: those that came after it was written are null."""
+    if len(batch.schema) == len(schema):
+        return batch
+    known = set(batch.schema.names)
+    columns = [
+        batch.column(field.name) if field.name in known else pa.nulls(batch.num_rows, field.type) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def stable_columns(table: str) -> list[str]:

@@ -63,13 +63,23 @@ def _pieces(folder: RunFolder, table: str, names: list[str]) -> Iterator[pa.Tabl
         if table in part.tables:
             path = folder.path / part.tables[table]
             try:
-                yield pq.read_table(path, columns=names, partitioning=None)
+                yield _part(path, table, names)
             except (pa.ArrowException, OSError) as error:
                 raise RecordError(f"{path} cannot be read: {error}") from error
     for path, valid in segments:
         batches = list(read_segment(path, valid))
         if batches:
             yield tables_of(stream, batches)[table].select(names)
+
+
+def _part(path: Path, table: str, names: list[str]) -> pa.Table:
+    """Columns of a part; those that came after it was written are null."""
+    known = set(pq.read_schema(path).names)
+    found = pq.read_table(path, columns=[name for name in names if name in known], partitioning=None)
+    for name in names:
+        if name not in known:
+            found = found.append_column(name, pa.nulls(found.num_rows, TABLES[table].field(name).type))
+    return found.select(names)
 
 
 def _superseded_ids(folder: RunFolder) -> pa.Array:

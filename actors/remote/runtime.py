@@ -192,7 +192,8 @@ class RayRuntime:
         agents: list[tuple[Service, list[str]]] = []
         if self._placement == "actors":
             for number, service in enumerate(services(Roles(self._spec.roles))):
-                agents.append((service, [f"moot-{run}-{service[0]}-{number}"]))
+                # A role may be called like an actor of the runtime: `moderator`, for one.
+                agents.append((service, [f"moot-{run}-role-{service[0]}-{number}"]))
         return Roster(
             namespace=ray.get_runtime_context().namespace,
             writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],

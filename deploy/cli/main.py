@@ -10,6 +10,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from moot.deploy.cli import options
+
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="moot",
@@ -21,7 +23,6 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
-Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
 
 
 def main() -> NoReturn:
@@ -79,89 +80,47 @@ def _root(
 
 @app.command()
 def run(
-    file: Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")] = None,
-    task: Annotated[str | None, typer.Option(help="boolq:PATH, cosmosqa:PATH or sample (the default).")] = None,
+    context: typer.Context,
+    file: options.File = None,
+    task: options.TaskSpec = None,
     protocol: Annotated[
         str | None, typer.Option(help="A protocol (default: selene), module:Class, or several with commas to compare.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Serves every role (default: simulated); see `moot models`.")
-    ] = None,
-    role: Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")] = None,
-    agents: Annotated[int | None, typer.Option(help="How many agents answer.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first so many cases.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")
-    ] = None,
+    model: options.Model = None,
+    role: options.Role = None,
+    agents: options.Agents = None,
+    limit: options.Limit = None,
+    seed: options.Seed = None,
+    encoder: options.Encoder = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")] = None,
-    prompts: Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")] = None,
-    placement: Annotated[str | None, typer.Option(help="actors (the default) or packed.")] = None,
-    engine: Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")] = None,
-    address: Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")] = None,
-    save_tokens: Annotated[
-        str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")
-    ] = None,
-    reuse: Annotated[
-        str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
-    ] = None,
-    max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")
-    ] = None,
-    requests_per_min: Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")] = None,
-    tokens_per_min: Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")] = None,
-    max_cost_usd: Annotated[float | None, typer.Option("--max-cost", help="Stop before it costs more (USD).")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")] = None,
-    max_minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
-    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
-    debate_timeout_s: Annotated[
-        float | None, typer.Option("--debate-timeout", help="Fail a debate after so many seconds.")
-    ] = None,
+    set_: options.Setting = None,
+    prompts: options.Prompts = None,
+    placement: options.PlacementName = None,
+    engine: options.EngineName = None,
+    address: options.Address = None,
+    save_tokens: options.SaveTokens = None,
+    reuse: options.Reuse = None,
+    max_open: options.MaxOpen = None,
+    concurrency: options.Concurrency = None,
+    requests_per_min: options.RequestsPerMin = None,
+    tokens_per_min: options.TokensPerMin = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_minutes: options.MaxMinutes = None,
+    prices: options.Prices = None,
+    debate_timeout_s: options.DebateTimeoutS = None,
     attended: Annotated[bool | None, typer.Option("--attended/--unattended", help="A person answers.")] = None,
-    retry_failed: Annotated[
-        bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+    retry_failed: options.RetryFailed = None,
+    dry_run: options.DryRun = False,
+    quiet: options.Quiet = False,
+    log_level: options.LogLevel = "warning",
 ) -> None:
     """Hold debates, or go on with a run that was stopped: the same command again."""
     from moot.deploy.cli.run import execute
-    from moot.deploy.running.flags import parse_roles, parse_settings
 
-    flags: dict[str, Any] = {
-        "task": task,
-        "protocol": protocol,
-        "model": model,
-        "roles": parse_roles(role) if role else None,
-        "agents": agents,
-        "limit": limit,
-        "seed": seed,
-        "encoder": encoder,
-        "out": out,
-        "set": parse_settings(set_) if set_ else None,
-        "prompts": prompts,
-        "placement": placement,
-        "engine": engine,
-        "address": address,
-        "save_tokens": save_tokens,
-        "reuse": reuse,
-        "max_open": max_open,
-        "concurrency": concurrency,
-        "requests_per_min": requests_per_min,
-        "tokens_per_min": tokens_per_min,
-        "max_cost_usd": max_cost_usd,
-        "max_tokens": max_tokens,
-        "max_minutes": max_minutes,
-        "prices": prices,
-        "debate_timeout_s": debate_timeout_s,
-        "attended": attended,
-        "retry_failed": retry_failed,
-    }
+    flags = options.fields_of(context.params)
     raise typer.Exit(execute(file, flags, dry_run=dry_run, quiet=quiet, log_level=log_level))
 
 
@@ -174,7 +133,7 @@ def calibrate(
     early_stop: Annotated[bool, typer.Option("--early-stop", help="Learn when to stop a reply early instead.")] = False,
     role: Annotated[str, typer.Option(help="With --early-stop: whose replies.")] = "agent",
     share: Annotated[float, typer.Option(help="With --early-stop: share of the replies to stop.")] = 0.1,
-    form: Form = "text",
+    form: options.Form = "text",
 ) -> None:
     """Choose the gate's thresholds from a run made with --set both_branches=true, or learn when to stop a reply early
     from a run with log-probabilities."""
@@ -194,41 +153,13 @@ def calibrate(
 @app.command()
 def compare(
     folders: Annotated[list[Path], typer.Argument(help="Runs over the same cases.", show_default=False)],
-    form: Form = "text",
+    form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
     from moot.deploy.reading.compare import compare as compared
     from moot.deploy.reading.compare import show_comparison
 
     show_comparison(compared(folders), form)
-
-
-@app.command()
-def decide(
-    folder: Folder,
-    case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
-    action: Annotated[str | None, typer.Argument(help="One of the form's actions.")] = None,
-    text: Annotated[str, typer.Option(help="What the person has to say.")] = "",
-) -> None:
-    """Answer a debate that waits for a person, or list those that wait."""
-    from moot.deploy.reading.text import visible_line
-    from moot.deploy.running.decide import decide as decided
-    from moot.deploy.running.decide import waiting
-    from moot.protocols.errors import ConfigError
-
-    if case is not None and action is not None:
-        form = decided(folder, case, action, text)
-        print(f"{visible_line(form.case_id)}: {action} is recorded; the run's own command goes on with it")
-        return
-    forms = [form for form in waiting(folder) if case in (None, form.case_id)]
-    if case is not None and not forms:
-        raise ConfigError(f"{folder}: case {case!r} does not wait for a person")
-    if not forms:
-        print("no debate waits for a person", file=sys.stderr)
-    for form in forms:
-        print(visible_line(f"{form.case_id}: {form.title} [{'|'.join(form.actions)}]"))
-        if case is not None and form.body:
-            print(visible_line(form.body))
 
 
 @app.command()
@@ -263,11 +194,14 @@ def _columns(rows: Any) -> None:
 
 
 def _add_others() -> None:
+    from moot.deploy.cli.ablate import ablate
+    from moot.deploy.cli.debate import debate
+    from moot.deploy.cli.decide import decide
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
 
-    for command in (show, models, doctor, simulate):
+    for command in (show, ablate, debate, decide, models, doctor, simulate):
         app.command()(command)
 
 

@@ -109,16 +109,16 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
     asyncio.run(_check(runs, network=True))
     failed = False
     for each in runs:
-        _say(f"{each.protocol.name}:", quiet=quiet)
-        done = _hold(each, quiet=quiet)
+        say(f"{each.protocol.name}:", quiet=quiet)
+        done = hold_visibly(each, quiet=quiet)
         if done.status == "interrupted":
-            return _interrupted(done, each)
+            return tell_interrupted(done, each)
         failed = failed or done.exit_code == EXIT_SOME_FAILED
-        _tell(done, each, quiet=quiet)
+        tell(done, each, quiet=quiet)
         if done.status == "stopped":
             return EXIT_STOPPED
-    show_comparison(compare([_shown(each) for each in runs]))
-    print(f"\nnext: moot show {_shown(runs[0])}")
+    show_comparison(compare([shown(each) for each in runs]))
+    print(f"\nnext: moot show {shown(runs[0])}")
     return EXIT_SOME_FAILED if failed else EXIT_OK
 
 
@@ -126,11 +126,11 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
     from moot.deploy.reading.show import show_summary
     from moot.deploy.reading.summary import summarise
 
-    done = _hold(prepared, quiet=quiet)
+    done = hold_visibly(prepared, quiet=quiet)
     if done.status == "interrupted":
-        return _interrupted(done, prepared)
-    where = _shown(prepared)
-    _tell(done, prepared, quiet=quiet)
+        return tell_interrupted(done, prepared)
+    where = shown(prepared)
+    tell(done, prepared, quiet=quiet)
     show_summary(summarise(where))
     print("\nnext:")
     commands = _next_commands(done, prepared, where)
@@ -140,45 +140,49 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
     return done.exit_code
 
 
-def _hold(prepared: Prepared, *, quiet: bool) -> Run:
+def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
+    """Hold a run, its progress on stderr; the first Ctrl-C drains it, the second ends this process."""
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
     if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
-        _say("starting a local Ray ...", quiet=not sys.stderr.isatty())
-    return hold_in_thread(session, on_signals=lambda: _stopping(session))
+        say("starting a local Ray ...", quiet=not sys.stderr.isatty())
+    return hold_in_thread(session, on_signals=lambda: tell_stopping(session))
 
 
-def _stopping(session: Session) -> None:
+def tell_stopping(session: Session) -> None:
+    """Say what a stop waits for."""
     what = "finishing calls under way" if session.debating else "taking down what was being started"
     print(f"stopping: {what} ... Ctrl-C again stops now", file=sys.stderr, flush=True)
 
 
-def _interrupted(done: Run, prepared: Prepared) -> int:
+def tell_interrupted(done: Run, prepared: Prepared) -> int:
+    """Say how far an interrupted run came; returns the exit code."""
     of = "" if prepared.total is None else f" of {prepared.total:,}"
     print(
-        f"interrupted: {done.done:,}{of} cases done in {_shown(prepared)}; the same command goes on from here",
+        f"interrupted: {done.done:,}{of} cases done in {shown(prepared)}; the same command goes on from here",
         file=sys.stderr,
     )
     return EXIT_INTERRUPTED
 
 
-def _tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
+def tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
     """What a user has to know besides the figures."""
     if done.status == "stopped":
         of = "" if prepared.total is None else f" of {prepared.total:,}"
         print(
-            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done in {_shown(prepared)}; the same command, with "
+            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done in {shown(prepared)}; the same command, with "
             "what stopped it changed, goes on from here",
             file=sys.stderr,
         )
     if not done.worked:
-        _say("nothing left to do: every case has a verdict", quiet=quiet)
+        say("nothing left to do: every case has a verdict", quiet=quiet)
     _tell_failures(done)
     if done.parked:
-        forms = [form for form in waiting(done.path) if form.case_id in done.parked]
+        forms = [each for each in waiting(done.path) if each.case_id in done.parked]
         wait = "waits" if len(done.parked) == 1 else "wait"
         print(f"{cases(len(done.parked))} {wait} for a person:", file=sys.stderr)
-        for form in forms[:_NAMED]:
-            print(f"  moot decide {_shown(prepared)} {_typed(form.case_id)} {'|'.join(form.actions)}", file=sys.stderr)
+        for each in forms[:_NAMED]:
+            actions = visible_line(" | ".join(each.form.actions))
+            print(f"  moot decide {shown(prepared)} {_typed(each.case_id)} {actions}", file=sys.stderr)
 
 
 def _tell_failures(done: Run) -> None:
@@ -223,10 +227,12 @@ def _typed(case_id: str) -> str:
     return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
 
 
-def _shown(prepared: Prepared) -> str:
+def shown(prepared: Prepared) -> str:
+    """A run's folder as it was named."""
     return str(prepared.config.out)
 
 
-def _say(line: str, *, quiet: bool) -> None:
+def say(line: str, *, quiet: bool) -> None:
+    """A line on stderr, unless that is not wanted."""
     if not quiet:
         print(line, file=sys.stderr, flush=True)

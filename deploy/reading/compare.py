@@ -157,15 +157,15 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return names
 
 
-class _Block(NamedTuple):
-    """One table of a comparison; the first column names the run."""
+class Block(NamedTuple):
+    """One table of a comparison; the first column names the run, and " /" in a head begins a new line."""
 
     title: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
 
 
-def _blocks(comparison: Comparison) -> list[_Block]:
+def _blocks(comparison: Comparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
@@ -173,16 +173,16 @@ def _blocks(comparison: Comparison) -> list[_Block]:
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
-        blocks.append(_Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+        blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
         ]
-        blocks.append(_Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
+        blocks.append(Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
     return blocks
 
 
-def _figures(rows: Sequence[Row], names: Sequence[str]) -> _Block:
+def _figures(rows: Sequence[Row], names: Sequence[str]) -> Block:
     columns = {
         "run": list(names),
         "protocol": [row.protocol or "unknown" for row in rows],
@@ -199,7 +199,7 @@ def _figures(rows: Sequence[Row], names: Sequence[str]) -> _Block:
         del columns["protocol"]
     if not any(row.open for row in rows):
         del columns["open"]
-    return _Block("", tuple(columns), list(zip(*columns.values(), strict=True)))
+    return Block("", tuple(columns), list(zip(*columns.values(), strict=True)))
 
 
 def _says_protocol(name: str, row: Row) -> bool:
@@ -229,11 +229,12 @@ def comparison_text(comparison: Comparison) -> RenderableType:
     for block in _blocks(comparison):
         if block.title:
             parts += [Text(), Text(visible_line(block.title))]
-        parts.append(_table(block))
+        parts.append(block_table(block))
     return Group(*parts)
 
 
-def _table(block: _Block) -> Table:
+def block_table(block: Block) -> Table:
+    """A block for a terminal, without its title."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for i, head in enumerate(block.header):
         table.add_column(head.replace(" /", "\n/"), no_wrap=i == 0, overflow="fold", vertical="bottom")

@@ -9,6 +9,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moot.deploy.reading.document.markdown import document_markdown
+from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.document.text import document_text
 from moot.deploy.reading.evaluation import evaluation_rows
 from moot.deploy.reading.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
@@ -40,7 +43,7 @@ def show(
     plot: str | Path | None = None,
     console: Console | None = None,
 ) -> None:
-    """Write a run's summary, or one debate's transcript, to the console.
+    """Write a run's summary, or one debate's transcript, to the console; of a debate on a subject, a document.
 
     Args:
         folder: the run's folder.
@@ -62,6 +65,16 @@ def show(
     debate = transcript(folder, case_id, attempt)
     if plot is not None:
         save_figure(debate, Path(plot))
+    document = document_of(debate)
+    if document is not None:
+        emit(
+            form,
+            text=lambda: document_text(document),
+            json=lambda: safe_json(document),
+            md=lambda: document_markdown(document),
+            console=console,
+        )
+        return
     emit(
         form,
         text=lambda: transcript_text(debate),

@@ -172,14 +172,23 @@ def emit(
     Raises:
         ConfigError: for an unknown format.
     """
+    check_format(form)
     if console is None:
         console = Console()
         if isinstance(console.file, io.TextIOWrapper) and form != "json":
             console.file.reconfigure(errors="backslashreplace")
-    if form not in get_args(Format):
-        raise unknown_name("format", form, get_args(Format))
     if form == "text":
         console.print(text(), crop=False)
         return
     console.file.write((json() if form == "json" else md()).rstrip("\n") + "\n")
     console.file.flush()
+
+
+def check_format(form: str) -> None:
+    """Refuse a form that `emit` does not know, before anything is paid for what it is to show.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    if form not in get_args(Format):
+        raise unknown_name("format", form, get_args(Format))

@@ -37,10 +37,16 @@ def transcript_text(debate: Transcript) -> RenderableType:
         parts += _section(section)
     if debate.trace is not None:
         parts += [Rule(Text("Round by round"), align="left"), TraceText(debate.trace)]
-    parts.append(Rule(Text("Verdict"), align="left"))
-    parts.append(_pairs(verdict_pairs(debate.verdict, debate.state)))
-    parts.append(_pairs([("cost", cost_words(debate.cost)), ("record", debate.run)]))
-    return Group(*parts)
+    return Group(*parts, ending(debate))
+
+
+def ending(debate: Transcript) -> RenderableType:
+    """How a debate ended, what it cost, and where its record lies; whatever models wrote is plain text."""
+    return Group(
+        Rule(Text("Verdict"), align="left"),
+        _pairs(verdict_pairs(debate.verdict, debate.state)),
+        _pairs([("cost", cost_words(debate.cost)), ("record", debate.run)]),
+    )
 
 
 def _case(debate: Transcript) -> RenderableType:

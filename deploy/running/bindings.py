@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from moot.actors.models.resolve import ModelSpec, canonical_model
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
@@ -17,6 +20,9 @@ ALTERNATIVES = 5
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
     """Models and decoding for every role family of the protocol.
 
+    A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
+    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own.
+
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or a model's name is malformed.
     """
@@ -25,16 +31,17 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
+    lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
     bindings = {}
     for family in protocol.roles:
-        members = _members(config, family)
+        members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
         if protocol.needs_logprobs and family in speakers:
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
     return bindings
 
 
-def _members(config: RunConfig, family: str) -> list[RoleBinding]:
+def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:
     """A family's bindings. Who is replayed is bound as in the recorded run, but for what is said otherwise here.
 
     A single member stands for as many as were recorded.
@@ -45,8 +52,19 @@ def _members(config: RunConfig, family: str) -> list[RoleBinding]:
         named = {"model": config.model, **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        members += [RoleBinding(**{**each, **named}) for each in chosen]
+        members += [RoleBinding(**{**defaults, **each, **named}) for each in chosen]
     return members
+
+
+def judging_themselves(bindings: Mapping[str, Sequence[RoleBinding]]) -> list[str]:
+    """The models of agents that are a judge's, too, each once.
+
+    Simulated ones are left out, as are replays: whose replies they give stands in the recorded run.
+    """
+    debating = {(member.model, member.base_url) for member in bindings.get("agent", ())}
+    judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))
+    both = dict.fromkeys(model for model, base_url in judging if (model, base_url) in debating)
+    return [model for model in both if not is_simulated(model) and replayed_run(model) is None]
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:

@@ -61,7 +61,7 @@ class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
     Attributes:
-        task: `sample`, `boolq:PATH`, `cosmosqa:PATH`.
+        task: `NAME` or `NAME:PATH`; `moot tasks` lists them.
         protocol: a built-in protocol's name, or `module:Class`.
         model: serves every role that `roles` does not bind.
         roles: by role family, what differs from the defaults of `RoleBinding`: one mapping or a list of them.

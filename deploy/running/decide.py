@@ -16,7 +16,7 @@ from moot.actors.record.recorder import Recorder
 from moot.actors.record.tables import read_table
 from moot.actors.scribe import LocalScribe
 from moot.protocols.errors import ConfigError, unknown_name
-from moot.protocols.messages import Ask, Decision
+from moot.protocols.messages import Ask, Decision, Form
 from moot.protocols.replies import reply_path
 
 
@@ -25,16 +25,14 @@ class Waiting:
     """A form that no one has answered.
 
     Attributes:
-        actions: what can be decided.
+        path: of the step that waits.
         at: unix time at which the debate was put aside.
     """
 
     case_id: str
     attempt: int
     path: str
-    title: str
-    body: str
-    actions: tuple[str, ...]
+    form: Form
     at: float
 
 
@@ -58,42 +56,46 @@ def waiting(folder: str | Path) -> list[Waiting]:
 
 
 def _form(row: dict[str, Any]) -> Waiting:
-    data = msgspec.json.decode(row["data"])
-    return Waiting(
-        row["case_id"],
-        row["attempt"],
-        row["path"],
-        data.get("title", ""),
-        data.get("body", ""),
-        tuple(data.get("actions", ())),
-        row["at"] or 0.0,
-    )
+    form = msgspec.convert(msgspec.json.decode(row["data"]), Form)
+    return Waiting(row["case_id"], row["attempt"], row["path"], form, row["at"] or 0.0)
+
+
+def form_of(folder: str | Path, case_id: str) -> Waiting:
+    """The form that a case waits with.
+
+    Raises:
+        ConfigError: the case does not wait.
+        RecordError: there is no run in the folder.
+    """
+    forms = waiting(folder)
+    mine = [each for each in forms if each.case_id == case_id]
+    if not mine:
+        if not forms:
+            raise ConfigError(f"{folder}: no debate waits for a person")
+        raise unknown_name("waiting case", case_id, sorted({each.case_id for each in forms}))
+    return mine[-1]
 
 
 def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Waiting:
     """Record a decision on the form that a case waits with; the run goes on with it when it is started again.
 
     Raises:
-        ConfigError: the case does not wait, or the action is not one of the form's.
+        ConfigError: the case does not wait, the action is not one of the form's, or it lacks its text.
         RunFolderBusy: another process works on the run.
         RecordError: there is no run in the folder.
     """
-    forms = waiting(folder)
-    mine = [form for form in forms if form.case_id == case_id]
-    if not mine:
-        if not forms:
-            raise ConfigError(f"{folder}: no debate waits for a person")
-        raise unknown_name("waiting case", case_id, sorted({form.case_id for form in forms}))
-    form = mine[-1]
-    if action not in form.actions:
-        raise unknown_name(f"action for {case_id}", action, form.actions)
+    waits = form_of(folder, case_id)
+    if action not in waits.form.actions:
+        raise unknown_name(f"action for {case_id}", action, waits.form.actions)
+    if not text.strip() and waits.form.takes_text(action):
+        raise ConfigError(f"{case_id}: the action {action!r} needs a text, such as `moot decide ... --text '...'`")
     ask = Ask(
         case_id=case_id,
-        attempt=form.attempt,
-        path=form.path,
+        attempt=waits.attempt,
+        path=waits.path,
         role="person",
         template="consult",
-        slots={"title": form.title, "body": form.body, "actions": list(form.actions)},
+        slots=msgspec.to_builtins(waits.form),
         reply=reply_path(DecisionReply),
     )
     run = RunFolder(folder)
@@ -102,7 +104,7 @@ def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Wai
         asyncio.run(_write(ownership, decision_columns(ask, Decision(action, text))))
     finally:
         ownership.release()
-    return form
+    return waits
 
 
 async def _write(ownership: Ownership, columns: dict[str, Any]) -> None:

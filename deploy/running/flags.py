@@ -66,8 +66,23 @@ def parse_settings(flags: Iterable[str]) -> dict[str, Any]:
             raise ConfigError(f"--set {flag!r}: expected KEY=VALUE, such as gate.tau_d=0.2")
         if key in settings:
             raise ConfigError(f"--set {key} is given twice")
-        try:
-            settings[key] = yaml.safe_load(text) if text.strip() else ""
-        except yaml.YAMLError:
-            raise ConfigError(f"--set {flag!r}: the value is not valid YAML") from None
+        settings[key] = read_value(text, f"--set {flag!r}")
     return settings
+
+
+def read_value(text: str, where: str) -> Any:
+    """A setting's value as YAML reads it.
+
+    >>> read_value("0.2", "--set gate.tau_d=0.2"), read_value("off", "--set gate.tau_d=off")
+    (0.2, False)
+
+    Args:
+        where: what an error begins with.
+
+    Raises:
+        ConfigError: it is not valid YAML.
+    """
+    try:
+        return yaml.safe_load(text) if text.strip() else ""
+    except yaml.YAMLError:
+        raise ConfigError(f"{where}: the value is not valid YAML") from None

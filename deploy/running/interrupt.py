@@ -18,16 +18,23 @@ from types import FrameType
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.running.session import Session
 
-_TICK_S = 0.5
+_TICK_S, _ATTENDING_TICK_S = 0.5, 0.1
 
 
-def hold_in_thread(session: Session, *, on_signals: Callable[[], None] | None = None) -> Run:
+def hold_in_thread(
+    session: Session,
+    *,
+    on_signals: Callable[[], None] | None = None,
+    attend: Callable[[float], None] | None = None,
+) -> Run:
     """Hold a session on an event loop in a new thread, and wait for its end.
 
     Args:
         on_signals: given by a command that owns its process: SIGINT and SIGTERM are taken, this is called at the
             first of them, and the second one ends the process with 130. None: the first `KeyboardInterrupt` drains
             the session and is raised when that is done; the second one is raised at once.
+        attend: what this thread does meanwhile, such as talking with a person: called over and over with the seconds
+            after which it should return when there is nothing to do.
     """
     future: Future[Run] = Future()
     thread = threading.Thread(target=_hold, args=(session, future), name="moot-session", daemon=True)
@@ -36,7 +43,10 @@ def hold_in_thread(session: Session, *, on_signals: Callable[[], None] | None = 
         thread.start()
         while True:
             try:
-                wait([future], timeout=_TICK_S)
+                if attend is None:
+                    wait([future], timeout=_TICK_S)
+                else:
+                    attend(_ATTENDING_TICK_S)
                 if future.done():
                     break
             except KeyboardInterrupt:

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.prepare import Prepared, inner
 from moot.deploy.running.recorded import reusable_replies
-from moot.protocols.case import Case, case_slots
-from moot.protocols.selene.opening import TEMPLATE as OPENING
-from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.calls import CallPlan
+from moot.protocols.case import Case
 
 _CHARACTERS_PER_TOKEN = 4
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Calls for one case by what they read: the case alone, or also what the agents said.
-
-    Attributes:
-        plain: openings, samples, judge passes.
-        revisions: those that also read every agent's last reply.
-    """
-
-    plain: int
-    revisions: int = 0
-
-    def __add__(self, other: Calls) -> Calls:
-        return Calls(self.plain + other.plain, self.revisions + other.revisions)
-
-    @property
-    def total(self) -> int:
-        """All calls."""
-        return self.plain + self.revisions
 
 
 @dataclass(frozen=True)
@@ -79,64 +57,28 @@ class Plan:
 
 
 def plan(prepared: Prepared) -> Plan:
-    """Count what a run would do; reads the task once more, asks nobody, writes nothing."""
-    protocol, total = prepared.protocol, prepared.total
+    """Count what a run would do; reads the task once more, asks nobody, writes nothing.
+
+    A protocol says how many calls it makes by a method `calls(case, judges)` that gives a `CallPlan`.
+    """
+    name, total = prepared.protocol.name, prepared.total
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
-    if not isinstance(protocol, Selene) or total is None:
-        return Plan(protocol.name, total, None, None, None, None, reusable)
+    calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
+    if calls_of is None or total is None:
+        return Plan(name, total, None, None, None, None, reusable)
     judges = len(prepared.bindings.get("judge", ()))
     longest = max(member.max_tokens for member in prepared.members)
-    agents = protocol.settings.agents
     least_calls = most_calls = least_tokens = most_tokens = 0
     for labelled in prepared.cases():
-        least, most = calls_for(protocol.settings, labelled.case, judges)
-        prompt = _prompt_tokens(prepared, labelled.case)
-        least_calls += least.total
-        most_calls += most.total
-        least_tokens += least.total * prompt
-        most_tokens += most.total * (prompt + longest) + most.revisions * agents * longest
-    return Plan(protocol.name, total, least_calls, most_calls, least_tokens, most_tokens, reusable)
+        found = calls_of(labelled.case, judges)
+        prompt = _prompt_tokens(prepared, found)
+        least_calls += found.least.count
+        most_calls += found.most.count
+        least_tokens += found.least.count * prompt
+        most_tokens += found.most.count * (prompt + longest) + found.most.replies_read * longest
+    return Plan(name, total, least_calls, most_calls, least_tokens, most_tokens, reusable)
 
 
-def calls_for(settings: SeleneSettings, case: Case, judges: int) -> tuple[Calls, Calls]:
-    """The fewest and the most calls for one case, as long as every reply can be read."""
-    agents, gate = settings.agents, settings.gate
-    opening = Calls(agents * settings.vote.samples)
-    if gate.intrinsic == "resampled" and gate.uses_intrinsic:
-        opening += Calls(agents * gate.resamples)
-    judged = judges if settings.judging.method != "none" else 0
-    few, many = _judging(settings, 1, judged), _judging(settings, _answers(settings, case), judged)
-    skip = Calls(judged)
-    short, long = Calls(few, agents), Calls(many, agents * settings.debate.max_rounds)
-    if gate.when == "never":
-        least, most = Calls(few), Calls(many)
-    elif gate.when == "always":
-        least, most = short, long
-    else:
-        least, most = skip, long
-        if settings.audit_skipped > 0.0:
-            most = skip + long
-    if settings.both_branches:
-        least, most = skip + short, skip + long
-    audit = settings.judging.k * judges if settings.audit_judging else 0
-    return opening + least + Calls(audit), opening + most + Calls(audit * _answers(settings, case))
-
-
-def _answers(settings: SeleneSettings, case: Case) -> int:
-    """The most candidates that a judge may see."""
-    return settings.agents if case.labels is None else min(settings.agents, len(case.labels))
-
-
-def _judging(settings: SeleneSettings, answers: int, judges: int) -> int:
-    """Judge calls over so many distinct answers, paraphrases included."""
-    judging = settings.judging
-    candidates = settings.agents if judging.candidates == "every-agent" else answers
-    if candidates == 1 or judging.method != "evidence-weighted":
-        return candidates * judges
-    paraphrases = judging.k if judging.variants == "paraphrase" and judges else 0
-    return paraphrases + candidates * judging.k * judging.repeats * judges
-
-
-def _prompt_tokens(prepared: Prepared, case: Case) -> int:
-    messages = prepared.templates.render(OPENING, case_slots(case))
+def _prompt_tokens(prepared: Prepared, found: CallPlan) -> int:
+    messages = prepared.templates.render(found.template, found.slots)
     return math.ceil(sum(len(message.content) for message in messages) / _CHARACTERS_PER_TOKEN)

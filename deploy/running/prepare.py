@@ -20,7 +20,7 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.running.bindings import bind_roles, is_simulated
+from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.places import default_out, run_folder
@@ -189,6 +189,12 @@ def warn(prepared: Prepared) -> None:
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
             encoder=prepared.config.encoder,
         )
+    if getattr(prepared.protocol, "judges_apart", False) and (both := judging_themselves(prepared.bindings)):
+        _log.warning(
+            "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
+            protocol=prepared.protocol.name,
+            models=both,
+        )
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
         _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
@@ -227,12 +233,12 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
 
 def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
     """The protocol for the run's encoder, and whether a test of the gate is off because of it."""
-    inner = _inner(protocol)
-    if not isinstance(inner, Selene):
+    found = inner(protocol)
+    if not isinstance(found, Selene):
         return protocol, False
-    fitted = inner.for_encoder(encoder)
+    fitted = found.for_encoder(encoder)
     gate = fitted.settings.gate
-    d_untested = gate.when == "selective" and gate.tau_d != inner.settings.gate.tau_d
+    d_untested = gate.when == "selective" and gate.tau_d != found.settings.gate.tau_d
     return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted, d_untested
 
 
@@ -240,21 +246,22 @@ def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> 
     return config.protocol if protocol is None else made.name
 
 
-def _inner(protocol: DebateProtocol) -> object:
+def inner(protocol: DebateProtocol) -> object:
+    """The protocol itself, or the user's own object behind it."""
     return protocol.inner if isinstance(protocol, OwnProtocol) else protocol
 
 
 def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
     """The package's templates, those of `prompts` over them, and the protocol's own (its `templates`, if any)."""
     templates = Templates(prompts)
-    own: Mapping[str, str] = getattr(_inner(protocol), "templates", None) or {}
+    own: Mapping[str, str] = getattr(inner(protocol), "templates", None) or {}
     for name, source in own.items():
         templates.add(name, source)
     return templates
 
 
 def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
-    settings = getattr(_inner(protocol), "settings", None)
+    settings = getattr(inner(protocol), "settings", None)
     return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()
 
 

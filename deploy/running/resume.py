@@ -180,10 +180,7 @@ class RunYaml:
             "placement": prepared.config.placement,
             "moot": self._content["versions"].get("moot"),
         }
-        sessions = [session for session in old.get("sessions") or [] if isinstance(session, dict)]
-        self.earlier = [
-            _closed(session, folder, prepared.prices, sessions[:number]) for number, session in enumerate(sessions)
-        ]
+        self.earlier = _earlier(old, folder, prepared.prices)
         self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
@@ -205,6 +202,23 @@ class RunYaml:
     def _write(self) -> None:
         text = yaml.safe_dump(self._content, sort_keys=False, allow_unicode=True, width=120)
         write_whole(self._folder.path / "run.yaml", text.encode())
+
+
+def used(prepared: Prepared) -> dict[str, float]:
+    """What a run has used in all its sessions, by budget (`tokens`, `usd`); an upper bound, after a kill, too.
+
+    Raises:
+        RecordError: its record cannot be read.
+    """
+    folder = RunFolder(prepared.folder)
+    content = read_run_yaml(folder) if folder.exists() else {}
+    return spent_before(folder, prepared.prices, _earlier(content, folder, prepared.prices))
+
+
+def _earlier(content: Mapping[str, Any], folder: RunFolder, prices: Mapping[str, Price]) -> list[dict[str, Any]]:
+    """The sessions that a run.yaml lists, each with how it ended."""
+    sessions = [session for session in content.get("sessions") or [] if isinstance(session, dict)]
+    return [_closed(session, folder, prices, sessions[:number]) for number, session in enumerate(sessions)]
 
 
 def _closed(

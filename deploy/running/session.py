@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
+from moot.actors.desk import Person
 from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
@@ -83,10 +84,11 @@ class Session:
     Args:
         prepared: the run.
         listener: follows it.
+        person: answers an attended run's forms while it lives; None leaves its debates waiting for `moot decide`.
     """
 
-    def __init__(self, prepared: Prepared, listener: Listener | None = None) -> None:
-        self._prepared = prepared
+    def __init__(self, prepared: Prepared, listener: Listener | None = None, person: Person | None = None) -> None:
+        self._prepared, self._person = prepared, person
         self._listener: Listener = listener or Silent()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arena: Arena | None = None
@@ -136,8 +138,8 @@ class Session:
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
         await check_models(prepared, network=False)
-        if check_resumable(prepared) and await asyncio.to_thread(_left, prepared, _past(prepared)) == 0:
-            return _outcome(prepared, "finished", left=0, worked=False)
+        if (done := await asyncio.to_thread(finished, prepared)) is not None:
+            return done
         try:
             await self._unless_stopped(check_models(prepared))
             warn(prepared)
@@ -161,7 +163,7 @@ class Session:
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
             runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder.path if fresh else None)
-            arena = self._arena = Arena(runtime, prepared.cases(), past)
+            arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
             await self._debate(arena, runtime)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
@@ -238,6 +240,17 @@ class Session:
             while found := await archive.events():
                 self._listener.events(found)
         self._listener.counts(await archive.counts())
+
+
+def finished(prepared: Prepared) -> Run | None:
+    """The outcome of a run that has nothing left to do; None while it has.
+
+    Raises:
+        RunMismatch: another configuration has made what lies in the folder.
+    """
+    if check_resumable(prepared) and _left(prepared, _past(prepared)) == 0:
+        return _outcome(prepared, "finished", left=0, worked=False)
+    return None
 
 
 def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:

@@ -14,8 +14,7 @@ import msgspec
 from moot.actors.record.tables import read_table
 from moot.actors.spec import Engine
 from moot.deploy.running.run import Role, arun
-
-_CASE = "question"
+from moot.deploy.running.subject import Subject
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ async def debate(
     Raises:
         UserError: one line about what is wrong.
     """
-    case = {"id": _CASE, "question": question, "passage": passage, "labels": labels}
+    case = Subject(question, passage, labels).case()
     with TemporaryDirectory(prefix="moot-") as scratch:
         done = await arun(
             task=[case],

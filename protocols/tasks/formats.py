@@ -39,6 +39,31 @@ def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]
         yield from _jsonl(lines, source.file) if is_json else _csv(lines, source.file, columns)
 
 
+def csv_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
+    """The rows of a CSV source.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read, or its header lacks one of `columns`.
+    """
+    with source.open() as stream:
+        yield from _csv(Lines(stream, source.file), source.file, columns)
+
+
+def text_rows(source: Source, field: str) -> Iterator[Row]:
+    """One row per line of plain text, which is its `field`, without outer space; blank lines are passed over.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read.
+    """
+    with source.open() as stream:
+        lines = Lines(stream, source.file)
+        for text in lines:
+            if lines.take_bad():
+                yield _unread(source.file, lines.number, NOT_UTF8)
+            elif text.strip():
+                yield Row(source.file, lines.number, {field: text.strip()})
+
+
 def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
     for text in lines:
         if lines.take_bad():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
+from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.row import Row, shown
 
-KEYS = ("id", "question", "passage", "title", "labels", "choices", "gold", "images")
+KEYS = ("id", "question", "passage", "title", "labels", "choices", "aliases", "gold", "images", "documents")
 """What a case in memory may have; only `question` is needed."""
 
 
@@ -34,13 +35,14 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
 
     Raises:
         TaskFileError: a key is unknown, the question is empty, a value has the wrong type, labels cannot be
-            told apart, choices do not match the labels, or the gold label is not one of them.
+            told apart, choices or aliases do not match the labels, or the gold label is not one of them.
     """
     for key in row.values:
         if key not in KEYS:
             raise row.error(str(key), f"is unknown; expected {', '.join(KEYS)}")
-    labels = _labels(row)
-    choices = _texts(row, "choices") or ()
+    found = _label_set(row)
+    labels = None if found is None else found.labels
+    choices = row.texts("choices")
     if choices and len(choices) != len(labels or ()):
         raise row.error("choices", f"expected one text per label ({len(labels or ())}), found {len(choices)}")
     gold = row.values.get("gold")
@@ -56,33 +58,49 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
         passage=row.text("passage", default=""),
         title=row.text("title", default=""),
         images=_images(row),
+        aliases=() if found is None else _aliases(row, found, choices),
+        documents=row.texts("documents"),
     )
     return case, gold
 
 
-def _labels(row: Row) -> tuple[str, ...] | None:
-    labels = _texts(row, "labels")
-    if labels is None:
+def _label_set(row: Row) -> LabelSet | None:
+    if row.values.get("labels") is None:
+        if row.values.get("aliases"):
+            raise row.error("aliases", "expected labels that they are spellings of, found none")
         return None
+    labels = row.texts("labels")
     if len(labels) < 2:
         raise row.error("labels", f"expected at least two labels or none at all, found {len(labels)}")
-    folded = [fold(label) for label in labels]
-    for index, (label, form) in enumerate(zip(labels, folded, strict=True)):
-        if not form:
-            raise row.error("labels", f"expected words, {shown(label)} is only marks")
-        if form in folded[:index]:
-            other = labels[folded.index(form)]
-            raise row.error("labels", f"expected distinct labels, {shown(label)} reads like {shown(other)}")
-    return labels
+    found = LabelSet()
+    for label in labels:
+        if label in found:
+            raise row.error("labels", f"expected distinct labels, {shown(label)} is there twice")
+        found.add(row, label, "labels")
+    return found
 
 
-def _texts(row: Row, field: str) -> tuple[str, ...] | None:
-    value = row.values.get(field)
-    if value is None:
-        return None
-    if not isinstance(value, (list, tuple)):
-        raise row.error(field, f"expected a list of texts, found {shown(value)}")
-    return tuple(row.checked(field, text) for text in value)
+def _aliases(row: Row, found: LabelSet, choices: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The aliases of each label, from a mapping of labels or from one list per label."""
+    texts_of = {fold(choice): label for label, choice in zip(found.labels, choices, strict=False)}
+    for label, spellings in _spellings(row, found.labels):
+        for alias in Row(row.file, row.line, {"aliases": spellings}).texts("aliases"):
+            found.add_alias(row, label, alias)
+            if texts_of.get(fold(alias), label) != label:
+                raise row.error("aliases", f"expected spellings of {shown(label)}, {shown(alias)} is another choice")
+    return found.aliases
+
+
+def _spellings(row: Row, labels: tuple[str, ...]) -> Iterable[tuple[str, object]]:
+    value = row.values.get("aliases") or ()
+    if isinstance(value, Mapping):
+        for label in value:
+            if label not in labels:
+                raise row.error("aliases", f"expected labels as keys ({', '.join(labels)}), found {shown(label)}")
+        return value.items()
+    if not isinstance(value, (list, tuple)) or len(value) not in (0, len(labels)):
+        raise row.error("aliases", f"expected a list of texts for each of the {len(labels)} labels, or a mapping")
+    return zip(labels, value, strict=False)
 
 
 def _images(row: Row) -> tuple[Image, ...]:

@@ -9,8 +9,11 @@ from types import MappingProxyType
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.cosmosqa import cosmosqa_task
-from moot.protocols.tasks.sample import sample_task
+from moot.protocols.tasks.labelled_texts import labelled_texts_task
+from moot.protocols.tasks.sample import sample_subjects_task, sample_symptoms_task, sample_task
 from moot.protocols.tasks.source import Source, locate
+from moot.protocols.tasks.subjects import subjects_task
+from moot.protocols.tasks.symptoms import symptoms_task
 from moot.protocols.tasks.task import Task
 
 
@@ -23,33 +26,71 @@ class TaskKind:
         form: how a spec is written.
         about: what is debated, in one line.
         layout: what the file must hold; empty for a task that takes none.
+        opener: gives the task of a path and a spec; of neither for a task that takes no path.
     """
 
     name: str
     form: str
     about: str
     layout: str = ""
-    opener: Callable[[Source, str], Task] | None = field(default=None, repr=False, compare=False)
+    opener: Callable[..., Task] = field(kw_only=True, repr=False, compare=False)
+
+
+def _of_file(task: Callable[[Source, str], Task]) -> Callable[[str, str], Task]:
+    return lambda path, spec: task(locate(path), spec)
 
 
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            TaskKind("sample", "sample", "72 yes/no questions with passages, bundled with moot"),
+            TaskKind("sample", "sample", "72 yes/no questions with passages, bundled with moot", opener=sample_task),
+            TaskKind(
+                "sample-subjects",
+                "sample-subjects",
+                "8 subjects to debate, some with facts, bundled with moot",
+                opener=sample_subjects_task,
+            ),
+            TaskKind(
+                "sample-symptoms",
+                "sample-symptoms",
+                "40 made-up complaints, ten conditions as labels, bundled with moot",
+                opener=sample_symptoms_task,
+            ),
             TaskKind(
                 "boolq",
                 "boolq:PATH",
                 "BoolQ: yes/no questions about a passage",
                 "JSON Lines: question, title (may be missing), answer (true/false), passage; optional id",
-                boolq_task,
+                opener=_of_file(boolq_task),
             ),
             TaskKind(
                 "cosmosqa",
                 "cosmosqa:PATH",
                 "CosmosQA: four answers to a question about a short story, labels A to D",
                 "CSV or JSON Lines: id, context, question, answer0 to answer3, label (0-3, empty or missing)",
-                cosmosqa_task,
+                opener=_of_file(cosmosqa_task),
+            ),
+            TaskKind(
+                "labels",
+                "labels:PATH",
+                "texts, and the label that fits each best, of up to 200 that the file names",
+                "CSV or JSON Lines: text, label; optional aliases, id, question, documents",
+                opener=_of_file(labelled_texts_task),
+            ),
+            TaskKind(
+                "subjects",
+                "subjects:PATH",
+                "subjects without a right answer",
+                "CSV or JSON Lines: subject; optional id, facts. Or .txt: one subject a line",
+                opener=_of_file(subjects_task),
+            ),
+            TaskKind(
+                "symptoms",
+                "symptoms:DIR",
+                "the public table of symptoms: each distinct set of symptoms once, 41 diseases, balanced",
+                "the downloaded folder: dataset.csv and, for documents, symptom_Description.csv",
+                opener=symptoms_task,
             ),
         )
     }
@@ -65,7 +106,8 @@ def open_task(spec: str) -> Task:
 
     Raises:
         ConfigError: no such task, or a path is missing or not wanted.
-        TaskFileError: there is no such file, or it is a folder.
+        TaskFileError: there is no such file or folder, it is the other one of the two, or the task must read twice
+            what can be read only once.
 
     >>> open_task("sample").labels
     ('Yes', 'No')
@@ -74,10 +116,10 @@ def open_task(spec: str) -> Task:
     kind = TASKS.get(name)
     if kind is None:
         raise unknown_name("task", name, TASKS)
-    if kind.opener is None:
+    if ":" not in kind.form:
         if colon:
             raise ConfigError(f"task {name!r} takes no path: write `{kind.form}`")
-        return sample_task()
+        return kind.opener()
     if not path:
         raise ConfigError(f"task {name!r} needs a path: write `{kind.form}`")
-    return kind.opener(locate(path), spec)
+    return kind.opener(path, spec)

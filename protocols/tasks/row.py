@@ -86,6 +86,19 @@ class Row:
             raise self.error(field, "expected whole characters, found half of a surrogate pair") from None
         return value
 
+    def texts(self, field: str) -> tuple[str, ...]:
+        """Gives a field's list of texts; empty when the field is missing, null or an empty list.
+
+        Raises:
+            TaskFileError: it is no list, or one of its texts is none that `text` would give.
+        """
+        value = self.values.get(field)
+        if value is None:
+            return ()
+        if not isinstance(value, (list, tuple)):
+            raise self.error(field, f"expected a list of texts, found {shown(value)}")
+        return tuple(self.checked(field, text) for text in value)
+
     def identity(self, default: str | None = None) -> str:
         """Gives the row's `id`: text, or a whole number as text; `default` when it has none.
 

@@ -1,20 +1,37 @@
-"""The bundled sample: 72 yes/no questions written for moot, half of them Yes, as BoolQ plus an `id`."""
+"""What is bundled: cases written for moot, read as the user's own files are."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib.resources import files
 from typing import IO
 
 from moot.protocols.tasks.boolq import boolq_task
+from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.source import Source
+from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.task import Task
 
 
 def sample_task() -> Task:
-    """The sample; it needs no download and no path. Raises nothing."""
-    return boolq_task(Source("sample", _open), spec="sample", name="sample")
+    """72 yes/no questions, half of them Yes, as BoolQ plus an `id`. Raises nothing."""
+    return boolq_task(_bundled("sample"), spec="sample", name="sample")
 
 
-def _open() -> AbstractContextManager[IO[bytes]]:
-    return files("moot.protocols.tasks").joinpath("data", "sample.jsonl").open("rb")
+def sample_subjects_task() -> Task:
+    """Eight subjects from different fields, some with facts. Raises nothing."""
+    return subjects_task(_bundled("sample-subjects"), spec="sample-subjects", name="sample-subjects")
+
+
+def sample_symptoms_task() -> Task:
+    """40 descriptions of complaints, four of each of ten common conditions. Raises nothing."""
+    return labelled_texts_task(_bundled("sample-symptoms"), spec="sample-symptoms", name="sample-symptoms")
+
+
+def _bundled(name: str) -> Source:
+    return Source(name, partial(_open, f"{name}.jsonl"))
+
+
+def _open(file: str) -> AbstractContextManager[IO[bytes]]:
+    return files("moot.protocols.tasks").joinpath("data", file).open("rb")

@@ -70,6 +70,24 @@ def locate(file: str) -> Source:
     return Source(file, partial(_file, path), replayable=stat.S_ISREG(mode))
 
 
+def locate_within(folder: str, name: str) -> Source | None:
+    """The file `name` of a folder as it was downloaded; None when the folder has none.
+
+    Raises:
+        TaskFileError: there is no such folder, or it is a file.
+    """
+    try:
+        place = Path(folder).expanduser()
+        if not place.is_dir():
+            raise TaskFileError(
+                folder, 0, "", "expected a folder, found a file" if place.exists() else "no such folder"
+            )
+        file = place / name
+        return locate(str(file)) if file.exists() else None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise TaskFileError(folder, 0, "", f"cannot be read: {_reason(error)}") from None
+
+
 def _file(path: Path) -> IO[bytes]:
     return path.open("rb")
 

@@ -66,7 +66,8 @@ class Task:
 
         Args:
             cases: each a `LabelledCase` or a mapping with `question` and, where there are such, `id`,
-                `passage`, `title`, `labels`, `choices` (one text per label), `gold` and `images`.
+                `passage`, `title`, `labels`, `choices` (one text per label), `aliases` (lists of other spellings,
+                by label or one per label), `gold`, `images` and `documents` (texts to retrieve from).
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.arena import Arena, Past, Runtime
+from moot.actors.desk import Person
 from moot.actors.inline import InlineRuntime
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import Ownership, RunFolder
@@ -128,12 +129,14 @@ async def hold(
     moderators: int = 2,
     retry_failed: bool = False,
     meanwhile: Callable[[Arena], Any] | None = None,
+    person: Person | None = None,
     **changes: Any,
 ) -> Held:
     """Hold or go on with a run in `folder` as the arena's driver would.
 
     Args:
         meanwhile: a coroutine function that is given the arena and runs beside it.
+        person: answers forms while the run lives.
         changes: fields of `RunSpec`.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +147,7 @@ async def hold(
         runtime = make_runtime(kind, spec, protocol, moderators)
         try:
             await runtime.start()
-            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed))
+            arena = Arena(runtime, iter(list(cases)), past_of(folder, retry_failed), person)
             beside = asyncio.ensure_future(meanwhile(arena)) if meanwhile else None
             await arena.run()
             if beside is not None:

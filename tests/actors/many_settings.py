@@ -1,4 +1,4 @@
-"""SELENE in all its main configurations and its baselines, as one protocol; and cases to run it on."""
+"""Every built-in protocol in its main configurations, as one protocol; and cases to run it on."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "always-debate": ("always-debate", {"debate.max_rounds": 2}),
     "single-agent": ("single-agent", {}),
     "majority-vote": ("majority-vote", {"vote.samples": 2}),
+    "evince": ("evince", {"crit.max_depth": 1}),
+    "evince-three": ("evince", {"agents": 3, "gate": False, "history": "distribution", "follow_ups": "always"}),
+    "evince-ensemble": ("evince", {"schedule": "ensemble", "ground": "embedding"}),
 }
 
 

@@ -39,12 +39,13 @@ class ScriptedServer:
         bodies: the last request body by step key.
         cancelled: step keys whose request was closed by the client before it was answered.
         misbehaving: while False, `hang` does not hang and `status-N` does not fail.
-        gate: requests with `gate` in their path wait until it is set.
+        gate: requests whose step key matches `gated` wait until it is set.
         failing: requests whose step key it matches get a 500, always.
     """
 
     scripts: dict[str, Script]
     failing: str = "(?!)"
+    gated: str = "/gate"
     calls: Counter[str] = field(default_factory=Counter)
     bodies: dict[str, bytes] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
@@ -114,7 +115,7 @@ class ScriptedServer:
     async def _misbehave(self, step: str) -> web.Response | None:
         if "/hang" in step and self.misbehaving:
             await asyncio.sleep(3600)
-        while "/gate" in step and not self.gate.is_set():  # noqa: ASYNC110 - set from another thread
+        while re.search(self.gated, step) and not self.gate.is_set():  # noqa: ASYNC110 - set from another thread
             await asyncio.sleep(0.01)
         wait = _WAIT.search(step)
         if wait:

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from simulated_calls import LABELS, PASSAGE, judging, model, opening, position, question, revision
 
@@ -115,9 +115,11 @@ def test_a_judge_that_is_shown_the_claim_scores_lower() -> None:
 
 
 @given(st.text(alphabet="0123456789 abcdefgh.JanuryFebMch", max_size=2_000))
+@example("00J0b00u0144.0f0314")  # so many tokens that the default length cuts the claim
 def test_any_passage_leaves_something_to_make_up(passage: str) -> None:
     text = f'{{"answer": ..., "reasoning": ...}}\n<passage>\n{passage}\n</passage>\n<question>\nwhy\n</question>'
-    said = model(hallucination_rate=1.0).reply([Message("user", text)], Decoding(), stable_digest(passage).hex()).text
+    whole = Decoding(max_tokens=10_000)
+    said = model(hallucination_rate=1.0).reply([Message("user", text)], whole, stable_digest(passage).hex()).text
     particular = find_invention(said)
     assert particular is not None
     assert particular not in passage

@@ -27,7 +27,19 @@ from moot.deploy.running.prepare import prepare
 from moot.deploy.running.progress import BarListener, LineListener, Pace, figures
 from moot.protocols.errors import ConfigError
 
-COMMANDS = ["run", "show", "calibrate", "compare", "decide", "models", "encoders", "tasks", "protocols", "simulate"]
+COMMANDS = [
+    "run",
+    "ablate",
+    "show",
+    "calibrate",
+    "compare",
+    "decide",
+    "models",
+    "encoders",
+    "tasks",
+    "protocols",
+    "simulate",
+]
 INLINE = ["run", "--engine", "inline", "--quiet"]
 
 

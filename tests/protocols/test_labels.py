@@ -125,3 +125,63 @@ def test_every_label_means_itself(
 @given(text=st.text(max_size=30), labels=st.lists(LABEL, min_size=1, max_size=6).map(tuple))
 def test_an_answer_is_a_label_or_nothing(text: str, labels: tuple[str, ...]) -> None:
     assert canonical_label(text, labels) in (*labels, None)
+
+
+# --- aliases
+
+DISEASES = ("GERD", "Hepatitis A", "Common cold", "Flu")
+NAMES = (("acid reflux",), ("HAV", "viral hepatitis A"), (), ("influenza", "The Flu"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Acid  Reflux.", "GERD"),
+        ("**hav**", "Hepatitis A"),
+        ("VIRAL HEPATITIS A", "Hepatitis A"),
+        ("\u201cthe flu\u201d", "Flu"),
+        ("common cold", "Common cold"),
+        ("cold", None),
+        ("not the flu", None),
+        ("viral hepatitis", None),
+        ("yes", None),
+    ],
+)
+def test_an_alias_names_its_label(text: str, expected: str | None) -> None:
+    assert canonical_label(text, DISEASES, (), NAMES) == expected
+    assert canonical_label(text, DISEASES) == (expected if expected == "Common cold" else None)
+
+
+def test_a_label_goes_before_an_alias_and_that_before_a_choice_and_yes() -> None:
+    assert canonical_label("flu", ("Cold", "Flu"), (), (("flu",), ())) == "Flu"
+    assert canonical_label("red", ("A", "B"), ("red", "blue"), ((), ("red",))) == "B"
+    assert canonical_label("true", ("Yes", "No"), (), ((), ("true",))) == "No"
+    assert canonical_label("correct", ("Yes", "No"), (), ((), ("true",))) == "Yes"
+    assert canonical_label("right", ("Yes", "No"), (), (("right",), ())) == "Yes"
+
+
+def test_surface_forms_hold_the_aliases() -> None:
+    assert surface_forms(DISEASES, (), NAMES)["hav"] == "Hepatitis A"
+    assert set(surface_forms(DISEASES, (), NAMES).values()) == set(DISEASES)
+    assert surface_forms(DISEASES, (), ((), ("...",), (), ())) == surface_forms(DISEASES)
+
+
+@given(
+    spellings=st.lists(LABEL, min_size=2, max_size=9, unique_by=fold),
+    cut=st.integers(1, 9),
+    case=st.sampled_from([str.upper, str.lower, str.swapcase, str.title, str]),
+    before=QUOTES,
+    after=QUOTES | st.sampled_from([".", "!", ") ", "\u201d"]),
+    space=st.sampled_from([" ", "  ", "\t", "\u2003"]),
+)
+def test_every_alias_means_its_label_and_every_label_itself(
+    spellings: list[str], cut: int, case: type[str], before: str, after: str, space: str
+) -> None:
+    assume(all(map(fold, spellings)))
+    labels = tuple(spellings[:cut])
+    others = spellings[cut:]
+    aliases = tuple(tuple(others[i :: len(labels)]) for i in range(len(labels)))
+    for label, own in zip(labels, aliases, strict=True):
+        for spelling in (label, *own):
+            noisy = before + case(spelling).replace(" ", space) + after
+            assert canonical_label(noisy, labels, (), aliases) == label

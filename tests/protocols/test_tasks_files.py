@@ -307,6 +307,9 @@ def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypa
         ("boolq", "write `boolq:PATH`"),
         ("cosmosqa:", "write `cosmosqa:PATH`"),
         ("sample:x", "takes no path"),
+        ("sample-symptoms:x", "takes no path: write `sample-symptoms`"),
+        ("labels", "write `labels:PATH`"),
+        ("symptoms:", "write `symptoms:DIR`"),
     ],
 )
 def test_bad_spec(spec: str, message: str) -> None:
@@ -315,7 +318,8 @@ def test_bad_spec(spec: str, message: str) -> None:
 
 
 def test_registry_describes_every_task() -> None:
-    assert set(TASKS) == {"sample", "boolq", "cosmosqa"}
+    public = {"boolq", "cosmosqa", "labels", "subjects", "symptoms"}
+    assert set(TASKS) == public | {"sample", "sample-subjects", "sample-symptoms"}
     for name, kind in TASKS.items():
         assert kind.name == name
         assert kind.form.startswith(name)

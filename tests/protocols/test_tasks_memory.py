@@ -29,9 +29,33 @@ def test_mappings_become_cases() -> None:
     assert found.gold == {"Yes": 2, "No": 0}
 
 
+@pytest.mark.parametrize(
+    "aliases", [{"No": ["nope", " Nay "]}, [[], ["nope", " Nay "]], (("yes.",), ("nope", "No", " Nay ", "NOPE"))]
+)
+def test_aliases_by_label_or_one_list_per_label(aliases: Any) -> None:
+    (found,) = Task.from_cases([{**GOOD, "aliases": aliases, "documents": ["One.", "Two."]}]).cases()
+    assert found.case.aliases == ((), ("nope", " Nay "))
+    assert found.case.documents == ("One.", "Two.")
+    assert list(Task.from_cases([found]).cases()) == [found]
+
+
+def test_no_aliases_are_none_at_all() -> None:
+    task = Task.from_cases([GOOD, {**GOOD, "aliases": {}}, {**GOOD, "aliases": [[], []], "documents": []}])
+    assert [(item.case.aliases, item.case.documents) for item in task.cases()] == [((), ())] * 3
+
+
 def test_labelled_cases_keep_everything_but_their_index() -> None:
     images = (Image("image/png", b"1"),)
-    case = Case(id="a", question="q", labels=("A", "B"), choices=("x", "y"), title="t", images=images)
+    case = Case(
+        id="a",
+        question="q",
+        labels=("A", "B"),
+        choices=("x", "y"),
+        title="t",
+        images=images,
+        aliases=(("first",), ()),
+        documents=("d",),
+    )
     bare = Case(id="", question="q")
     task = Task.from_cases((LabelledCase(item, 7, "B") for item in (case, bare)), name="own")
     with pytest.raises(TaskFileError):
@@ -61,6 +85,23 @@ def test_labelled_cases_keep_everything_but_their_index() -> None:
         ({"question": "q", "choices": ["a"]}, "choices", "one text per label (0), found 1"),
         ({**GOOD, "answer": "Yes"}, "answer", "is unknown; expected id, question"),
         ({**GOOD, "images": [b"1"]}, "images", "Image"),
+        ({**GOOD, "labels": ["Yes", "Yes"]}, "labels", "'Yes' is there twice"),
+        ({**GOOD, "aliases": "nope"}, "aliases", "a list of texts for each of the 2 labels, or a mapping"),
+        ({**GOOD, "aliases": [["nope"]]}, "aliases", "for each of the 2 labels"),
+        ({**GOOD, "aliases": ["nope", "yep"]}, "aliases", "expected a list of texts, found 'nope'"),
+        ({**GOOD, "aliases": {"Nope": ["No"]}}, "aliases", "expected labels as keys (Yes, No), found 'Nope'"),
+        ({**GOOD, "aliases": {"No": [3]}}, "aliases", "expected text, found 3"),
+        ({**GOOD, "aliases": {"No": ["?"]}}, "aliases", "only marks"),
+        ({**GOOD, "aliases": {"No": ["YES"]}}, "aliases", "spellings of 'No' alone, 'YES' reads like 'Yes'"),
+        ({**GOOD, "aliases": [["aye"], ["Aye!"]]}, "aliases", "'Aye!' reads like 'aye', an alias of 'Yes'"),
+        (
+            {**GOOD, "choices": ["it is", "it is not"], "aliases": {"No": ["It is."]}},
+            "aliases",
+            "'It is.' is another choice",
+        ),
+        ({"question": "q", "aliases": {"No": ["nope"]}}, "aliases", "expected labels that they are spellings of"),
+        ({**GOOD, "documents": "one"}, "documents", "expected a list of texts, found 'one'"),
+        ({**GOOD, "documents": [" "]}, "documents", "expected text, found none"),
         ({**GOOD, "passage": 1}, "passage", "expected text, found 1"),
         (LabelledCase(Case(id="z", question=" "), 0), "question", "found none"),
         (LabelledCase(Case(id="z", question="q"), 0, None, "no case"), "", "no case"),
@@ -80,7 +121,11 @@ def test_no_cases() -> None:
         Task.from_cases([]).validate()
 
 
-@pytest.mark.parametrize("task", [Task.from_cases([GOOD]), open_task("sample")], ids=lambda task: task.name)
+@pytest.mark.parametrize(
+    "task",
+    [Task.from_cases([GOOD]), *map(open_task, ("sample", "sample-subjects", "sample-symptoms"))],
+    ids=lambda task: task.name,
+)
 def test_tasks_can_be_pickled(task: Task) -> None:
     assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
 

@@ -1,9 +1,10 @@
-"""The bundled sample: 72 questions, half of them Yes, whole and in mixed order."""
+"""What is bundled: whole, balanced, in mixed order, and written so that its labels are not given away."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
+from moot.protocols.labels import fold
 from moot.protocols.tasks import open_task
 
 
@@ -33,3 +34,36 @@ def test_sample_order_tells_nothing() -> None:
     gold = [item.gold for item in open_task("sample").cases()]
     assert max(len(list(run)) for _, run in groupby(gold)) <= 4
     assert gold[:12].count("Yes") == 6
+
+
+def test_subjects_have_no_labels_and_some_have_facts() -> None:
+    task = open_task("sample-subjects")
+    found = task.validate()
+    assert found is not None
+    assert (task.spec, task.path, found.count, found.gold, found.unlabelled) == (*("sample-subjects",) * 2, 8, {}, 8)
+    cases = [item.case for item in task.cases()]
+    assert all(case.question.endswith("?") and case.labels is None for case in cases)
+    assert 3 <= sum(bool(case.passage) for case in cases) < 8
+
+
+def test_symptoms_are_balanced_at_every_ten() -> None:
+    task = open_task("sample-symptoms")
+    found = task.validate()
+    assert found is not None
+    assert (found.count, len(found.gold), set(found.gold.values()), found.unlabelled) == (40, 10, {4}, 0)
+    items = list(task.cases())
+    assert [item.case.id for item in items] == [f"complaint-{n:02d}" for n in range(1, 41)]
+    for start in range(0, 40, 10):
+        tenth = [item.gold for item in items[start : start + 10]]
+        assert set(tenth) == set(found.gold)
+        assert tenth != list(found.gold), "their order is not that of the labels"
+
+
+def test_symptoms_come_with_aliases_and_documents() -> None:
+    for item in open_task("sample-symptoms").cases():
+        case = item.case
+        assert len(case.labels or ()) == len(case.aliases) == len(case.documents) == 10
+        assert all(case.aliases)
+        text = fold(case.question)
+        names = [name for label, own in zip(case.labels or (), case.aliases, strict=True) for name in (label, *own)]
+        assert not any(f" {fold(name)} " in f" {text} " for name in names), (case.id, "gives its label away")

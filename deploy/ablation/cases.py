@@ -1,0 +1,87 @@
+"""What a cell's record says of each case: whether its verdict is right, or why that is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.record import VerdictRow, latest_verdicts
+
+Unscored = Literal["failed", "abstained", "no gold label", "no verdict", "other text"]
+"""Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""
+
+
+@dataclass(frozen=True)
+class CellCases:
+    """The cases of a cell.
+
+    Attributes:
+        content: by case id, which text it stands for.
+        verdicts: by case id, the latest one.
+    """
+
+    content: Mapping[str, str]
+    verdicts: Mapping[str, VerdictRow]
+
+    @property
+    def answered(self) -> int:
+        """Cases with an answer."""
+        return sum(not each.failed and each.answer is not None for each in self.verdicts.values())
+
+    @property
+    def abstained(self) -> int:
+        """Cases with a verdict that did not fail and has no answer."""
+        return sum(not each.failed and each.answer is None for each in self.verdicts.values())
+
+    def right(self, case_id: str) -> bool | None:
+        """Whether the verdict on a case is right; None when that is not known."""
+        verdict = self.verdicts.get(case_id)
+        return None if verdict is None or verdict.failed else verdict.correct
+
+
+def read_cell(folder: str | Path) -> CellCases:
+    """Read a cell's cases.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    rows = read_table(folder, "cases", ["content_hash"]).to_pylist()
+    content = {row["case_id"]: row["content_hash"] for row in rows}
+    return CellCases(content, {verdict.case_id: verdict for verdict in latest_verdicts(folder)})
+
+
+def pairs(first: CellCases, second: CellCases) -> tuple[list[str], dict[str, int]]:
+    """The cases on which two cells can be compared, and how many others there are, by reason."""
+    known, left_out = list[str](), Counter[str]()
+    for case_id in sorted({*first.content, *second.content}):
+        why = _unscored(case_id, (first, second))
+        if why is None:
+            known.append(case_id)
+        else:
+            left_out[why] += 1
+    return known, dict(sorted(left_out.items()))
+
+
+def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
+    cells = list(cells)
+    verdicts = [each.verdicts[case_id] for each in cells if case_id in each.verdicts]
+    if len(verdicts) < len(cells):
+        return "no verdict"
+    if len({each.content.get(case_id) for each in cells}) > 1:
+        return "other text"
+    if any(verdict.failed for verdict in verdicts):
+        return "failed"
+    if any(verdict.answer is None for verdict in verdicts):
+        return "abstained"
+    return "no gold label" if any(verdict.correct is None for verdict in verdicts) else None
+
+
+def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
+    """The cases that every cell has scored, in order of their ids."""
+    cells = list(cells)
+    ids = sorted({case_id for each in cells for case_id in each.content})
+    return [case_id for case_id in ids if _unscored(case_id, cells) is None]

@@ -1,0 +1,205 @@
+"""What each cell of a grid is worth: its figures, and the paired difference to the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.record.folder import RunFolder
+from moot.deploy.ablation.brier import Brier, brier_figures, case_scores
+from moot.deploy.ablation.cases import CellCases, pairs, read_cell
+from moot.deploy.ablation.grid import Axis, Cell
+from moot.deploy.ablation.inference import adjusted
+from moot.deploy.ablation.main_effects import MainEffect, main_effects
+from moot.deploy.reading.summary import Paired, Summary, paired, summarise
+from moot.deploy.reading.text import Interval, cases
+from moot.protocols.errors import ConfigError
+
+FEW = 100
+"""Pairs below which a comparison is called coarse."""
+
+
+class Against(BaseModel):
+    """A cell (first) against the baseline (second), on the cases that both scored.
+
+    Attributes:
+        accuracy: difference of the accuracies, and McNemar's exact test.
+        p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
+        left_out: cases that are no pair, by reason: one of the two has failed, abstained, has no verdict yet, reads
+            another text under the same id, or there is no gold label.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    accuracy: Paired
+    p_adjusted: float | None
+    left_out: dict[str, int]
+
+
+class CellFigures(BaseModel):
+    """A cell in figures; None is unknown, never 0.
+
+    Attributes:
+        cell: its name; `values` by key what it is made of, as text.
+        run: its folder.
+        cases: that the run is over; `answered + abstained + failed + open`.
+        scored: cases that `accuracy` is over: with an answer and a gold label.
+        accuracy_interval: Wilson's, 95 %.
+        coverage: share of the cases that have an answer.
+        tokens_per_case: of a finished case, whether paid here or reused, without what served only to measure.
+        cost_usd: what was paid here.
+        replies_reused: replies taken from another run.
+        brier: of the verdicts' distributions; None when no verdict has one with a known truth.
+        vs_baseline: None for the baseline itself.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    cell: str
+    values: dict[str, str]
+    run: str
+    simulated: bool
+    cases: int
+    answered: int
+    abstained: int
+    failed: int
+    open: int
+    scored: int
+    accuracy: float | None
+    accuracy_interval: Interval | None
+    coverage: float | None
+    rounds_mean: float | None
+    tokens_per_case: float | None
+    cost_usd: float | None
+    replies_reused: int
+    brier: Brier | None
+    vs_baseline: Against | None
+
+
+class Ablation(BaseModel):
+    """A grid in figures.
+
+    Attributes:
+        folder: holds the cells' folders.
+        baseline: the name of the cell that the others are compared with.
+        cells: those that have begun, in the grid's order.
+        not_begun: the names of the others.
+        main_effects: by key and value; empty when there is one key, or not every cell is done.
+        shared_replies: whether later cells reuse the first one's replies.
+        warnings: what a reader must know before using this.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    folder: str
+    task: str | None
+    simulated: bool
+    baseline: str
+    cells: list[CellFigures]
+    not_begun: list[str]
+    main_effects: list[MainEffect]
+    shared_replies: bool
+    warnings: list[str]
+
+
+def measure(
+    folder: str | Path, axes: Sequence[Axis], grid: Sequence[Cell], baseline: Cell, *, shared_replies: bool = False
+) -> Ablation:
+    """Count a grid, finished or not.
+
+    Args:
+        folder: holds the cells' folders.
+        axes: what varies.
+        grid: its cells.
+        baseline: one of them.
+        shared_replies: what the result says of it.
+
+    Raises:
+        ConfigError: no cell has begun.
+        RecordError: a record cannot be read.
+    """
+    folders = {cell.name: Path(folder) / cell.name for cell in grid}
+    begun = [cell for cell in grid if RunFolder(folders[cell.name]).exists()]
+    if not begun:
+        raise ConfigError(f"{folder}: no cell of this grid has begun")
+    summaries = {cell.name: summarise(folders[cell.name]) for cell in begun}
+    read = {cell.name: read_cell(folders[cell.name]) for cell in begun}
+    against = _against(read, baseline.name)
+    brier = brier_figures({name: case_scores(folders[name], each) for name, each in read.items()}, baseline.name)
+    figures = [
+        _figures(cell, summaries[cell.name], read[cell.name], brier.get(cell.name), against.get(cell.name))
+        for cell in begun
+    ]
+    tokens = {each.cell: each.tokens_per_case for each in figures}
+    several = len(axes) > 1 and len(begun) == len(grid)
+    return Ablation(
+        schema_version=summaries[begun[0].name].schema_version,
+        folder=str(folder),
+        task=summaries[begun[0].name].task,
+        simulated=any(each.simulated for each in figures),
+        baseline=baseline.name,
+        cells=figures,
+        not_begun=[cell.name for cell in grid if cell not in begun],
+        main_effects=main_effects(axes, grid, read, tokens, baseline) if several else [],
+        shared_replies=shared_replies,
+        warnings=_warnings(figures, baseline.name),
+    )
+
+
+def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Against]:
+    """Every other cell against the baseline; nothing before that has begun."""
+    if baseline not in read:
+        return {}
+    tests: dict[str, tuple[Paired, dict[str, int]]] = {}
+    for name, each in read.items():
+        if name != baseline:
+            known, left_out = pairs(each, read[baseline])
+            found = paired([each.right(i) for i in known], [read[baseline].right(i) for i in known])
+            tests[name] = found, left_out
+    adjustments = adjusted([test.p_value for test, _ in tests.values()])
+    return {
+        name: Against(accuracy=test, p_adjusted=p, left_out=left_out)
+        for (name, (test, left_out)), p in zip(tests.items(), adjustments, strict=True)
+    }
+
+
+def _figures(
+    cell: Cell, summary: Summary, found: CellCases, brier: Brier | None, against: Against | None
+) -> CellFigures:
+    return CellFigures(
+        cell=cell.name,
+        values={key: value.text for key, value in cell.values.items()},
+        run=summary.run,
+        simulated=summary.simulated,
+        cases=summary.cases,
+        answered=found.answered,
+        abstained=found.abstained,
+        failed=summary.failed,
+        open=summary.open,
+        scored=summary.scored,
+        accuracy=summary.accuracy,
+        accuracy_interval=summary.accuracy_interval,
+        coverage=found.answered / summary.cases if summary.cases else None,
+        rounds_mean=summary.debate_rounds_mean,
+        tokens_per_case=summary.tokens_per_case,
+        cost_usd=summary.cost_usd,
+        replies_reused=summary.replies_reused,
+        brier=brier,
+        vs_baseline=against,
+    )
+
+
+def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:
+    found = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
+    if all(each.cell != baseline for each in figures):
+        found.append(f"the baseline, {baseline}, has not begun: nothing is compared")
+    compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]
+    if compared and 0 < min(compared) < FEW:
+        found.append(
+            f"only {cases(min(compared))} in a comparison: a difference has to be large to be told from chance; "
+            f"take {FEW} or more"
+        )
+    return found

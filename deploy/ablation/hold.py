@@ -1,0 +1,97 @@
+"""Holding a grid's cells one after the other, within one budget."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from moot.deploy.ablation.prepare import ReadyCell
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.resume import used
+from moot.deploy.running.session import finished
+
+
+class Held(NamedTuple):
+    """A cell after its turn.
+
+    Attributes:
+        run: how it ended; None when the grid's budget was used up before its turn.
+        stopped_by: the bound of the grid that allows no more, in words; empty when none does that.
+    """
+
+    cell: ReadyCell
+    run: Run | None
+    stopped_by: str
+
+
+def hold_grid(
+    grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
+) -> Iterator[Held]:
+    """Hold the cells that are not finished, in order, until one is stopped or interrupted.
+
+    `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
+    What they used is read from their records, so a grid that is gone on with keeps to its budget.
+
+    Args:
+        hold: holds a run.
+        clock: seconds, rising.
+    """
+    started = clock()
+    for each in grid:
+        prepared = each.prepared
+        if (done := finished(prepared)) is not None:
+            yield Held(each, done, "")
+            continue
+        left = _left(prepared.config, [other.prepared for other in grid if other is not each], clock() - started)
+        if why := _used_up(prepared.config, left):
+            yield Held(each, None, why)
+            return
+        config = prepared.config.model_copy(update=left._asdict())
+        run = hold(dataclasses.replace(prepared, config=config))
+        stopped = run.status == "stopped"
+        yield Held(each, run, _of_the_grid(prepared.config, run.stopped_by) if stopped else "")
+        if stopped or run.status == "interrupted":
+            return
+
+
+class _Bounds(NamedTuple):
+    """What a cell may use; None is no bound."""
+
+    max_tokens: int | None
+    max_cost_usd: float | None
+    max_minutes: float | None
+
+
+def _left(config: RunConfig, others: Sequence[Prepared], gone_s: float) -> _Bounds:
+    """What the other cells, and the seconds gone by, have left over of the grid's bounds."""
+    bounded = config.max_tokens is not None or config.max_cost_usd is not None
+    spent = [used(other) for other in others] if bounded else []
+    tokens, usd = (math.fsum(each[budget] for each in spent) for budget in ("tokens", "usd"))
+    return _Bounds(
+        None if config.max_tokens is None else max(0, math.floor(config.max_tokens - tokens)),
+        None if config.max_cost_usd is None else max(0.0, config.max_cost_usd - usd),
+        None if config.max_minutes is None else max(0.0, config.max_minutes - gone_s / 60.0),
+    )
+
+
+def _used_up(config: RunConfig, left: _Bounds) -> str:
+    """The bound of which nothing is left, in words; a bound of no money is for models that cost nothing."""
+    if left.max_tokens == 0:
+        return _of_the_grid(config, "--max-tokens")
+    if left.max_cost_usd == 0.0 and config.max_cost_usd:
+        return _of_the_grid(config, "--max-cost")
+    return _of_the_grid(config, "--max-minutes") if left.max_minutes == 0.0 else ""
+
+
+def _of_the_grid(config: RunConfig, why: str) -> str:
+    """What stopped a cell, where that is a bound: with the grid's figure, not what was left of it for the cell."""
+    if why.startswith("--max-tokens"):
+        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call"
+    if why.startswith("--max-cost"):
+        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call"
+    return f"--max-minutes {config.max_minutes:g} is over" if why.startswith("--max-minutes") else why

@@ -1,0 +1,38 @@
+"""What a grid would cost, before anything is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from moot.deploy.ablation.prepare import ReadyCell, on_its_own
+from moot.deploy.reading.text import count
+from moot.deploy.running.plan_calls import Plan, plan
+
+_HEADER = ("cell", "cases", "calls", "tokens, at most about")
+
+
+def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
+    """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
+    plans = [plan(on_its_own(each.prepared, grid)) for each in grid]
+    rows = [(each.cell.name, *_figures([found])) for each, found in zip(grid, plans, strict=True)]
+    table = [_HEADER, *rows, (f"all {len(grid)} cells", *_figures(plans))]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
+        "prompts at 4 characters a token, replies at full length; without retries and re-asks; a cell that has begun, "
+        "and replies that are reused, cost less",
+        "dry run: nothing was asked, paid or written",
+    ]
+
+
+def _figures(plans: Sequence[Plan]) -> tuple[str, str, str]:
+    least, most = _sum(each.least for each in plans), _sum(each.most for each in plans)
+    calls = "unknown" if least is None or most is None else f"{least:,} to {most:,}"
+    return count(_sum(each.cases for each in plans)), calls, count(_sum(each.most_tokens for each in plans))
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum; None when a part is unknown."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None

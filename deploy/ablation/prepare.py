@@ -1,0 +1,126 @@
+"""A grid made ready: every cell is found good before the first one starts."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from moot.deploy.ablation.folder import folder_of
+from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.resume import describe
+from moot.deploy.running.session import finished
+from moot.protocols.errors import ConfigError, TaskFileError, UserError
+from moot.protocols.tasks import open_task
+
+_TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
+"""What of a run's description tells one cell from another."""
+
+
+@dataclass(frozen=True)
+class ReadyCell:
+    """A cell whose run has been found good."""
+
+    cell: Cell
+    prepared: Prepared
+
+
+def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False) -> list[ReadyCell]:
+    """Open and check everything that the cells name; writes nothing, asks nobody.
+
+    Args:
+        base: what the cells share; its `out` is the grid's folder, by default in `runs/`.
+        share_replies: later cells reuse the first one's replies.
+
+    Raises:
+        UserError: one line for the first thing that is wrong, and in which cell.
+    """
+    if not open_task(base.task).replayable:
+        raise ConfigError(f"task {base.task!r}: every cell reads it anew; put it into a file")
+    if share_replies:
+        _check_sharing(base, axes)
+    out = folder_of(base, axes, share_replies=share_replies)
+    grid = []
+    for cell in cells_of(axes):
+        with _naming(cell):
+            grid.append(ReadyCell(cell, prepare(configured(base, cell, out))))
+    _check_different(grid)
+    return [grid[0], *(_reusing(each, grid[0].prepared) for each in grid[1:])] if share_replies else grid
+
+
+def _check_sharing(base: RunConfig, axes: Sequence[Axis]) -> None:
+    if base.reuse is not None:
+        raise ConfigError("--share-replies and --reuse contradict each other: a run reuses the replies of one other")
+    if any(axis.key == "seed" for axis in axes):
+        raise ConfigError("--share-replies: with --over seed the cells are to have replies of their own; leave one out")
+
+
+def _check_different(grid: Sequence[ReadyCell]) -> None:
+    """Two cells that are the same run would be paid for twice, and be counted as two measurements."""
+    names: dict[str, str] = {}
+    for each in grid:
+        told = describe(each.prepared)
+        mark = json.dumps([told[key] for key in _TELLING], sort_keys=True)
+        if mark in names:
+            raise ConfigError(f"cells {names[mark]} and {each.cell.name} are the same run: leave one of the values out")
+        names[mark] = each.cell.name
+
+
+def _reusing(cell: ReadyCell, first: Prepared) -> ReadyCell:
+    """The cell, its replies taken from the first one's; that need not have begun yet."""
+    config = cell.prepared.config.model_copy(update={"reuse": first.config.out})
+    return dataclasses.replace(cell, prepared=dataclasses.replace(cell.prepared, config=config, reuse=first.folder))
+
+
+def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> None:
+    """Check that every cell can be held or gone on with, and ask its models; those of finished cells are not asked.
+
+    Args:
+        network: False asks nobody.
+
+    Raises:
+        UserError: one line for the first thing that is wrong, and in which cell.
+    """
+    unfinished = []
+    for each in grid:
+        with _naming(each.cell):
+            asyncio.run(check_models(on_its_own(each.prepared, grid), network=False))
+            if finished(each.prepared) is None:
+                unfinished.append(each)
+    for each in {_models(each.prepared): each for each in unfinished}.values() if network else ():
+        with _naming(each.cell):
+            asyncio.run(check_models(each.prepared))
+
+
+def on_its_own(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
+    """A cell's run without the first cell's replies, which may not be there yet."""
+    return dataclasses.replace(prepared, reuse=None) if prepared.reuse == grid[0].prepared.folder else prepared
+
+
+def _models(prepared: Prepared) -> str:
+    """Who would be asked, and for what: equal for cells that one check will do for."""
+    members = [member.model_dump(mode="json") for member in prepared.members]
+    return json.dumps([members, prepared.config.encoder, prepared.protocol.needs_logprobs], sort_keys=True)
+
+
+def grid_folder(grid: Sequence[ReadyCell]) -> Path:
+    """The folder that holds the cells' folders, as it was named."""
+    return Path(str(grid[0].prepared.config.out)).expanduser().parent
+
+
+@contextmanager
+def _naming(cell: Cell) -> Iterator[None]:
+    """An error about one cell begins with its name; a task's file is every cell's."""
+    try:
+        yield
+    except TaskFileError:
+        raise
+    except UserError as error:
+        raise type(error)(f"cell {cell.name}: {error}") from error

@@ -1,0 +1,201 @@
+"""Shows a grid's figures: on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from moot.deploy.ablation.brier import Brier, BrierAgainst
+from moot.deploy.ablation.effects import Ablation, Against, CellFigures
+from moot.deploy.reading.compare import Block, block_table
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.text import (
+    Interval,
+    count,
+    emit,
+    markdown_inline,
+    markdown_table,
+    number,
+    p_value,
+    percent,
+    safe_json,
+    visible_line,
+)
+
+_SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
+
+
+def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
+    """Write a grid's figures to the console."""
+    emit(
+        form,
+        text=lambda: ablation_text(found),
+        json=lambda: safe_json(found),
+        md=lambda: ablation_markdown(found),
+        console=console,
+    )
+
+
+def _remarks(found: Ablation) -> list[str]:
+    shared = [_SHARED] if found.shared_replies else []
+    left = [f"not begun: {', '.join(found.not_begun)}"] if found.not_begun else []
+    return ([SIMULATED] if found.simulated else []) + shared + left + found.warnings
+
+
+def _blocks(found: Ablation) -> list[Block]:
+    blocks = [_cells(found)]
+    compared = [each for each in found.cells if each.vs_baseline is not None]
+    if compared:
+        blocks.append(_accuracy(found, compared))
+    if any(each.brier for each in found.cells):
+        blocks += _brier(found)
+    return [*blocks, _main_effects(found)] if found.main_effects else blocks
+
+
+def _keys(found: Ablation) -> tuple[str, ...]:
+    """What the columns that tell the cells apart are called: a key's last part, where that is enough."""
+    keys = list(found.cells[0].values)
+    last = [key.rpartition(".")[2] for key in keys]
+    return tuple(end if last.count(end) == 1 else key for key, end in zip(keys, last, strict=True))
+
+
+def _cells(found: Ablation) -> Block:
+    cells = found.cells
+    columns = {
+        "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
+        "n": [count(each.scored) for each in cells],
+        "coverage, %": [_share(each.coverage) for each in cells],
+        "failed": [count(each.failed) for each in cells],
+        "abstained": [count(each.abstained) for each in cells],
+        "rounds": [number(each.rounds_mean, 2) for each in cells],
+        "tokens /case": [
+            "unknown" if each.tokens_per_case is None else f"{each.tokens_per_case:,.0f}" for each in cells
+        ],
+        "USD": ["unknown" if each.cost_usd is None else f"{each.cost_usd:.4f}" for each in cells],
+    }
+    if not any(each.failed for each in cells):
+        del columns["failed"]
+    if not any(each.abstained for each in cells):
+        del columns["abstained"]
+    if all(each.cost_usd == 0.0 for each in cells):
+        del columns["USD"]
+    title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label"
+    rows = zip(*columns.values(), strict=True)
+    return Block(
+        title,
+        (*_keys(found), *columns),
+        [(*each.values.values(), *row) for each, row in zip(cells, rows, strict=True)],
+    )
+
+
+def _share(value: float | None, interval: Interval | None = None) -> str:
+    return percent(value, interval).replace(" %", "")
+
+
+def _tokens(per_case: float | None) -> str:
+    return "unknown" if per_case is None else f"{per_case:,.0f}"
+
+
+def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Block:
+    title = (
+        f"accuracy against {found.baseline}, on cases that both scored (McNemar's exact p; BH: adjusted for "
+        f"{len(compared)} {'comparison' if len(compared) == 1 else 'comparisons'}; +b: only this cell right)"
+    )
+    header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
+    rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
+    if all(row[-1] == "-" for row in rows):
+        return Block(title, header[:-1], [row[:-1] for row in rows])
+    return Block(title, header, rows)
+
+
+def _against(found: Against) -> tuple[str, ...]:
+    test = found.accuracy
+    left_out = ", ".join(f"{n:,} {why}" for why, n in found.left_out.items()) or "-"
+    if test.difference is None:
+        return ("unknown", "unknown", "unknown", "-", "0", left_out)
+    discordant = f"+{test.only_first:,}/-{test.only_second:,}"
+    points = f"{100 * test.difference:+.1f}"
+    return (points, p_value(test.p_value), p_value(found.p_adjusted), discordant, f"{test.n:,}", left_out)
+
+
+def _brier(found: Ablation) -> list[Block]:
+    """The means, and the changes from the baseline: two tables, for one would be too wide."""
+    keys = _keys(found)
+    title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
+    blocks = [Block(title, (*keys, "Brier", "n"), [(*e.values.values(), *_brier_mean(e.brier)) for e in found.cells])]
+    rows = [
+        (*each.values.values(), *_brier_change(each.brier.vs_baseline))
+        for each in found.cells
+        if each.brier and each.brier.vs_baseline
+    ]
+    title = f"change of the Brier score from {found.baseline} by case (Wilcoxon's p, BH as above; delta: Cliff's)"
+    return [*blocks, Block(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
+
+
+def _brier_mean(brier: Brier | None) -> tuple[str, str]:
+    if brier is None:
+        return ("unknown", "0")
+    ends = f" [{brier.interval[0]:.3f}, {brier.interval[1]:.3f}]" if brier.interval else ""
+    return (f"{brier.mean:.3f}{ends}", count(brier.n))
+
+
+def _brier_change(against: BrierAgainst) -> tuple[str, ...]:
+    return (
+        f"{against.difference:+.3f}",
+        p_value(against.p_value),
+        p_value(against.p_adjusted),
+        "unknown" if against.cliffs_delta is None else f"{against.cliffs_delta:+.2f}",
+        count(against.n),
+    )
+
+
+def _main_effects(found: Ablation) -> Block:
+    n = found.main_effects[0].n
+    title = (
+        f"each value, the mean over the others, on the {n:,} cases that every cell scored (points: against the "
+        "baseline's value, with the BCa 95 % interval)"
+    )
+    rows = [
+        (
+            f"{each.key}={each.value}",
+            _share(each.accuracy),
+            _points(each.difference, each.interval),
+            _tokens(each.tokens_per_case),
+        )
+        for each in found.main_effects
+    ]
+    return Block(title, ("value", "accuracy, %", "points", "tokens /case"), rows)
+
+
+def _points(difference: float | None, interval: Interval | None) -> str:
+    if difference is None:
+        return "-"
+    ends = f" [{100 * interval[0]:+.1f}, {100 * interval[1]:+.1f}]" if interval else ""
+    return f"{100 * difference:+.1f}{ends}"
+
+
+def ablation_text(found: Ablation) -> RenderableType:
+    """The figures for a terminal."""
+    parts: list[RenderableType] = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(found)]
+    for block in _blocks(found):
+        parts += [*([Text()] if parts else []), Text(visible_line(block.title)), block_table(block)]
+    return Group(*parts)
+
+
+def ablation_markdown(found: Ablation) -> str:
+    """The figures as Markdown."""
+    parts = ["# Ablation", *(f"**{markdown_inline(remark)}**" for remark in _remarks(found))]
+    for block in _blocks(found):
+        header = [head.replace(" /", " ") for head in block.header]
+        parts += [markdown_inline(block.title), markdown_table(header, block.rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def next_cells(found: Ablation) -> list[tuple[str, str]]:
+    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun."""
+    others = [each for each in found.cells if each.cell != found.baseline and each.accuracy is not None]
+    cells = [(each.cell, "the baseline") for each in found.cells if each.cell == found.baseline]
+    best = max(others, key=lambda each: each.accuracy or 0.0, default=None)
+    return cells if best is None else [*cells, (best.cell, "the most accurate of the others")]

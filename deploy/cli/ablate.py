@@ -1,0 +1,135 @@
+"""`moot ablate`: one run for every combination of settings, and what each setting is worth."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from moot.deploy.cli import options
+
+if TYPE_CHECKING:
+    from moot.deploy.ablation.grid import Axis, Cell
+    from moot.deploy.ablation.prepare import ReadyCell
+
+
+def ablate(
+    context: typer.Context,
+    file: options.File = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(help="KEY=VALUE,VALUE...: a setting, or protocol, model, agents, seed, encoder; repeatable."),
+    ] = None,
+    baseline: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE of the cell to compare with (default: the first values).")
+    ] = None,
+    share_replies: Annotated[
+        bool, typer.Option("--share-replies", help="Equal asks of later cells take the first cell's replies.")
+    ] = False,
+    task: options.TaskSpec = None,
+    protocol: Annotated[str | None, typer.Option(help="A protocol (default: selene), or module:Class.")] = None,
+    model: options.Model = None,
+    role: options.Role = None,
+    agents: options.Agents = None,
+    limit: options.Limit = None,
+    seed: options.Seed = None,
+    encoder: options.Encoder = None,
+    out: Annotated[
+        str | None, typer.Option(help="Holds the cells' folders; by default in runs/, from protocol, task and seed.")
+    ] = None,
+    set_: options.Setting = None,
+    prompts: options.Prompts = None,
+    placement: options.PlacementName = None,
+    engine: options.EngineName = None,
+    address: options.Address = None,
+    save_tokens: options.SaveTokens = None,
+    reuse: options.Reuse = None,
+    max_open: options.MaxOpen = None,
+    concurrency: options.Concurrency = None,
+    requests_per_min: options.RequestsPerMin = None,
+    tokens_per_min: options.TokensPerMin = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_tokens: options.MaxTokens = None,
+    max_minutes: options.MaxMinutes = None,
+    prices: options.Prices = None,
+    debate_timeout_s: options.DebateTimeoutS = None,
+    retry_failed: options.RetryFailed = None,
+    form: options.Form = "text",
+    dry_run: options.DryRun = False,
+    quiet: options.Quiet = False,
+    log_level: options.LogLevel = "warning",
+) -> None:
+    """Hold a run for every combination of settings, over the same cases, and show what each setting is worth.
+
+    The same command again goes on where it was stopped. A budget holds for all the runs together.
+    """
+    from moot.actors.log import configure_terminal
+    from moot.deploy.ablation.folder import write_down
+    from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
+    from moot.deploy.ablation.plan import plan_lines
+    from moot.deploy.ablation.prepare import check_grid, grid_folder, prepare_grid
+    from moot.deploy.reading.text import check_format
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.flags import flag_of
+
+    configure_terminal(log_level)
+    check_format(form)
+    flags = options.fields_of(context.params)
+    axes = parse_axes(over or [])
+    compared_with = baseline_of(axes, baseline or [])
+    base = RunConfig.build(file, flags, flag_of)
+    check_keys(axes, base, flags)
+    grid = prepare_grid(base, axes, share_replies=share_replies)
+    check_grid(grid, network=not dry_run)
+    if dry_run:
+        print("\n".join(plan_lines(grid)))
+        return
+    write_down(grid_folder(grid), axes, compared_with, share_replies=share_replies)
+    raise typer.Exit(_hold(grid, quiet=quiet, show=lambda: _show(grid, axes, compared_with, share_replies, form)))
+
+
+def _hold(grid: Sequence[ReadyCell], *, quiet: bool, show: Callable[[], None]) -> int:
+    """Hold the cells that are not finished and show what came of the grid; returns the exit code."""
+    from moot.deploy.ablation.hold import hold_grid
+    from moot.deploy.cli.run import hold_visibly, say, tell, tell_interrupted
+    from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
+    from moot.deploy.running.prepare import Prepared
+
+    names = [each.cell.name for each in grid]
+
+    def hold(prepared: Prepared) -> Run:
+        name = prepared.folder.name
+        say(f"cell {names.index(name) + 1} of {len(names)}, {name}:", quiet=quiet)
+        return hold_visibly(prepared, quiet=quiet)
+
+    code = EXIT_OK
+    for cell, run, stopped_by in hold_grid(grid, hold):
+        if run is None:
+            print(f"stopped: {stopped_by}; cell {cell.cell.name} and those after it wait", file=sys.stderr)
+            code = EXIT_STOPPED
+            break
+        if run.status == "interrupted":
+            return tell_interrupted(run, cell.prepared)
+        if not run.worked:
+            say(f"cell {cell.cell.name}:", quiet=quiet)
+        tell(dataclasses.replace(run, stopped_by=stopped_by), cell.prepared, quiet=quiet)
+        code = EXIT_STOPPED if run.status == "stopped" else EXIT_SOME_FAILED if run.failed else code
+    show()
+    return code
+
+
+def _show(grid: Sequence[ReadyCell], axes: Sequence[Axis], baseline: Cell, shared_replies: bool, form: str) -> None:
+    from moot.deploy.ablation.effects import measure
+    from moot.deploy.ablation.prepare import grid_folder
+    from moot.deploy.ablation.report import next_cells, show_ablation
+
+    found = measure(grid_folder(grid), axes, [each.cell for each in grid], baseline, shared_replies=shared_replies)
+    show_ablation(found, form)
+    if form == "text":
+        print("\nnext:")
+        for cell, about in next_cells(found):
+            print(f"  moot show {shlex.quote(f'{found.folder}/{cell}')}  {about}")

@@ -1,0 +1,128 @@
+"""`moot debate`: one subject, one debate, by itself or moderated by the person at the terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moot.deploy.cli import options
+
+if TYPE_CHECKING:
+    from moot.deploy.running.outcome import Run
+    from moot.deploy.running.prepare import Prepared
+
+
+def debate(
+    context: typer.Context,
+    subject: Annotated[str, typer.Argument(help="The subject or question.", show_default=False)],
+    interactive: Annotated[
+        bool,
+        typer.Option("--interactive", "-i", help="Moderate it here, where the protocol asks a person."),
+    ] = False,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", "--passage", help="A text file: facts that the debate is given.")
+    ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
+    ] = None,
+    protocol: Annotated[str | None, typer.Option(help="A protocol (default: selene), or module:Class.")] = None,
+    model: options.Model = None,
+    role: options.Role = None,
+    agents: options.Agents = None,
+    seed: options.Seed = None,
+    encoder: options.Encoder = None,
+    out: Annotated[
+        str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, subject and seed.")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Another debate of the subject, beside those there are.")] = False,
+    set_: options.Setting = None,
+    prompts: options.Prompts = None,
+    placement: options.PlacementName = None,
+    engine: Annotated[
+        str | None, typer.Option(help="inline, in this process (the default), or ray (the default with --address).")
+    ] = None,
+    address: options.Address = None,
+    save_tokens: options.SaveTokens = None,
+    reuse: options.Reuse = None,
+    concurrency: options.Concurrency = None,
+    requests_per_min: options.RequestsPerMin = None,
+    tokens_per_min: options.TokensPerMin = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_tokens: options.MaxTokens = None,
+    prices: options.Prices = None,
+    retry_failed: options.RetryFailed = None,
+    form: options.Form = "text",
+    quiet: options.Quiet = False,
+    log_level: options.LogLevel = "warning",
+) -> None:
+    """Debate one subject and show the debate; the same command again goes on with it, or shows it again."""
+    from moot.actors.log import configure_terminal
+    from moot.deploy.reading.text import check_format
+    from moot.protocols.errors import ConfigError
+
+    configure_terminal(log_level)
+    check_format(form)
+    if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(
+            "--interactive needs a terminal to talk with you; without one leave it out, or use "
+            "`moot run --attended` and `moot decide`"
+        )
+    if new and out is not None:
+        raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
+    flags = options.fields_of(context.params)
+    flags["engine"] = engine or ("ray" if address else "inline")
+    flags["attended"] = interactive or None
+    prepared = _prepared(subject, labels, facts, flags, new=new)
+    hold = _moderated if interactive else _by_itself
+    raise typer.Exit(hold(prepared, form, quiet=quiet))
+
+
+def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict[str, Any], *, new: bool) -> Prepared:
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.prepare import prepare
+    from moot.deploy.running.subject import Subject, debate_out, read_facts_file
+    from moot.protocols.errors import ConfigError
+
+    if not question.strip():
+        raise ConfigError("the subject is empty: say what is to be debated")
+    answers = None if labels is None else [label.strip() for label in labels.split(",")]
+    if answers is not None and not all(answers):
+        raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")
+    subject = Subject(question.strip(), read_facts_file(facts) if facts else "", answers)
+    config = RunConfig.build(None, flags, flag_of)
+    if config.out is None:
+        where = debate_out(config.protocol, subject, config.seed, config.model, new=new)
+        config = config.model_copy(update={"out": where})
+    return prepare(config, task=[subject.case()])
+
+
+def _by_itself(prepared: Prepared, form: str, *, quiet: bool) -> int:
+    from moot.deploy.cli.run import hold_visibly
+
+    return _shown(hold_visibly(prepared, quiet=quiet), prepared, form, quiet=quiet)
+
+
+def _shown(done: Run, prepared: Prepared, form: str, *, quiet: bool) -> int:
+    from moot.deploy.cli.run import shown, tell, tell_interrupted
+    from moot.deploy.reading.show import show
+    from moot.deploy.running.subject import CASE_ID
+
+    if done.status == "interrupted":
+        return tell_interrupted(done, prepared)
+    tell(done, prepared, quiet=True)
+    if done.table("cases").num_rows:
+        show(shown(prepared), CASE_ID, form=form)
+    return done.exit_code
+
+
+def _moderated(prepared: Prepared, form: str, *, quiet: bool) -> int:
+    from moot.deploy.cli.moderated import hold_moderated
+
+    done = hold_moderated(prepared)
+    if done.status == "finished" and (form != "text" or not sys.stdout.isatty()):
+        return _shown(done, prepared, form, quiet=quiet)
+    return done.exit_code

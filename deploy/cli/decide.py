@@ -1,0 +1,76 @@
+"""`moot decide`: a person's answers to debates that wait in a run's folder."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from moot.protocols.messages import Form
+
+
+def decide(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
+    answer: Annotated[
+        list[str] | None,
+        typer.Argument(help="An action of its form (its beginning or number will do), then the action's text."),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="What the person has to say; - reads standard input.")] = None,
+) -> None:
+    """Answer a debate that waits for a person, or list those that wait.
+
+    An action that takes a text is given it at once, with --text, or at the terminal, where it is asked for.
+    """
+    from moot.deploy.moderation.choosing import choose
+    from moot.deploy.reading.text import visible_line
+    from moot.deploy.running.decide import decide as decided
+    from moot.deploy.running.decide import form_of
+    from moot.protocols.errors import ConfigError
+
+    if case is None:
+        _list(folder)
+        return
+    waits = form_of(folder, case)
+    if not answer:
+        _show(waits.form)
+        return
+    action, typed = choose(" ".join(answer), waits.form.actions)
+    if typed and text is not None:
+        raise ConfigError("the text is given twice: after the action, and as --text")
+    said = sys.stdin.read().strip() if text == "-" else text if text is not None else typed
+    if not said and waits.form.takes_text(action) and sys.stdin.isatty():
+        said = _asked(action, waits.form)
+    decided(folder, case, action, said)
+    shown = f"{action}: {visible_line(said)}" if said else action
+    print(f"{visible_line(case)}: {visible_line(shown)} is recorded; the run's own command goes on with it")
+
+
+def _list(folder: Path) -> None:
+    from moot.deploy.reading.text import visible_line
+    from moot.deploy.running.decide import waiting
+
+    forms = waiting(folder)
+    if not forms:
+        print("no debate waits for a person", file=sys.stderr)
+    for each in forms:
+        print(visible_line(f"{each.case_id}: {each.form.title} [{'|'.join(each.form.actions)}]"))
+
+
+def _show(form: Form) -> None:
+    from rich.console import Console
+
+    from moot.deploy.moderation.dialogue import form_text
+
+    Console().print(form_text(form))
+
+
+def _asked(action: str, form: Form) -> str:
+    from rich.console import Console
+
+    from moot.deploy.moderation.dialogue import ask_text
+
+    return ask_text(action, form, Console(stderr=True))

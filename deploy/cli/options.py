@@ -1,0 +1,61 @@
+"""The options that several commands have: `moot run`, and what holds runs in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
+Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
+TaskSpec = Annotated[str | None, typer.Option(help="NAME or NAME:PATH (default: sample); see `moot tasks`.")]
+Model = Annotated[str | None, typer.Option(help="Serves every role (default: simulated); see `moot models`.")]
+Role = Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")]
+Agents = Annotated[int | None, typer.Option(help="How many agents answer.")]
+Limit = Annotated[int | None, typer.Option(help="Only the first so many cases.")]
+Seed = Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")]
+Encoder = Annotated[str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")]
+Setting = Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")]
+Prompts = Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")]
+PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]
+EngineName = Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")]
+Address = Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")]
+SaveTokens = Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")]
+Reuse = Annotated[
+    str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
+]
+MaxOpen = Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")]
+Concurrency = Annotated[int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")]
+RequestsPerMin = Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")]
+TokensPerMin = Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")]
+MaxCostUsd = Annotated[float | None, typer.Option("--max-cost", help="Stop before it costs more (USD).")]
+MaxTokens = Annotated[int | None, typer.Option(help="Stop before the run uses more tokens.")]
+MaxMinutes = Annotated[float | None, typer.Option(help="Stop after so many minutes.")]
+Prices = Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")]
+DebateTimeoutS = Annotated[float | None, typer.Option("--debate-timeout", help="Fail a debate after so many seconds.")]
+RetryFailed = Annotated[
+    bool | None, typer.Option("--retry-failed/--no-retry-failed", help="A new attempt for failed cases.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show cases, calls and tokens; do nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+LogLevel = Annotated[str, typer.Option(help="debug, info, warning or error.")]
+
+
+def fields_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a run's configuration among a command's parameters; None where a flag was not given.
+
+    Raises:
+        ConfigError: a `--role` or `--set` has another form, or is given twice.
+    """
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.flags import parse_roles, parse_settings
+
+    fields = {name: value for name, value in parameters.items() if name in RunConfig.model_fields}
+    roles, settings = parameters["role"], parameters["set_"]
+    return {
+        **fields,
+        "roles": parse_roles(roles) if roles else None,
+        "set": parse_settings(settings) if settings else None,
+    }

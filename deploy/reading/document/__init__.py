@@ -1,0 +1,1 @@
+"""A debate on a subject as a document for whoever has to decide."""

@@ -1,0 +1,250 @@
+"""A document as a list of blocks, in the order in which it is read; renderers know blocks only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from moot.deploy.reading.document.views import ArgumentView, Document, RoundView, SheetView, TopicView
+from moot.deploy.reading.document.words import (
+    ROUNDS_HEADER,
+    SIDE,
+    flag_words,
+    joint_words,
+    merged_words,
+    moderation_words,
+    panel_header,
+    round_cells,
+    sheet_cells,
+    signed,
+    stop_words,
+    verdict_line,
+    versus_words,
+)
+from moot.deploy.reading.text import number
+from moot.deploy.reading.transcript_text import cost_words
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; level 2 for a part, 3 for what is inside of one."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A line or more of our own words, with pieces of what was said; `strong` for what should be seen first."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A list of single lines."""
+
+    items: Sequence[str]
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; the header is ours."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text as somebody wrote it, under a line that says who."""
+
+    head: str
+    text: str
+
+
+Block = Heading | Paragraph | Items | Grid | Said
+
+
+def blocks_of(document: Document) -> list[Block]:
+    """Subject and verdict, topics, joint proposal, panel, arguments, rounds, moderation, cost."""
+    return [
+        *_front(document),
+        *_topics(document),
+        *_joint(document),
+        *_panel(document),
+        *_arguments(document),
+        *_rounds(document),
+        *_moderation(document),
+        *_end(document),
+    ]
+
+
+def _front(document: Document) -> Iterable[Block]:
+    yield Paragraph(verdict_line(document), strong=True)
+    verdict = document.verdict
+    if verdict is not None and not verdict.failed:
+        yield Paragraph(f"The rounds ended after round {verdict.rounds}: {stop_words(document.stop, verdict.how)}.")
+        if verdict.flags:
+            yield Items([flag_words(flag) for flag in verdict.flags])
+    if document.facts:
+        yield Said("Given facts", document.facts)
+    if document.labels:
+        yield Paragraph(f"Possible answers: {', '.join(document.labels)}.")
+    if document.gold is not None:
+        yield Paragraph(f"Gold label (no model saw it): {document.gold}.")
+
+
+def _topics(document: Document) -> Iterable[Block]:
+    agenda = document.agenda
+    yield Heading("Topics")
+    yield Items([_titled(topic) for topic in document.topics], numbered=True)
+    proposed = sum(len(themes) for themes in agenda.proposed.values())
+    yield Paragraph(f"{proposed} themes were proposed; the last word was the {agenda.by}'s.")
+    notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
+    notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
+    if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
+        notes.append(f"only {len(agenda.topics)} of {agenda.wanted} topics were found")
+    if notes:
+        yield Items(notes)
+
+
+def _titled(topic: TopicView) -> str:
+    return f"{topic.title}: {topic.description}" if topic.description else topic.title
+
+
+def _joint(document: Document) -> Iterable[Block]:
+    joint = document.joint
+    if joint is None:
+        return
+    yield Heading("Joint proposal")
+    if joint.proposal is None:
+        yield Paragraph(f"None: {joint_words(joint)}.")
+        return
+    yield Items(joint.proposal, numbered=True)
+    if joint.questions:
+        yield Heading("To find out", 3)
+        yield Items(joint.questions)
+    yield Paragraph(f"{joint_words(joint)}.")
+    reserved = [f"{SIDE[role]}: {text}" for role, said in joint.reservations.items() for text in said]
+    if reserved:
+        yield Heading("Reservations", 3)
+        yield Items(reserved)
+
+
+def _panel(document: Document) -> Iterable[Block]:
+    panel = document.panel
+    if panel is None:
+        return
+    yield Heading("The panel")
+    yield Paragraph("Marks of A and B from 0 to 10 on the closing statements, by number of the topic.")
+    yield Items(panel.topics, numbered=True)
+    yield Grid(panel_header(len(panel.topics)), [sheet_cells(sheet) for sheet in panel.orders])
+    totals = f"Mean totals over complete pairs of orders: A {number(panel.totals.A)}, B {number(panel.totals.B)}."
+    bias = ", ".join(f"{judge} {signed(value)}" for judge, value in panel.position_bias.items()) or "unknown"
+    yield Paragraph(f"{totals} What coming first is worth, in marks: {bias}.")
+    if panel.missing:
+        yield Items(
+            [
+                f"{sheet.judge}, order {sheet.order}, topic {one.topic}: missing ({one.why})"
+                for sheet in panel.orders
+                for one in sheet.missing
+            ]
+        )
+    if panel.not_independent:
+        yield Paragraph(f"On a model that also debated: {', '.join(panel.not_independent)}.")
+    if document.versus is not None:
+        yield Heading("Debate against a single answer", 3)
+        yield Paragraph(versus_words(document.versus))
+        if document.versus.orders:
+            yield Grid(("judge", "first", "debate", "answer", "better"), [_versus(s) for s in document.versus.orders])
+
+
+def _versus(sheet: SheetView) -> tuple[str, ...]:
+    names = {"A": "debate", "B": "answer", "tie": "tie", None: "unknown"}
+    first = "debate" if sheet.order == 1 else "answer"
+    return (sheet.judge, first, number(sheet.totals.A), number(sheet.totals.B), names.get(sheet.winner, "unknown"))
+
+
+def _arguments(document: Document) -> Iterable[Block]:
+    if document.arguments:
+        yield Heading("Arguments")
+    for place, topic in enumerate(document.topics, start=1):
+        yield Heading(f"{place}. {topic.title}", 3)
+        for argument in document.arguments:
+            if argument.topic == topic.title:
+                yield Said(_who(argument), argument.text)
+        yield from _reasons(document, topic.title)
+
+
+def _who(argument: ArgumentView) -> str:
+    stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
+    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}"
+
+
+def _reasons(document: Document, title: str) -> Iterable[Block]:
+    """What the judges gave as their reasons on a topic."""
+    panel = document.panel
+    if panel is None or title not in panel.topics:
+        return
+    place = panel.topics.index(title)
+    reasons = [
+        f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {sheet.rationales[place]}"
+        for sheet in panel.orders
+        if place < len(sheet.rationales) and sheet.rationales[place]
+    ]
+    if reasons:
+        yield Items(reasons)
+
+
+def _rounds(document: Document) -> Iterable[Block]:
+    if not document.rounds:
+        return
+    yield Heading("Rounds")
+    yield Paragraph("Contentiousness from 0 to 1; quality of the arguments by CRIT, from 0 to 10; Gamma is their mean.")
+    yield Grid(ROUNDS_HEADER, [*map(round_cells, document.rounds), *_closing_row(document)])
+    notes = [note for each in document.rounds for note in _round_notes(each)]
+    if notes:
+        yield Items(notes)
+    closing = document.closing
+    if closing is not None and closing.crit_by_topic:
+        by_topic = zip(closing.topics, *closing.crit_by_topic.values(), strict=False)
+        rows = [(title, *(number(_ten(score), 1) for score in scores)) for title, *scores in by_topic]
+        yield Grid(("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
+
+
+def _closing_row(document: Document) -> list[tuple[str, ...]]:
+    closing = document.closing
+    if closing is None:
+        return []
+    failed = "; ".join(f"{SIDE[role]}: {why}, judged by its last arguments" for role, why in closing.failed.items())
+    scores = [number(_ten(closing.crit.get(role)), 1) for role in SIDE]
+    return [("closing", number(closing.kappa, 2), *scores, number(_ten(closing.gamma), 1), failed or "-")]
+
+
+def _ten(score: float | None) -> float | None:
+    return None if score is None else 10.0 * score
+
+
+def _round_notes(held: RoundView) -> Iterable[str]:
+    where = "opening" if held.round == 0 else f"round {held.round}"
+    for role, titles in held.left_out.items():
+        yield f"{where}: {SIDE.get(role, role)} passed over {', '.join(titles)}"
+    for question in held.asked:
+        yield f"{where}: both were asked: {question}"
+
+
+def _moderation(document: Document) -> Iterable[Block]:
+    if document.moderation:
+        yield Heading("Moderation")
+        yield Items([moderation_words(one) for one in document.moderation])
+
+
+def _end(document: Document) -> Iterable[Block]:
+    if document.failures:
+        yield Heading("Asks without a usable reply")
+        yield Items([f"{one.role} at {one.path}: {one.failure}: {one.error}" for one in document.failures])
+    yield Heading("Cost")
+    yield Paragraph(f"{cost_words(document.cost)}. Record: {document.run}")

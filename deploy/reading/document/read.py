@@ -1,0 +1,122 @@
+"""From a transcript to a document, where the debate was one on a subject."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from moot.deploy.reading.document.views import (
+    AgendaView,
+    ArgumentView,
+    ClosingView,
+    Document,
+    FailureView,
+    JointView,
+    Letter,
+    ModerationView,
+    PanelView,
+    RoundView,
+    StopView,
+    VersusView,
+    View,
+)
+from moot.deploy.reading.natural import natural
+from moot.deploy.reading.transcript_views import EventView, Transcript, TurnView
+
+V = TypeVar("V", bound=View)
+
+_LETTERS: dict[str, Letter] = {"agent/0": "A", "agent/1": "B"}
+_ONCE = frozenset({"topics", "joint", "panel", "versus", "closing", "stop"})
+
+
+def document_of(debate: Transcript) -> Document | None:
+    """The debate as a document; None when its topics are not on record as SocraSynth notes them.
+
+    None, too, when another protocol has noted events of the same names that do not fit.
+    """
+    events = [event for section in debate.sections for event in section.events]
+    turns = {turn.path: turn for section in debate.sections for turn in section.turns if not turn.superseded}
+    once = {event.kind: event.data for event in events if event.kind in _ONCE and event.path == event.kind}
+    if "topics" not in once:
+        return None
+    try:
+        return _document(debate, events, turns, once)
+    except ValidationError:
+        return None
+
+
+def _document(
+    debate: Transcript,
+    events: Iterable[EventView],
+    turns: Mapping[str, TurnView],
+    once: Mapping[str, Mapping[str, Any]],
+) -> Document:
+    rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
+    closing = _view(ClosingView, once.get("closing"))
+    return Document(
+        schema_version=debate.schema_version,
+        run=debate.run,
+        simulated=debate.simulated,
+        case_id=debate.case_id,
+        attempt=debate.attempt,
+        attempts=debate.attempts,
+        state=debate.state,
+        subject=debate.question,
+        labels=debate.labels,
+        facts=debate.passage,
+        gold=debate.gold,
+        verdict=debate.verdict,
+        agenda=AgendaView.model_validate(once["topics"]),
+        joint=_view(JointView, once.get("joint")),
+        panel=_view(PanelView, once.get("panel")),
+        versus=_view(VersusView, once.get("versus")),
+        rounds=rounds,
+        closing=closing,
+        stop=_view(StopView, once.get("stop")),
+        arguments=[*_argued(rounds, turns), *_closed(closing, turns)],
+        moderation=[
+            ModerationView.model_validate({**event.data, "path": event.path})
+            for event in _ordered(events, "moderation")
+        ],
+        failures=[
+            FailureView(path=turn.path, role=turn.role, failure=turn.failure, error=turn.error)
+            for turn in turns.values()
+            if turn.outcome == "failed"
+        ],
+        cost=debate.cost,
+    )
+
+
+def _view(kind: type[V], data: Mapping[str, Any] | None) -> V | None:
+    return None if data is None else kind.model_validate(data)
+
+
+def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
+    """Events of a kind as they came: what was done to the topics beforehand, then round by round."""
+    found = [event for event in events if event.kind == kind]
+    return sorted(found, key=lambda event: ("/round/" in event.path, natural(event.path)))
+
+
+def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
+    for held in rounds:
+        for role, letter in _LETTERS.items():
+            for title, text in _told(turns.get(f"round/{held.round}/{role}"), "argument", held.topics):
+                yield ArgumentView(round=held.round, side=letter, topic=title, text=text)
+
+
+def _closed(closing: ClosingView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
+    for role, letter in _LETTERS.items() if closing is not None else ():
+        assert closing is not None
+        for title, text in _told(turns.get(f"closing/{role}"), "statement", closing.topics):
+            yield ArgumentView(round=None, side=letter, topic=title, text=text)
+
+
+def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple[str, str]]:
+    """Title and text of what a reply says on each topic."""
+    told = (turn.data or {}).get(f"{what}s") if turn is not None else None
+    for one in told if isinstance(told, list) else ():
+        number, text = (one.get("topic"), one.get(what)) if isinstance(one, dict) else (None, None)
+        if isinstance(number, int) and 1 <= number <= len(topics) and isinstance(text, str):
+            yield topics[number - 1], text

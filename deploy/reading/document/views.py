@@ -1,0 +1,227 @@
+"""The parts of a document."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+
+from moot.deploy.reading.transcript_views import Cost, State, VerdictView
+
+Letter = Literal["A", "B"]
+
+
+class View(BaseModel):
+    """Base of every part: frozen; what an event holds beyond it is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class TopicView(View):
+    """A topic as it was fixed."""
+
+    title: str
+    description: str = ""
+
+
+class MergeView(View):
+    """What was merged into a topic: numbers of proposals (`A2`), or repeated titles."""
+
+    into: str
+    sources: list[str] = Field(validation_alias=AliasChoices("from", "sources"))
+
+
+class AgendaView(View):
+    """How the topics came about; `wanted` is how many were asked for, `by` who had the last word."""
+
+    proposed: dict[str, list[TopicView]]
+    refined: dict[str, list[TopicView]]
+    topics: list[TopicView]
+    merged: list[MergeView]
+    dropped: list[str]
+    wanted: int
+    by: str
+
+
+class ArgumentView(View):
+    """An argument: `round` is None for a closing statement."""
+
+    round: int | None
+    side: Letter
+    topic: str
+    text: str
+
+
+class RoundView(View):
+    """A round in figures; scores lie in [0, 1], None is unknown.
+
+    Attributes:
+        kappa: its contentiousness.
+        temperature: of the sides' replies; None leaves it to their roles.
+        topics: titles, as they stood then.
+        crit: by role.
+        gamma: the panel's mean over both sides.
+        finished, conceded: roles.
+        asked: questions of the moderator's that both sides had to answer.
+        left_out: by role, topics that it passed over.
+        failed: by role, why nothing came from it.
+    """
+
+    round: int
+    kappa: float
+    temperature: float | None = None
+    topics: list[str]
+    crit: dict[str, float | None]
+    gamma: float | None
+    finished: list[str]
+    conceded: list[str]
+    asked: list[str]
+    left_out: dict[str, list[str]]
+    failed: dict[str, str]
+
+
+class ClosingView(View):
+    """The closing statements in figures; `crit_by_topic` is empty unless it was asked for."""
+
+    kappa: float
+    topics: list[str]
+    crit: dict[str, float | None]
+    crit_by_topic: dict[str, list[float | None]]
+    gamma: float | None
+    failed: dict[str, str]
+
+
+class JointView(View):
+    """The joint proposal; `proposal` is None when there is none, a consent None when that side did not say."""
+
+    kappa: float
+    proposal: list[str] | None
+    questions: list[str] = Field(default_factory=list)
+    amended_by: str | None = None
+    consents: dict[str, bool | None] = Field(default_factory=dict)
+    reservations: dict[str, list[str]] = Field(default_factory=dict)
+    failed: dict[str, str]
+
+
+class MissingView(View):
+    """A judgment that did not come; topics are counted from 1."""
+
+    topic: int
+    why: str
+
+
+class TotalsView(View):
+    """Marks of both sides; None when unknown."""
+
+    A: float | None
+    B: float | None
+
+
+class SheetView(View):
+    """One judge's marks in one order: 1 with A first, 2 with B first. Pairs are A's and B's, whoever came first."""
+
+    order: Literal[1, 2]
+    judge: str
+    scores: list[tuple[float, float] | None]
+    totals: TotalsView
+    winner: str | None
+    rationales: list[str]
+    missing: list[MissingView]
+
+
+class PanelView(View):
+    """What the panel found; `totals` are means per judge and order over topics that were judged in both orders."""
+
+    topics: list[str]
+    orders: list[SheetView]
+    winner: str | None
+    totals: TotalsView
+    position_bias: dict[str, float | None]
+    missing: int
+    models: dict[str, str]
+    not_independent: list[str]
+
+
+class VersusView(View):
+    """The debate's proposal (A) against a single answer (B); `why` says what was missing."""
+
+    winner: str | None
+    why: str = ""
+    words: dict[str, int] = Field(default_factory=dict)
+    answer: list[str] = Field(default_factory=list)
+    orders: list[SheetView] = Field(default_factory=list)
+    position_bias: dict[str, float | None] = Field(default_factory=dict)
+
+
+class ModerationView(View):
+    """Something that a person did, and what came of it."""
+
+    path: str = Field(pattern=r"^moderation/(topics|round/\d+)(/\d+)?$")
+    action: str
+    text: str
+    outcome: str
+
+
+class StopView(View):
+    """Why the rounds ended."""
+
+    reason: str
+    round: int
+    gammas: list[float | None]
+    patience: int
+    min_delta: float
+    max_rounds: int
+
+
+class FailureView(View):
+    """An ask without a usable reply."""
+
+    path: str
+    role: str
+    failure: str
+    error: str
+
+
+class Document(View):
+    """One debate on a subject.
+
+    Attributes:
+        state: how far it is.
+        facts: what is given; may be empty.
+        gold: the label that the task's file calls right, never shown to a model; None without one.
+        verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared.
+        arguments: everything said, by round, A before B, closing statements last.
+        failures: asks without a usable reply.
+    """
+
+    schema_version: int
+    run: str
+    simulated: bool
+    case_id: str
+    attempt: int
+    attempts: list[int]
+    state: State
+    subject: str
+    labels: list[str]
+    facts: str
+    gold: str | None
+    verdict: VerdictView | None
+    agenda: AgendaView
+    joint: JointView | None
+    panel: PanelView | None
+    versus: VersusView | None
+    rounds: list[RoundView]
+    closing: ClosingView | None
+    stop: StopView | None
+    arguments: list[ArgumentView]
+    moderation: list[ModerationView]
+    failures: list[FailureView]
+    cost: Cost
+
+    @property
+    def topics(self) -> list[TopicView]:
+        """The topics of the debate in the order in which they were first argued; a person may have edited them."""
+        described = {topic.title: topic for topic in self.agenda.topics}
+        listed = [each.topics for each in (*self.rounds, self.closing) if each is not None]
+        titles = dict.fromkeys([*described, *(title for topics in listed for title in topics)])
+        return [described.get(title, TopicView(title=title)) for title in titles]

@@ -1,0 +1,148 @@
+"""Pieces of a document in words and cells."""
+
+from __future__ import annotations
+
+from moot.deploy.reading.document.views import (
+    AgendaView,
+    Document,
+    JointView,
+    MergeView,
+    ModerationView,
+    RoundView,
+    SheetView,
+    StopView,
+    VersusView,
+)
+from moot.deploy.reading.text import number
+
+SIDE = {"agent/0": "A", "agent/1": "B"}
+"""What the two sides are called."""
+
+ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
+"""Columns of `round_cells`."""
+
+_WINNERS = {"A": "For", "B": "Against", "tie": "Tie"}
+
+
+_FLAGS = {
+    "conceded": "a side conceded during the debate",
+    "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
+    "joint-failed": "there is no joint proposal",
+    "reservations": "not both sides stand behind the joint proposal",
+    "judges-missing": "judgments are missing",
+    "judges-not-independent": "a judge is of a model that also debated",
+    "fewer-topics": "there are fewer topics than were wanted",
+    "proposal-failed": "a side proposed no topics",
+}
+
+
+def flag_words(flag: str) -> str:
+    """What a reader should know, in words; an unknown flag as it is."""
+    return _FLAGS.get(flag, flag)
+
+
+def merged_words(merge: MergeView, agenda: AgendaView) -> str:
+    """What went into a topic: numbers of proposals with their titles, or repeated titles."""
+    titles = {
+        f"{SIDE.get(role, role)}{place}": theme.title
+        for role, themes in agenda.refined.items()
+        for place, theme in enumerate(themes, start=1)
+    }
+    return ", ".join(f"{tag} ({titles[tag]})" if tag in titles else tag for tag in merge.sources)
+
+
+def verdict_line(document: Document) -> str:
+    """The verdict in one line."""
+    verdict, panel = document.verdict, document.panel
+    if verdict is None:
+        waits = "the debate waits for a person" if document.state == "parked" else "the debate is not over"
+        return f"No verdict yet: {waits}"
+    if verdict.failed:
+        return f"The debate failed ({verdict.failure}): {verdict.error}"
+    if panel is None or panel.winner is None:
+        return "No answer: no judgment is known in both orders"
+    judges = len(panel.position_bias)
+    marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
+    by = f"{number(marks[0])} to {number(marks[1])} marks on average"
+    over = f"{len(panel.topics)} topics, {judges} {'judge' if judges == 1 else 'judges'}, both orders"
+    said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
+    winner = _WINNERS.get(panel.winner, panel.winner)
+    answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
+    return f"{winner}{answered}: {said}, {by} ({over})"
+
+
+def stop_words(stop: StopView | None, how: str) -> str:
+    """Why the rounds ended."""
+    if stop is None:
+        return how
+    return {
+        "plateau": f"the quality of the arguments had not risen by {number(stop.min_delta)} in {stop.patience} rounds",
+        "schedule-ended": "the schedule of contentiousness had ended",
+        "both-done": "both sides had said all that they had to say",
+        "max_rounds": f"no more than {stop.max_rounds} were allowed",
+        "ended-by-person": "a person ended them",
+        "declined": "a side would not argue on",
+        "turn-failed": "no usable reply came from a side",
+    }.get(stop.reason, stop.reason)
+
+
+def joint_words(joint: JointView) -> str:
+    """Who stands behind the joint proposal."""
+    if joint.proposal is None:
+        return "; ".join(f"{SIDE.get(role, role)} gave no draft ({why})" for role, why in joint.failed.items())
+    stands = {True: "consents", False: "does not consent", None: "did not say whether it consents"}
+    said = ", ".join(f"{SIDE.get(role, role)} {stands[consent]}" for role, consent in joint.consents.items())
+    return f"Drafted by A{', amended by B' if joint.amended_by else ', not amended'}; {said}"
+
+
+def panel_header(topics: int) -> tuple[str, ...]:
+    """Columns of `sheet_cells`."""
+    return ("judge", "first", *map(str, range(1, topics + 1)), "A", "B", "winner")
+
+
+def sheet_cells(sheet: SheetView) -> tuple[str, ...]:
+    """One judge's marks in one order."""
+    marks = ["missing" if pair is None else f"{number(pair[0])}-{number(pair[1])}" for pair in sheet.scores]
+    totals = (number(sheet.totals.A), number(sheet.totals.B))
+    return (sheet.judge, "A" if sheet.order == 1 else "B", *marks, *totals, sheet.winner or "unknown")
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign, or `unknown`.
+
+    >>> signed(2.5), signed(0.0), signed(None)
+    ('+2.5', '0', 'unknown')
+    """
+    return f"+{number(value)}" if value is not None and value > 0 else number(value)
+
+
+def versus_words(versus: VersusView) -> str:
+    """Which of the two the judges prefer."""
+    if versus.winner is None:
+        return f"Unknown: {versus.why or 'no judgment is known in both orders'}."
+    better = {"debate": "the debate's proposal", "answer": "the single answer", "tie": "neither"}
+    words = ", ".join(f"{name} {count} words" for name, count in versus.words.items())
+    return f"The judges, who were not told which is which, prefer {better.get(versus.winner, versus.winner)} ({words})."
+
+
+def round_cells(held: RoundView) -> tuple[str, ...]:
+    """One round in figures."""
+    happened = [f"{SIDE.get(role, role)} failed: {why}" for role, why in held.failed.items()]
+    happened += [f"{SIDE.get(role, role)} concedes" for role in held.conceded]
+    done = [SIDE.get(role, role) for role in held.finished]
+    if done:
+        happened.append(f"{' and '.join(done)} said all")
+    return (
+        "opening" if held.round == 0 else str(held.round),
+        number(held.kappa, 2) + ("" if held.temperature is None else f" (temperature {number(held.temperature, 2)})"),
+        *(number(None if (score := held.crit.get(role)) is None else 10.0 * score, 1) for role in SIDE),
+        number(None if held.gamma is None else 10.0 * held.gamma, 1),
+        "; ".join(happened) or "-",
+    )
+
+
+def moderation_words(one: ModerationView) -> str:
+    """What a person did."""
+    where = one.path.removeprefix("moderation/").split("/")
+    place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
+    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}. {one.outcome}"

@@ -1,0 +1,103 @@
+"""When a debate has come to rest: its distributions converged, stalled or swapped, or its quality no longer rising."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.divergence import total_variation
+
+Rest = Literal["converged", "stalled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """What happened to the sides' distributions from one round to the next.
+
+    Attributes:
+        moves: per side, the total variation to its last distribution, in [0, 1].
+        swapped: whether two sides took each other's last position. All symmetric divergences stand still then, though
+            nothing has come to rest.
+    """
+
+    moves: tuple[float, ...]
+    swapped: bool
+
+
+def shift(before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], epsilon: float) -> Shift:
+    """Compare two rounds.
+
+    Args:
+        before, after: `(sides, classes)`, one distribution per row.
+        epsilon: total variation below which two distributions count as the same.
+    """
+    moves = total_variation(before, after)
+    swapped = any(
+        float(total_variation(before[i], before[j])) >= epsilon
+        and float(total_variation(after[i], before[j])) < epsilon
+        and float(total_variation(after[j], before[i])) < epsilon
+        for i, j in combinations(range(len(after)), 2)
+    )
+    return Shift(tuple(float(move) for move in np.atleast_1d(moves)), swapped)
+
+
+def at_rest(moves: Sequence[float], divergence: float, *, epsilon: float, tau: float) -> Rest | None:
+    """Whether a debate has come to rest, and how; None when it moves on.
+
+    `max(moves) < epsilon` and `divergence < tau`: converged. `max(moves) < epsilon` alone: stalled, for nobody moves
+    and they still differ. The source compares changes of WD, MI and JSD instead; see `printed_rest`.
+
+    Args:
+        moves: per side, how far it went in the last round, as total variation.
+        divergence: Jensen-Shannon divergence between the sides now, in nats.
+        epsilon: bound on the moves.
+        tau: bound on the divergence, in nats.
+
+    >>> at_rest([0.01, 0.0], 0.002, epsilon=0.05, tau=0.02), at_rest([0.01, 0.0], 0.4, epsilon=0.05, tau=0.02)
+    ('converged', 'stalled')
+    """
+    if max(moves) >= epsilon:
+        return None
+    return "converged" if divergence < tau else "stalled"
+
+
+def printed_rest(changes: Sequence[float | None], crit_change: float | None, *, epsilon: float) -> bool:
+    """The rule of EVINCE, figure 7.1: |change| of WD, MI and JSD below `epsilon`, and CRIT no longer rising.
+
+    The figure has signed differences, the text absolute ones; these are absolute, but for CRIT, which may "plateau or
+    decline". It fires on a mutual swap, which changes no symmetric measure. What is unknown is no sign of rest.
+
+    >>> printed_rest([0.0, 0.0, 0.004], -0.2, epsilon=0.01), printed_rest([0.0, 0.0, 0.0], None, epsilon=0.01)
+    (True, False)
+    """
+    if crit_change is None or crit_change >= epsilon:
+        return False
+    return all(change is not None and abs(change) < epsilon for change in changes)
+
+
+def plateaued(scores: Sequence[float | None], patience: int, min_delta: float) -> bool:
+    """Whether none of the last `patience` known scores rose over the best one before them by at least `min_delta`.
+
+    SocraSynth's printed rule goes on while the new score is at least the last one. It begins without a last score,
+    goes on for ever on a plateau, and stops at the first dip that a noisy judge makes. Here a dip alone stops nothing.
+
+    Args:
+        scores: one per round, in order; None where it is unknown, which is neither a rise nor a round without one.
+        patience: how many rounds may pass without a rise; at least 1.
+        min_delta: the least rise that counts; 0: any.
+
+    >>> plateaued([0.5, 0.6, 0.55, 0.6], 2, 0.01)
+    True
+    >>> plateaued([0.5, 0.6, 0.55, 0.7], 2, 0.01), plateaued([0.5, None, 0.4], 2, 0.01)
+    (False, False)
+    """
+    known = [score for score in scores if score is not None]
+    if len(known) <= patience:
+        return False
+    rise = max(known[-patience:]) - max(known[:-patience])
+    return rise <= 0.0 or rise < min_delta

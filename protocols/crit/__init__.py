@@ -1,0 +1,1 @@
+"""CRIT, the Critical Reading Inquisitive Template: how well a document's reasons carry its claim."""

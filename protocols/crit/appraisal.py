@@ -1,0 +1,222 @@
+"""From a judge's reading of a document to gamma, theta and a score; no model is asked here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.protocols.crit.document import Document
+from moot.protocols.crit.repeats import first_alike
+from moot.protocols.crit.replies import Argument, Reading
+from moot.protocols.crit.scoring import Weighed, gamma_of
+
+REPEATED_REASONS = "repeated-reasons"
+"""Note: a reason or rival repeats an earlier one and is counted once."""
+
+MARKS_REPAIRED = "marks-repaired"
+"""Note: a mark was written as `8/10` or `80%`."""
+
+SCALE_DOUBTFUL = "scale-doubtful"
+"""Note: no mark is above 1 and one is a fraction: the judge may have written 0 to 1. They count as what was asked."""
+
+NO_FACTS = "contradiction-without-facts"
+"""Note: the judge saw a given fact contradicted where none was given; that is passed over."""
+
+BUDGET_SPENT = "budget-spent"
+"""Note: a claim was not read deeper because no more calls were allowed."""
+
+DEEPER_FAILED = "deeper-reading-failed"
+"""Note: a claim could not be read deeper; the judge's own mark counts."""
+
+TOO_DEEP, NO_BUDGET = "depth", "budget"
+"""Why a claim is not read deeper: it stands at the greatest depth, or no more calls are allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A reason or a rival, as the judge stated it and as it counts.
+
+    Attributes:
+        text: in the judge's words.
+        weighed: gamma and theta as they enter the score.
+        stated: gamma as the judge gave it, in [0, 1].
+        is_claim: whether the judge calls it a claim.
+        contradicts_facts: whether it contradicts a given fact; its gamma then counts as 0.
+        repeats: place of the earlier one that it repeats, so that it does not count; None when it counts.
+        deeper: the reading of the reason as a document of its own, whose score took gamma's place if it has one.
+        unread: why a claim was not read deeper: `TOO_DEEP`, `NO_BUDGET`, or the failure of its ask; empty otherwise.
+        repairs: its marks that were not written as numbers.
+    """
+
+    text: str
+    weighed: Weighed
+    stated: float
+    is_claim: bool = False
+    contradicts_facts: bool = False
+    repeats: int | None = None
+    deeper: Appraisal | None = None
+    unread: str = ""
+    repairs: tuple[str, ...] = ()
+
+    @property
+    def strength(self) -> float:
+        """theta times gamma, in [0, 1]."""
+        return self.weighed.theta * self.weighed.gamma
+
+    def record(self) -> dict[str, Any]:
+        """The point as plain data."""
+        return {
+            "text": self.text,
+            "gamma": self.weighed.gamma,
+            "theta": self.weighed.theta,
+            "s": self.weighed.s,
+            "stated_gamma": self.stated,
+            "is_claim": self.is_claim,
+            "contradicts_facts": self.contradicts_facts,
+            "repeats": self.repeats,
+            "unread": self.unread,
+            "repairs": list(self.repairs),
+            "deeper": self.deeper.record() if self.deeper else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """One judge's reading of one document, with its score.
+
+    Attributes:
+        claim: what the document argues for, as given, else as the judge found it.
+        score: Gamma in [0, 1]; None when the document brings no reason.
+        reasons, rivals: in the judge's order, those that do not count included.
+        justification, reflection: in the judge's words.
+        source: which of the document's `sources` was read; None when it was the document's own text.
+        notes: what should be known of the score; those of deeper readings begin with `deeper-`.
+    """
+
+    claim: str
+    score: float | None
+    reasons: tuple[Point, ...]
+    rivals: tuple[Point, ...]
+    justification: str
+    reflection: str
+    source: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> list[Point]:
+        """The reasons that count."""
+        return [reason for reason in self.reasons if reason.repeats is None]
+
+    def record(self) -> dict[str, Any]:
+        """The appraisal as plain data."""
+        return {
+            "claim": self.claim,
+            "score": self.score,
+            "reasons": [point.record() for point in self.reasons],
+            "rivals": [point.record() for point in self.rivals],
+            "justification": self.justification,
+            "reflection": self.reflection,
+            "source": self.source,
+            "notes": list(self.notes),
+        }
+
+
+def claims_to_read(document: Document, reading: Reading) -> list[int]:
+    """Places of the reasons that are claims themselves; not of repeats, nor of what contradicts a given fact."""
+    repeats = first_alike([reason.text for reason in reading.reasons])
+    return [
+        place
+        for place, (reason, earlier) in enumerate(zip(reading.reasons, repeats, strict=True))
+        if reason.is_claim and earlier is None and not _contradicts(document, reason)
+    ]
+
+
+def appraise(
+    document: Document,
+    reading: Reading,
+    deeper: Mapping[int, Appraisal] | None = None,
+    unread: Mapping[int, str] | None = None,
+    source: int | None = None,
+) -> Appraisal:
+    """The score of a reading: marks out of ten become gamma and theta in [0, 1].
+
+    Args:
+        deeper: by a reason's place, its reading as a document of its own; a score there takes gamma's place.
+        unread: by a reason's place, why it was not read deeper.
+        source: which of the document's sources was read.
+    """
+    deeper, unread = deeper or {}, unread or {}
+    reasons = _points(document, reading.reasons, rival=False, deeper=deeper, unread=unread)
+    rivals = _points(document, reading.rivals, rival=True, deeper={}, unread={})
+    points = (*reasons, *rivals)
+    gamma = gamma_of([point.weighed for point in points if point.repeats is None])
+    said = [gamma.note, *_notes(document, reading, points)]
+    said += [_of_deeper(note) for below in deeper.values() for note in below.notes]
+    return Appraisal(
+        claim=document.claim or reading.claim,
+        score=gamma.score,
+        reasons=reasons,
+        rivals=rivals,
+        justification=reading.justification,
+        reflection=reading.reflection,
+        source=source,
+        notes=tuple(dict.fromkeys(note for note in said if note)),
+    )
+
+
+def _points(
+    document: Document,
+    arguments: Sequence[Argument],
+    *,
+    rival: bool,
+    deeper: Mapping[int, Appraisal],
+    unread: Mapping[int, str],
+) -> tuple[Point, ...]:
+    repeats = first_alike([argument.text for argument in arguments])
+    points = []
+    for place, (argument, earlier) in enumerate(zip(arguments, repeats, strict=True)):
+        stated, contradicts = _share(argument.validity), _contradicts(document, argument)
+        below = deeper.get(place)
+        found = below.score if below is not None and below.score is not None else stated
+        gamma = 0.0 if contradicts else found
+        points.append(
+            Point(
+                text=argument.text,
+                weighed=Weighed(gamma, _share(argument.credibility), rival),
+                stated=stated,
+                is_claim=argument.is_claim,
+                contradicts_facts=contradicts,
+                repeats=earlier,
+                deeper=below,
+                unread=unread.get(place, ""),
+                repairs=argument.repairs,
+            )
+        )
+    return tuple(points)
+
+
+def _share(mark: float) -> float:
+    return round(mark / 10.0, 12)  # 9.1 / 10 is 0.9099999999999999
+
+
+def _of_deeper(note: str) -> str:
+    return note if note == BUDGET_SPENT or note.startswith("deeper-") else f"deeper-{note}"
+
+
+def _contradicts(document: Document, argument: Argument) -> bool:
+    return argument.contradicts_facts and bool(document.facts.strip())
+
+
+def _notes(document: Document, reading: Reading, points: Sequence[Point]) -> list[str]:
+    arguments = (*reading.reasons, *reading.rivals)
+    marks = [mark for argument in arguments for mark in (argument.validity, argument.credibility)]
+    found = {
+        REPEATED_REASONS: any(point.repeats is not None for point in points),
+        MARKS_REPAIRED: any(point.repairs for point in points),
+        SCALE_DOUBTFUL: all(mark <= 1.0 for mark in marks) and any(0.0 < mark < 1.0 for mark in marks),
+        NO_FACTS: any(argument.contradicts_facts and not _contradicts(document, argument) for argument in arguments),
+        BUDGET_SPENT: any(point.unread == NO_BUDGET for point in points),
+        DEEPER_FAILED: any(point.unread not in ("", TOO_DEEP, NO_BUDGET) for point in points),
+    }
+    return [note for note, holds in found.items() if holds]

@@ -1,0 +1,113 @@
+"""What a panel found of one document: the mean of its judges' scores, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from moot.protocols.crit.appraisal import Appraisal
+from moot.protocols.crit.repeats import first_alike
+from moot.protocols.crit.scoring import out_of_ten
+
+EMPTY_DOCUMENT = "empty-document"
+"""Note: the text was blank, so that no judge was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one judge gave.
+
+    Attributes:
+        model: the judge's model; empty when it was not heard.
+        appraisal: its reading; None when it failed.
+        missing: why it failed; empty when it did not.
+        calls: how often it was asked, deeper readings included.
+        depth: how deep it read: 0 without deeper readings.
+    """
+
+    model: str
+    appraisal: Appraisal | None
+    missing: str = ""
+    calls: int = 1
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CritResult:
+    """What a panel found of one document.
+
+    Attributes:
+        score: mean Gamma over the judges that gave one, in [0, 1]; None when none did.
+        by_judge: each judge's Gamma; None when it gave none.
+        missing: the judges that failed, and why. One whose reading has no score is not among them; `notes` says why.
+        weak: texts of the weakest reasons, the weakest first, by theta times gamma; without those in `contradicted`.
+        contradicted: texts of the reasons that contradict the given facts, by any judge.
+        notes: what should be known of the score, by any judge.
+        heard: everything that the judges said.
+    """
+
+    score: float | None
+    by_judge: Mapping[str, float | None]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    weak: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    heard: Mapping[str, Heard] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """The score as it is shown, e.g. `7.5/10`, or `unknown`."""
+        return out_of_ten(self.score)
+
+    def record(self) -> dict[str, Any]:
+        """Everything as plain data: the event `crit`."""
+        return {
+            "score": self.score,
+            "by_judge": dict(self.by_judge),
+            "missing": dict(self.missing),
+            "weak": list(self.weak),
+            "contradicted": list(self.contradicted),
+            "notes": list(self.notes),
+            "calls": sum(heard.calls for heard in self.heard.values()),
+            "depth": max((heard.depth for heard in self.heard.values()), default=0),
+            "judges": {judge: _heard_record(heard) for judge, heard in self.heard.items()},
+        }
+
+
+def combine(heard: Mapping[str, Heard], weak_points: int) -> CritResult:
+    """The panel's result from what each judge gave; a judge without a score is left out of the mean, never a 0.
+
+    Args:
+        weak_points: how many of the weakest reasons are named.
+    """
+    read = [one.appraisal for one in heard.values() if one.appraisal is not None]
+    scores = [appraisal.score for appraisal in read if appraisal.score is not None]
+    counted = [reason for appraisal in read for reason in appraisal.counted]
+    contradicted = _once([reason.text for reason in counted if reason.contradicts_facts])
+    weakest = [reason.text for reason in sorted(counted, key=lambda reason: reason.strength)]
+    weak = _once([*contradicted, *weakest])[len(contradicted) :]
+    return CritResult(
+        score=fmean(scores) if scores else None,
+        by_judge={judge: one.appraisal.score if one.appraisal else None for judge, one in heard.items()},
+        missing={judge: one.missing for judge, one in heard.items() if one.appraisal is None},
+        weak=weak[:weak_points],
+        contradicted=contradicted,
+        notes=tuple(dict.fromkeys(note for appraisal in read for note in appraisal.notes)),
+        heard=heard,
+    )
+
+
+def unread(panel: Sequence[str]) -> CritResult:
+    """The result of a document with nothing to read: no judge was asked, and no score is known."""
+    return CritResult(None, dict.fromkeys(panel), notes=(EMPTY_DOCUMENT,))
+
+
+def _once(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(text for text, earlier in zip(texts, first_alike(texts), strict=True) if earlier is None)
+
+
+def _heard_record(heard: Heard) -> dict[str, Any]:
+    read = heard.appraisal.record() if heard.appraisal else {}
+    return {"model": heard.model, "missing": heard.missing, "calls": heard.calls, "depth": heard.depth, **read}

@@ -1,0 +1,79 @@
+"""Gamma, the score of CRIT: the mean of what reasons and rivals say, weighted by the credibility of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+
+EQUAL_WEIGHTS = "equal-weights"
+"""Note: every source had the credibility 0, so all reasons and rivals were given the same weight."""
+
+NO_REASONS = "no-reasons"
+"""Note: the document brings no reason, so it has no score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A reason or a rival as it enters the score.
+
+    Attributes:
+        gamma: how well it speaks for the claim (a rival: against it), in [0, 1].
+        theta: how credible its source is, in [0, 1].
+        rival: whether it speaks against the claim.
+    """
+
+    gamma: float
+    theta: float
+    rival: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0.0 <= self.gamma <= 1.0 and 0.0 <= self.theta <= 1.0):
+            raise ValueError(f"gamma and theta lie between 0 and 1, not {self.gamma!r} and {self.theta!r}")
+
+    @property
+    def s(self) -> float:
+        """What it says of the claim, in [0, 1]: gamma, and 1 - gamma of a rival."""
+        return 1.0 - self.gamma if self.rival else self.gamma
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """A score and what should be known of it.
+
+    Attributes:
+        score: in [0, 1]; None when it cannot be known.
+        note: `EQUAL_WEIGHTS`, `NO_REASONS`, or empty.
+    """
+
+    score: float | None
+    note: str = ""
+
+
+def gamma_of(weighed: Sequence[Weighed]) -> Gamma:
+    """Gamma = sum(theta s) / sum(theta) over reasons and rivals, in [0, 1].
+
+    With every theta at 0 the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
+    with the note `NO_REASONS`, even if there are rivals: how weak they are says nothing of reasons that do not exist,
+    and a bare assertion with a feeble rival would get a high score.
+
+    >>> gamma_of([Weighed(0.8, 0.9), Weighed(0.4, 0.3, rival=True)]).score
+    0.75
+    """
+    if all(one.rival for one in weighed):
+        return Gamma(None, NO_REASONS)
+    said = [one.s for one in weighed]
+    heaviest = max(one.theta for one in weighed)
+    # as shares of the heaviest: a product of two tiny numbers would be 0
+    weights = [one.theta / heaviest if heaviest else 1.0 for one in weighed]
+    score = fsum(w * s for w, s in zip(weights, said, strict=True)) / fsum(weights)
+    return Gamma(min(max(said), max(min(said), score)), "" if heaviest else EQUAL_WEIGHTS)
+
+
+def out_of_ten(score: float | None) -> str:
+    """A score as it is shown, from 0 to 10 with one decimal.
+
+    >>> out_of_ten(0.75), out_of_ten(None)
+    ('7.5/10', 'unknown')
+    """
+    return "unknown" if score is None else f"{10.0 * score:.1f}/10"

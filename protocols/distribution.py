@@ -1,0 +1,172 @@
+"""The one place where distributions that models write are read and cleaned.
+
+Models write probabilities that do not sum to 1, name labels outside the closed set, repeat labels or use other
+spellings. All of it is mended in the open: what was changed is part of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, field_validator
+
+from moot.protocols.labels import canonical_label
+from moot.protocols.replies import Reply
+
+OTHER = "(other)"
+"""Where mass goes that a model puts on something outside the closed set."""
+
+_SUM_TOLERANCE = 1e-6
+_PERCENT_FROM = 10.0
+_MOST_NAMED = 500
+
+
+class Likelihood(Reply):
+    """A label and its probability, from 0 to 1."""
+
+    label: str
+    probability: float
+
+    @field_validator("label", mode="before")
+    @classmethod
+    def _word(cls, value: Any) -> Any:
+        return value if isinstance(value, str) else str(value)
+
+    @field_validator("probability", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> float:
+        # What is no number becomes NaN, so that `clean` can tell it.
+        if isinstance(value, str):
+            text = value.strip()
+            try:
+                return float(text.rstrip("%")) / (100.0 if text.endswith("%") else 1.0)
+            except ValueError:
+                return math.nan
+        usable = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) if usable and abs(value) < 1e300 else math.nan
+
+
+class Predicted(Reply):
+    """Base of replies with a distribution: a list of {label, probability}, of pairs, or a mapping."""
+
+    distribution: list[Likelihood] = Field(min_length=1, max_length=_MOST_NAMED)
+
+    @field_validator("distribution", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            value = list(value.items())
+        if not isinstance(value, list | tuple):
+            return value
+        return [
+            {"label": one[0], "probability": one[1]} if isinstance(one, list | tuple) and len(one) == 2 else one
+            for one in value
+        ]
+
+    @field_validator("distribution")
+    @classmethod
+    def _some_mass(cls, value: list[Likelihood]) -> list[Likelihood]:
+        if not any(one.probability > 0.0 and math.isfinite(one.probability) for one in value):
+            raise ValueError("no label has a probability above 0")
+        return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cleaned:
+    """A distribution over the closed set and `OTHER`.
+
+    Attributes:
+        labels: the closed set, then `OTHER`.
+        probabilities: one per label, each in [0, 1], summing to 1; shape (k + 1,).
+        changes: what was mended, in order; each with `what` and, where they apply, `label`, `to` and `value`.
+    """
+
+    labels: tuple[str, ...]
+    probabilities: npt.NDArray[np.float64]
+    changes: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def top(self) -> tuple[str, float]:
+        """The likeliest label and its probability; the first in the labels' order among equals."""
+        place = int(self.probabilities.argmax())
+        return self.labels[place], float(self.probabilities[place])
+
+    def named(self) -> dict[str, float]:
+        """The labels with mass, likeliest first; equals in the labels' order."""
+        order = np.argsort(-self.probabilities, kind="stable")
+        return {self.labels[i]: float(self.probabilities[i]) for i in order if self.probabilities[i] > 0.0}
+
+
+def clean(
+    given: Sequence[Likelihood],
+    labels: tuple[str, ...],
+    choices: tuple[str, ...] = (),
+    aliases: tuple[tuple[str, ...], ...] = (),
+) -> Cleaned:
+    """The distribution that a model meant.
+
+    In this order: what is no number, or below 0, is dropped; a sum of at least 10 is taken for per cent; labels are
+    mapped through the one canonicaliser, unknown ones to `OTHER`; repeated ones are added up; what remains is divided
+    by its sum. Each of these is told in `changes` if it changed anything.
+
+    Args:
+        given: as the model wrote it; at least one positive number, which `Predicted` ensures.
+        labels: the closed set.
+        choices: for lettered labels, the text behind each.
+        aliases: per label, its other spellings; empty for none at all.
+
+    Raises:
+        ValueError: no positive number is among `given`.
+
+    >>> found = clean([Likelihood(label="Flu", probability=0.6), Likelihood(label="Plague", probability=0.2)], ("Flu",))
+    >>> [round(float(p), 3) for p in found.probabilities], [change["what"] for change in found.changes]
+    ([0.75, 0.25], ['unknown', 'renormalised'])
+    """
+    changes: list[dict[str, Any]] = []
+    usable = [one for one in given if _usable(one, changes)]
+    total = math.fsum(one.probability for one in usable)
+    if not total > 0.0:
+        raise ValueError("no label has a probability above 0")
+    scale = 1.0
+    if total >= _PERCENT_FROM:
+        scale = 100.0
+        changes.append({"what": "percent", "value": total})
+    places = {label: i for i, label in enumerate((*labels, OTHER))}
+    masses = np.zeros(len(places))
+    seen: set[str] = set()
+    for one in usable:
+        label = _placed(one.label, places, canonical_label(one.label, labels, choices, aliases), changes)
+        if label in seen and label != OTHER:
+            changes.append({"what": "repeated", "label": label, "value": one.probability})
+        seen.add(label)
+        masses[places[label]] += one.probability / scale
+    total = float(masses.sum())
+    if abs(total - 1.0) > _SUM_TOLERANCE:
+        changes.append({"what": "renormalised", "value": total})
+    return Cleaned(tuple(places), masses / total, tuple(changes))
+
+
+def _usable(one: Likelihood, changes: list[dict[str, Any]]) -> bool:
+    if not math.isfinite(one.probability):
+        changes.append({"what": "not-a-number", "label": one.label})
+        return False
+    if one.probability < 0.0:
+        changes.append({"what": "negative", "label": one.label, "value": one.probability})
+        return False
+    return True
+
+
+def _placed(given: str, places: Mapping[str, int], label: str | None, changes: list[dict[str, Any]]) -> str:
+    """The label that `given` stands for; `label` is what the canonicaliser says."""
+    if given in places and given != OTHER:
+        return given
+    if label is None:
+        changes.append({"what": "unknown", "label": given, "to": OTHER})
+        return OTHER
+    changes.append({"what": "alias", "label": given, "to": label})
+    return label

@@ -1,0 +1,39 @@
+"""How many calls EVINCE makes for a case."""
+
+from __future__ import annotations
+
+from moot.protocols.calls import CallPlan, Calls
+from moot.protocols.case import Case, case_slots
+from moot.protocols.crit.calls import most_readings
+from moot.protocols.evince.settings import EvinceSettings
+from moot.protocols.evince.talk import OPENING
+
+
+def calls_for(settings: EvinceSettings, case: Case, judges: int) -> CallPlan:
+    """The fewest and the most calls for one case: a debate that rests after one round, and one that never does."""
+    again = bool(settings.retrieve and case.documents)
+    least = _debate(settings, judges, 1, deep=False)
+    most = _debate(settings, judges, settings.max_rounds * (2 if again else 1), deep=True)
+    follow_ups = Calls(settings.agents, settings.agents * settings.agents)
+    if settings.follow_ups == "always":
+        least += follow_ups
+    if settings.follow_ups != "never":
+        most += follow_ups
+    slots = case_slots(case) | {"top_k": settings.top_k, "evidence": []}
+    return CallPlan(least, most, OPENING, slots)
+
+
+def _debate(settings: EvinceSettings, judges: int, rounds: int, *, deep: bool) -> Calls:
+    agents = settings.agents
+    if not settings.debates:
+        return Calls(agents) + (_reading(settings, judges, deep=deep) * agents if settings.judged else Calls(0))
+    turns = agents * (rounds + 1)
+    shown = turns * (turns - 1) // 2 if settings.history == "full" else turns * (agents - 1) + rounds * agents
+    read = {"every": turns, "last": agents, "none": 0}[settings.crit_turns]
+    return Calls(turns, shown) + _reading(settings, judges, deep=deep) * read
+
+
+def _reading(settings: EvinceSettings, judges: int, *, deep: bool) -> Calls:
+    """The panel on one turn: it reads the turn and the others' last ones."""
+    each = most_readings(settings.crit) if deep else 1
+    return Calls(judges * each, judges * each * settings.agents)

@@ -1,0 +1,209 @@
+"""The moderator of numbers: holds round after round, turns the dial, and says why a debate ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.mixture import information_gain, mixture, reliability_weights
+from moot.protocols.agreement_language import agreement_share
+from moot.protocols.convergence import Shift, at_rest, printed_rest, shift
+from moot.protocols.evince.round_numbers import RoundNumbers, measure
+from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
+from moot.protocols.evince.standing import Standing
+from moot.protocols.evince.talk import Talk
+from moot.protocols.messages import Event
+
+Floats = npt.NDArray[np.float64]
+
+Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A round that was held.
+
+    Attributes:
+        number: 0 for the opening exchange.
+        level: its contentiousness; None without the dial.
+        numbers: see `RoundNumbers`.
+        crit: mean CRIT score of the sides, in [0, 1]; None unless every side has one.
+        shift: how far the sides moved; None for the first round.
+    """
+
+    number: int
+    level: float | None
+    numbers: RoundNumbers
+    crit: float | None
+    shift: Shift | None
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The rounds of one debate.
+
+    Args:
+        talk: the debate.
+        ground: distances between the labels and "(other)"; None for 0/1.
+
+    Attributes:
+        held: every round so far.
+    """
+
+    talk: Talk
+    ground: Floats | None
+    held: list[Held] = field(default_factory=list)
+
+    async def hold(self) -> Reason:
+        """Hold rounds until the debate ends; called again, it goes on with as many rounds more, at the first level.
+
+        Notes `round` and `contentiousness` per round, and `stop`.
+        """
+        settings = self.talk.settings
+        again = bool(self.held)
+        level = first_level(settings.schedule, settings.kappa)
+        if not settings.debates:
+            await self.talk.open_together()
+            self._take(0, level)
+            self._note_stop("ensemble", 0, {}, again)
+            return "ensemble"
+        done = 0
+        if again:
+            self._note_reset(level)
+        else:
+            await self.talk.exchange(0, level)
+            self._take(0, level)
+        while True:
+            if done or not again:
+                level = self._turned(done, level)
+            number = self.held[-1].number + 1
+            done += 1
+            await self.talk.exchange(number, level)
+            found = self._take(number, level)
+            reason, numbers = self._ended(found, last=done == settings.max_rounds)
+            if reason is not None:
+                if settings.crit_turns == "last":
+                    await self.talk.read_last()
+                self._note_stop(reason, number, numbers, again)
+                return reason
+
+    def _turned(self, done: int, level: float | None) -> float | None:
+        """The level of the next round; noted with the numbers that it hangs on."""
+        settings, last = self.talk.settings, self.held[-1]
+        signals = self._signals()
+        chosen = next_level(
+            settings.schedule, settings.kappa, done=done, max_rounds=settings.max_rounds, level=level, signals=signals
+        )
+        data = {
+            "before": level,
+            "after": chosen.level,
+            "schedule": settings.schedule,
+            "why": chosen.why,
+            "score": signals.score,
+            "disagreement": signals.disagreement,
+            "gain": signals.gain,
+            "quality": signals.quality,
+            "uncertainty": signals.uncertainty,
+        }
+        self.talk.floor.note(Event("contentiousness", f"round/{last.number}", data))
+        return chosen.level
+
+    def _note_reset(self, level: float | None) -> None:
+        """The dial goes back to its first level for a second debate."""
+        last = self.held[-1]
+        data = {
+            "before": last.level,
+            "after": level,
+            "schedule": self.talk.settings.schedule,
+            "why": "debated once more",
+        }
+        self.talk.floor.note(Event("contentiousness", f"round/{last.number}", data))
+
+    def _signals(self) -> RoundSignals:
+        last = self.held[-1]
+        before = self.held[-2].numbers if len(self.held) > 1 else None
+        return last.numbers.signals(before, last.crit, self.talk.settings.top_k)
+
+    def _take(self, number: int, level: float | None) -> Held:
+        """Measure the round that was just spoken, and note it."""
+        settings = self.talk.settings
+        standings = self.talk.standings()
+        names = [standing.name for standing in standings]
+        rows = np.stack([standing.cleaned.probabilities for standing in standings])
+        numbers = measure(names, rows, ground=self.ground, kl_epsilon=settings.kl_epsilon)
+        before = self.held[-1] if self.held and self.held[-1].numbers.names == numbers.names else None
+        moved = None if before is None else shift(before.numbers.rows, rows, settings.epsilon)
+        scores = [standing.crit for standing in standings]
+        known = [score for score in scores if score is not None]
+        found = Held(number, level, numbers, fmean(known) if known and len(known) == len(scores) else None, moved)
+        data = numbers.record() | self._about(found, standings, before)
+        self.held.append(found)
+        data["round_score"] = self._signals().score
+        self.talk.floor.note(Event("round", f"round/{number}", data))
+        return found
+
+    def _about(self, found: Held, standings: Sequence[Standing], before: Held | None) -> dict[str, Any]:
+        """What the event `round` holds beside the divergences."""
+        gain = None
+        if before is not None:
+            gain = float(information_gain(_mixed(before.numbers.rows), _mixed(found.numbers.rows)))
+        return {
+            "round": found.number,
+            "kappa": found.level,
+            "distributions": {standing.name: standing.cleaned.named() for standing in standings},
+            "information_gain": gain,
+            "crit": {standing.name: standing.crit for standing in standings},
+            "moves": _moves(found),
+            "swapped": found.shift is not None and found.shift.swapped,
+            "agreement_words": agreement_share(s.text for s in standings if s.round == found.number),
+            "failed": [path for path in self.talk.failed if path.startswith(f"round/{found.number}/")],
+        }
+
+    def _ended(self, found: Held, *, last: bool) -> tuple[Reason | None, dict[str, Any]]:
+        """Why to end after a round, or None to go on, with the numbers that decided."""
+        settings, before = self.talk.settings, self.held[-2]
+        reason: Reason | None = None
+        if settings.stop == "printed":
+            fires, numbers = _printed(before, found, settings.printed_epsilon)
+            reason = "printed" if fires else None
+        else:
+            spoken = any(standing.round == found.number for standing in self.talk.standings())
+            if found.shift is not None and spoken:  # a round in which nobody could speak is no sign of rest
+                jsd = found.numbers.jsd_max
+                reason = at_rest(found.shift.moves, jsd, epsilon=settings.epsilon, tau=settings.tau)
+            numbers = {
+                "moves": _moves(found),
+                "jsd": found.numbers.jsd_max,
+                "epsilon": settings.epsilon,
+                "tau": settings.tau,
+            }
+        return reason or ("max_rounds" if last else None), numbers
+
+    def _note_stop(self, reason: Reason, number: int, numbers: dict[str, Any], again: bool) -> None:
+        data = {"reason": reason, "round": number, "max_rounds": self.talk.settings.max_rounds} | numbers
+        self.talk.floor.note(Event("stop", "stop/again" if again else "stop", data))
+
+
+def _moves(found: Held) -> dict[str, float] | None:
+    return None if found.shift is None else dict(zip(found.numbers.names, found.shift.moves, strict=True))
+
+
+def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str, Any]]:
+    """The rule of figure 7.1 and its numbers."""
+    changes = {
+        "wd_change": found.numbers.wd - before.numbers.wd,
+        "mi_change": found.numbers.mi - before.numbers.mi,
+        "jsd_change": found.numbers.jsd - before.numbers.jsd,
+    }
+    crit = None if found.crit is None or before.crit is None else found.crit - before.crit
+    rest = printed_rest(list(changes.values()), crit, epsilon=epsilon)
+    return rest, {**changes, "crit_change": crit, "epsilon": epsilon}
+
+
+def _mixed(rows: Floats) -> Floats:
+    return mixture(rows, reliability_weights(rows))

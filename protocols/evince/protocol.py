@@ -1,0 +1,189 @@
+"""EVINCE: sides that state distributions, answer each other, and are moderated by the numbers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from moot.metrics.transport import embedding_distance
+from moot.protocols.calls import CallPlan
+from moot.protocols.case import Case, case_slots
+from moot.protocols.errors import CaseUnfit
+from moot.protocols.evince.calls import calls_for
+from moot.protocols.evince.consensus import Consensus, consensus_of
+from moot.protocols.evince.moderation import Held, Reason, Rounds
+from moot.protocols.evince.settings import EvinceSettings
+from moot.protocols.evince.standing import in_words
+from moot.protocols.evince.talk import Talk
+from moot.protocols.floor import Floor, Request
+from moot.protocols.labels import fold
+from moot.protocols.messages import Event, Failure, Verdict
+from moot.protocols.replies import Reply
+
+Floats = npt.NDArray[np.float64]
+
+
+class FollowUps(Reply):
+    """What a side wants to find out next."""
+
+    questions: list[str] = Field(default=[], max_length=50)
+    tests: list[str] = Field(default=[], max_length=50)
+
+
+class Evince:
+    """EVINCE (chapter 7): debates over a closed list of labels, with distributions in every turn.
+
+    Args:
+        settings: see `EvinceSettings`.
+        name: how users call this configuration.
+
+    Attributes:
+        roles: `agent`, and `judge` unless no turn is read.
+        needs_logprobs: never.
+        judges_apart: whether judges should not be models that debate, too.
+        reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
+    """
+
+    needs_logprobs = False
+    judges_apart = True
+    reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
+
+    def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
+        self.settings = settings if settings is not None else EvinceSettings()
+        self.name = name
+        self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one case takes, with a panel of so many judges."""
+        return calls_for(self.settings, case, judges)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case.
+
+        Notes the events `distribution` and `quality-gate` per turn, `crit` per turn that is read, `round` and
+        `contentiousness` per round, `stop`, `consensus`, and, where they happen, `retrieved` and `follow-ups`.
+
+        Raises:
+            CaseUnfit: the case has no closed list of labels.
+            QuorumFailed: fewer than two sides gave a distribution.
+        """
+        if case.labels is None:
+            raise CaseUnfit("evince debates over a closed list of labels, and this case has none")
+        settings = self.settings
+        talk = Talk(case, floor, settings)
+        ground = await _ground(case, floor) if settings.ground == "embedding" else None
+        rounds = Rounds(talk, ground)
+        reason = await rounds.hold()
+        consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
+        uncertain = consensus.uncertainty >= settings.retrieve_from
+        if settings.debates and settings.retrieve and case.documents and uncertain:
+            talk.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
+            reason = await rounds.hold()
+            consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
+        floor.note(Event("consensus", "consensus", consensus.record()))
+        follow_ups = await self._follow_ups(case, floor, talk, consensus)
+        return _verdict(talk, rounds.held, consensus, reason, follow_ups)
+
+    async def _follow_ups(
+        self, case: Case, floor: Floor, talk: Talk, consensus: Consensus
+    ) -> dict[str, list[str]] | None:
+        """Questions and tests of all sides, each once; None when nobody was asked."""
+        wanted = self.settings.follow_ups
+        unsure = consensus.confidence is None or consensus.confidence < self.settings.unsure_below
+        if wanted == "never" or (wanted == "unsure" and not unsure):
+            return None
+        slots = case_slots(case) | {
+            "distribution": in_words(consensus.cleaned),
+            "arguments": [standing.text for standing in talk.standings()],
+        }
+        turns = await floor.ask_all(
+            [Request(name, "evince/follow_ups", slots, FollowUps, f"follow-ups/{name}") for name in talk.names]
+        )
+        replies = [turn.reply for turn in turns if not isinstance(turn, Failure)]
+        found = {
+            "questions": _distinct(text for reply in replies for text in reply.questions),
+            "tests": _distinct(text for reply in replies for text in reply.tests),
+        }
+        floor.note(Event("follow-ups", "follow-ups", found | {"failed": len(turns) - len(replies)}))
+        return found
+
+
+async def _ground(case: Case, floor: Floor) -> Floats:
+    """Distances between the labels' embeddings; "(other)" is as far from each as an unrelated text would be."""
+    assert case.labels is not None
+    texts = [f"{label} {text}" for label, text in zip(case.labels, case.choices, strict=True)] if case.choices else []
+    distances = embedding_distance(await floor.embed(texts or case.labels))
+    return np.pad(distances, (0, 1), constant_values=0.0) + _to_other(len(case.labels))
+
+
+def _to_other(labels: int) -> Floats:
+    """sqrt(2), the distance of orthogonal texts, in the last row and column, but for the corner."""
+    added = np.zeros((labels + 1, labels + 1))
+    added[-1, :-1] = added[:-1, -1] = np.sqrt(2.0)
+    return added
+
+
+async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> tuple[str, ...]:
+    """The documents nearest to the case and its likeliest labels (maxim 4.4); notes `retrieved`."""
+    query = "\n".join(part for part in (case.question, case.passage, in_words(consensus.cleaned)) if part)
+    places = await floor.retrieve(query, case.documents, n=n)
+    data = {"documents": places, "entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
+    floor.note(Event("retrieved", "retrieved", data))
+    return tuple(case.documents[place] for place in places)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list({fold(text): text.strip() for text in reversed(list(texts)) if fold(text)}.values())[::-1]
+
+
+def _flags(talk: Talk, held: Sequence[Held], consensus: Consensus) -> tuple[str, ...]:
+    judged = talk.settings.judged
+    found = {
+        "turn-failed": bool(talk.failed),
+        "swapped": any(each.shift is not None and each.shift.swapped for each in held),
+        "argument-withheld": any(not standing.passed for standing in talk.said),
+        "judges-missing": judged and any(standing.crit is None for standing in talk.standings()),
+        "distribution-mended": any(standing.cleaned.changes for standing in talk.said),
+        "other-leads": consensus.answer is None,
+        "retrieved": bool(talk.evidence),
+    }
+    return tuple(name for name, holds in found.items() if holds)
+
+
+def _verdict(
+    talk: Talk, held: Sequence[Held], consensus: Consensus, reason: Reason, follow_ups: dict[str, list[str]] | None
+) -> Verdict:
+    standings = talk.standings()
+    crit = {standing.name: standing.crit for standing in standings}
+    known = [score for score in crit.values() if score is not None]
+    payload: dict[str, Any] = {
+        "distribution_from": "consensus",
+        "weights": consensus.weights,
+        "weights_from": consensus.weights_from,
+        "crit": crit,
+        "crit_mean": fmean(known) if known and len(known) == len(crit) else None,
+        "entropy": consensus.entropy,
+        "uncertainty": consensus.uncertainty,
+        "mixture_entropy_first": held[0].numbers.mixture_entropy,
+        "mixture_entropy_last": held[-1].numbers.mixture_entropy,
+        "jsd": held[-1].numbers.jsd,
+        "distributions": {standing.name: standing.cleaned.named() for standing in standings},
+        "arguments": {standing.name: list(standing.arguments) for standing in standings},
+        "follow_ups": follow_ups,
+    }
+    masses = zip(consensus.cleaned.labels, consensus.cleaned.probabilities, strict=True)
+    return Verdict(
+        answer=consensus.answer,
+        how=reason,
+        confidence=consensus.confidence,
+        distribution={label: min(1.0, float(p)) for label, p in masses},
+        rounds=held[-1].number,
+        flags=_flags(talk, held, consensus),
+        payload=payload,
+    )

@@ -1,0 +1,121 @@
+"""Every number of a round: divergences between the sides, entropies, and what the round gained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.divergence import (
+    cross_entropy,
+    entropy,
+    floored,
+    generalised_jensen_shannon,
+    jensen_shannon_divergence,
+    kl_divergence,
+    total_variation,
+)
+from moot.metrics.maximal_coupling import mutual_information, normalised_mutual_information
+from moot.metrics.mixture import mixture, reliability_weights
+from moot.metrics.transport import wasserstein
+from moot.protocols.evince.schedule import RoundSignals
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundNumbers:
+    """The numbers of one round; entropies and divergences in nats.
+
+    Attributes:
+        rows: `(sides, labels + 1)`, the distributions.
+        names: the sides, in the same order.
+        wd, jsd, tv, mi, nmi: over the pairs of sides, their mean; `jsd_max` the largest.
+        kl, ce: by ordered pair, `A>B`.
+        kl_floored: how many of the ordered pairs needed the smoothing of `kl`.
+        generalised_jsd: of all sides with equal weights; None with two sides, where it is `jsd`.
+        entropies: by side.
+        mixture_entropy: of the mixture, weighted by reliability.
+    """
+
+    names: tuple[str, ...]
+    rows: Floats
+    wd: float
+    jsd: float
+    jsd_max: float
+    tv: float
+    mi: float
+    nmi: float
+    kl: dict[str, float]
+    ce: dict[str, float]
+    kl_floored: int
+    generalised_jsd: float | None
+    entropies: tuple[float, ...]
+    mixture_entropy: float
+
+    def signals(self, before: RoundNumbers | None, quality: float | None, top_k: int) -> RoundSignals:
+        """What a schedule looks at; `before` is the round before."""
+        most = math.log(max(2, min(top_k, self.rows.shape[1] - 1)))
+        gain = None
+        if before is not None:
+            gain = min(1.0, max(-1.0, (before.mixture_entropy - self.mixture_entropy) / most))
+        return RoundSignals(self.tv, self.jsd, gain, quality, min(1.0, self.mixture_entropy / most))
+
+    def record(self) -> dict[str, Any]:
+        """The numbers as the event `round` holds them."""
+        return {
+            "wd": self.wd,
+            "jsd": self.jsd,
+            "jsd_max": self.jsd_max,
+            "tv": self.tv,
+            "mi": self.mi,
+            "nmi": self.nmi,
+            "kl": self.kl,
+            "kl_floored": self.kl_floored,
+            "ce": self.ce,
+            "entropy": dict(zip(self.names, self.entropies, strict=True)),
+            "mixture_entropy": self.mixture_entropy,
+        } | ({} if self.generalised_jsd is None else {"generalised_jsd": self.generalised_jsd})
+
+
+def measure(names: Sequence[str], rows: Floats, *, ground: Floats | None, kl_epsilon: float) -> RoundNumbers:
+    """All numbers of a round.
+
+    Args:
+        names: the sides.
+        rows: `(sides, labels + 1)`, their distributions.
+        ground: distances between the labels, for the Wasserstein distance; None for 0/1.
+        kl_epsilon: smoothing, see `moot.metrics.divergence.kl_divergence`.
+    """
+    pairs = list(combinations(range(len(rows)), 2))
+    first, second = rows[[i for i, _ in pairs]], rows[[j for _, j in pairs]]
+    ordered = list(permutations(range(len(rows)), 2))
+    source, target = rows[[i for i, _ in ordered]], rows[[j for _, j in ordered]]
+    keys = [f"{names[i]}>{names[j]}" for i, j in ordered]
+    jsd = jensen_shannon_divergence(first, second)
+    return RoundNumbers(
+        names=tuple(names),
+        rows=rows,
+        wd=_mean(wasserstein(first, second, ground)),
+        jsd=_mean(jsd),
+        jsd_max=float(np.max(jsd)),
+        tv=_mean(total_variation(first, second)),
+        mi=_mean(mutual_information(first, second)),
+        nmi=_mean(normalised_mutual_information(first, second)),
+        kl=dict(zip(keys, map(float, kl_divergence(source, target, epsilon=kl_epsilon)), strict=True)),
+        ce=dict(zip(keys, map(float, cross_entropy(source, target, epsilon=kl_epsilon)), strict=True)),
+        kl_floored=int(np.sum(floored(source, target))),
+        generalised_jsd=float(generalised_jensen_shannon(rows)) if len(rows) > 2 else None,
+        entropies=tuple(float(h) for h in entropy(rows)),
+        mixture_entropy=float(entropy(mixture(rows, reliability_weights(rows)))),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(float(value) for value in values)

@@ -1,0 +1,100 @@
+"""Contentiousness schedules: the level of the next round, and why."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+
+from moot.protocols.evince.settings import KappaSettings, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSignals:
+    """What a schedule looks at after a round.
+
+    Attributes:
+        total_variation: between the sides, in [0, 1]; the mean over the pairs.
+        jensen_shannon: likewise, in nats, in [0, ln 2].
+        gain: fall in entropy of the mixture, as a share of its greatest entropy, in [-1, 1]; None in the first round.
+        quality: mean CRIT score, in [0, 1]; None when unknown.
+        uncertainty: entropy of the mixture over its greatest, in [0, 1].
+    """
+
+    total_variation: float
+    jensen_shannon: float
+    gain: float | None
+    quality: float | None
+    uncertainty: float
+
+    @property
+    def disagreement(self) -> float:
+        """`1 - (1 - TV)(1 - JSD / ln 2)`, in [0, 1]: 0 for equal distributions, 1 for disjoint ones."""
+        return 1.0 - (1.0 - self.total_variation) * (1.0 - min(1.0, self.jensen_shannon / math.log(2.0)))
+
+    @property
+    def score(self) -> float:
+        """The round's score, in [0, 1]: the mean of disagreement, missing gain `(1 - gain) / 2` and missing quality
+        `1 - quality`, over those that are known. High: there is still something to argue about.
+        """
+        parts = [self.disagreement]
+        if self.gain is not None:
+            parts.append((1.0 - self.gain) / 2.0)
+        if self.quality is not None:
+            parts.append(1.0 - self.quality)
+        return fmean(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class NextLevel:
+    """The level of the next round and, in words, why; None where prompts state no level."""
+
+    level: float | None
+    why: str
+
+
+def first_level(schedule: Schedule, kappa: KappaSettings) -> float | None:
+    """The level of the opening exchange; None for schedules without the dial."""
+    return None if schedule in ("none", "ensemble") else kappa.start
+
+
+def next_level(
+    schedule: Schedule, kappa: KappaSettings, *, done: int, max_rounds: int, level: float | None, signals: RoundSignals
+) -> NextLevel:
+    """The level of round `done + 1`.
+
+    - `fixed`: the start. `linear`: evenly from start to floor over the rounds. `exponential`: start / ratio ** round,
+      and never below the floor.
+    - `adaptive`: held while the disagreement is at least `far`. Otherwise multiplied by `1/2 + score`, so that it cools
+      as the sides come together, gain certainty and argue better. A score above 1/2 raises it, but only while
+      the mixture's normalised entropy is at least `uncertain`: sides that agree on not knowing shall look further.
+
+    Args:
+        done: rounds after the opening exchange that have been held.
+        max_rounds: the most.
+        level: the level of the last round.
+        signals: what the last round gave.
+    """
+    if schedule in ("none", "ensemble") or level is None:
+        return NextLevel(None, "no dial")
+    if schedule == "fixed":
+        return NextLevel(kappa.start, "fixed")
+    if schedule == "linear":
+        share = min(1.0, (done + 1) / max_rounds)
+        return NextLevel(kappa.start + (kappa.floor - kappa.start) * share, "linear")
+    if schedule == "exponential":
+        return NextLevel(max(kappa.floor, kappa.start / kappa.ratio ** (done + 1)), "exponential")
+    return _adapted(kappa, level, signals)
+
+
+def _adapted(kappa: KappaSettings, level: float, signals: RoundSignals) -> NextLevel:
+    if signals.disagreement >= kappa.far:
+        return NextLevel(level, "held: the sides are far apart")
+    factor = 0.5 + signals.score
+    if factor <= 1.0:
+        cooled = max(kappa.floor, level * factor)
+        return NextLevel(cooled, "cooled: the sides come together" if cooled < level else "held: at the floor")
+    if signals.uncertainty < kappa.uncertain:
+        return NextLevel(level, "held: nothing gained, but the mixture is certain enough")
+    raised = min(max(kappa.start, level), level * factor)
+    return NextLevel(raised, "raised: the sides agree on not knowing" if raised > level else "held: at the start")

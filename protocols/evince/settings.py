@@ -1,0 +1,125 @@
+"""The settings of EVINCE: one frozen tree, refused as a whole when parts contradict."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from moot.protocols.contentiousness import FLOOR, START
+from moot.protocols.crit.settings import CritSettings
+from moot.protocols.settings import Settings, Share
+
+Schedule = Literal["adaptive", "exponential", "linear", "fixed", "none", "ensemble"]
+
+
+def _none_is_a_word(value: Any) -> Any:
+    return "none" if value is None else value
+
+
+class KappaSettings(Settings):
+    """How contentiousness runs; see `moot.protocols.evince.schedule`.
+
+    Attributes:
+        start: the level of the first round.
+        floor: no schedule goes below.
+        ratio: `exponential` divides by it each round (the source's delta).
+        far: `adaptive` holds the level while the disagreement is at least this.
+        uncertain: `adaptive` may raise the level only while the normalised entropy of the mixture is at least this.
+    """
+
+    start: Share = START
+    floor: Share = FLOOR
+    ratio: float = Field(default=1.2, gt=1.0, allow_inf_nan=False)
+    far: Share = 0.5
+    uncertain: Share = 0.75
+
+    @model_validator(mode="after")
+    def _floor_below_start(self) -> KappaSettings:
+        if self.floor > self.start:
+            raise ValueError(f"`kappa.floor` {self.floor:g} lies above `kappa.start` {self.start:g}")
+        return self
+
+
+class GateSettings(Settings):
+    """When an argument is withheld from the other sides (the setting `gate` turns it off).
+
+    An argument passes when its CRIT score is at least `max(threshold, mean of all earlier scores - margin)`: the bar
+    rises with what the debate has shown it can do.
+
+    Attributes:
+        threshold: the lowest bar, in [0, 1].
+        margin: how far below the mean of the earlier scores an argument may be.
+    """
+
+    threshold: Share = 0.4
+    margin: Share = 0.15
+
+
+class EvinceSettings(Settings):
+    """All settings of EVINCE.
+
+    Attributes:
+        agents: how many sides; the source has two.
+        top_k: how many labels each side names with a probability.
+        history: what a side is shown of the others: the whole debate (the source's text), or only their last
+            `distribution` (its figure 7.1).
+        max_rounds: rounds after the opening exchange.
+        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `none` (a debate without the dial)
+            or `ensemble` (no debate: one answer of each side).
+        kappa: the levels of the schedule.
+        gate: whether arguments of low quality are withheld from the other sides.
+        quality: the bar of that gate.
+        crit: how arguments are read; see `moot.protocols.crit`. As every turn is read, reasons are not read deeper by
+            default.
+        crit_turns: which turns are read: `every` (which the gate needs), the `last` of each side (its score weighs the
+            consensus), or `none`.
+        stop: `converged` ends a debate at rest (see `moot.protocols.convergence`), `printed` by the rule of figure 7.1.
+        epsilon: total variation below which a side has not moved.
+        tau: Jensen-Shannon divergence in nats below which sides at rest have converged; they have stalled otherwise.
+        printed_epsilon: bound of the rule of figure 7.1.
+        ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
+        kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from.
+        retrieve: how many of the case's documents are shown for a second debate when the consensus is still uncertain;
+            0 for never.
+        retrieve_from: normalised entropy of the consensus from which that happens.
+        follow_ups: ask what else to find out: when the consensus is `unsure`, `always` or `never`.
+        unsure_below: a confidence below is unsure. The source names 0.5 to 0.6; a lower one needs questions even more.
+    """
+
+    agents: int = Field(default=2, ge=2, le=20)
+    top_k: int = Field(default=5, ge=1, le=50)
+    history: Literal["full", "distribution"] = "full"
+    max_rounds: int = Field(default=3, ge=1, le=50)
+    schedule: Annotated[Schedule, BeforeValidator(_none_is_a_word)] = "adaptive"
+    kappa: KappaSettings = KappaSettings()
+    gate: bool = True
+    quality: GateSettings = GateSettings()
+    crit: CritSettings = CritSettings(max_depth=0)
+    crit_turns: Annotated[Literal["every", "last", "none"], BeforeValidator(_none_is_a_word)] = "every"
+    stop: Literal["converged", "printed"] = "converged"
+    epsilon: Share = 0.05
+    tau: float = Field(default=0.05, ge=0.0, allow_inf_nan=False)
+    printed_epsilon: float = Field(default=0.01, gt=0.0, allow_inf_nan=False)
+    ground: Literal["nominal", "embedding"] = "nominal"
+    kl_epsilon: float = Field(default=1e-6, gt=0.0, le=0.1)
+    retrieve: int = Field(default=3, ge=0, le=20)
+    retrieve_from: Share = 0.75
+    follow_ups: Literal["unsure", "always", "never"] = "unsure"
+    unsure_below: Share = 0.6
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> EvinceSettings:
+        if self.gate and self.debates and self.crit_turns != "every":
+            raise ValueError("the gate reads every turn: set `gate` to off, or `crit_turns` to every")
+        return self
+
+    @property
+    def debates(self) -> bool:
+        """Whether the sides answer each other at all."""
+        return self.schedule != "ensemble"
+
+    @property
+    def judged(self) -> bool:
+        """Whether any turn is read by judges."""
+        return self.crit_turns != "none"

@@ -1,0 +1,158 @@
+"""The turns of a debate: who is asked what, what is read by the judges, and what the gate withholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from moot.protocols.case import Case, case_slots
+from moot.protocols.contentiousness import dial
+from moot.protocols.crit.evaluate import crit_all
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.evince.quality_gate import gate_of
+from moot.protocols.evince.settings import EvinceSettings
+from moot.protocols.evince.standing import Prediction, Standing, standing_of
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure
+
+OPENING = "evince/opening"
+RESPONSE = "evince/response"
+
+
+@dataclass(slots=True)
+class Talk:
+    """One debate as it runs: what was said, and who could not speak.
+
+    Args:
+        case, floor, settings: of the debate.
+
+    Attributes:
+        said: every valid turn, in order.
+        failed: paths of turns that failed.
+        evidence: retrieved texts that every prompt shows.
+    """
+
+    case: Case
+    floor: Floor
+    settings: EvinceSettings
+    said: list[Standing] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    evidence: tuple[str, ...] = ()
+    _read: set[str] = field(default_factory=set)
+
+    @property
+    def names(self) -> list[str]:
+        """The sides."""
+        return [f"agent/{i}" for i in range(self.settings.agents)]
+
+    def last(self, name: str) -> Standing | None:
+        """A side's last valid turn."""
+        return next((one for one in reversed(self.said) if one.name == name), None)
+
+    def standings(self) -> list[Standing]:
+        """The last valid turn of every side that has one, in the sides' order."""
+        return [standing for name in self.names if (standing := self.last(name)) is not None]
+
+    async def open_together(self) -> None:
+        """Every side answers on its own: the ensemble. Raises `QuorumFailed` with fewer than two valid answers."""
+        turns = await self.floor.ask_all([self._opening(name) for name in self.names])
+        for turn in turns:
+            if isinstance(turn, Failure):
+                self.failed.append(turn.path)
+            else:
+                self._add(standing_of(self.case, 0, turn))
+        self._check_quorum()
+        if self.settings.judged:
+            await self._have_read(self.standings(), gated=False)
+
+    async def exchange(self, number: int, level: float | None) -> None:
+        """One round: the sides speak one after another, each having heard those before it.
+
+        A side that fails keeps its last turn. Raises `QuorumFailed` when fewer than two sides have ever spoken after
+        the opening exchange.
+
+        Args:
+            number: of the round; 0 is the opening exchange, in which the first side speaks without a level.
+            level: contentiousness; None states none.
+        """
+        spoken = []
+        for name in self.names:
+            request = self._response(name, number, level) if self.said else self._opening(name)
+            (turn,) = await self.floor.ask_all([request])
+            if isinstance(turn, Failure):
+                self.failed.append(turn.path)
+                continue
+            standing = self._add(standing_of(self.case, number, turn))
+            spoken.append(name)
+            if self.settings.gate:
+                await self._have_read([standing], gated=True)
+        if number == 0:
+            self._check_quorum()
+        if self.settings.crit_turns == "every" and not self.settings.gate:
+            await self._have_read([standing for standing in self.standings() if standing.name in spoken], gated=True)
+
+    async def read_last(self) -> None:
+        """Have the judges read every side's last turn, if they have not yet."""
+        unread = [standing for standing in self.standings() if _path(standing) not in self._read]
+        await self._have_read(unread, gated=False)
+
+    def _check_quorum(self) -> None:
+        if len(self.standings()) < 2:
+            failed = ", ".join(self.failed)
+            raise QuorumFailed(f"{len(self.standings())} of {len(self.names)} sides gave a distribution ({failed})")
+
+    def _add(self, standing: Standing) -> Standing:
+        self.said.append(standing)
+        cleaned = standing.cleaned
+        data: dict[str, Any] = {"cleaned": cleaned.named(), "changes": [dict(change) for change in cleaned.changes]}
+        self.floor.note(Event("distribution", _path(standing), data))
+        return standing
+
+    async def _have_read(self, standings: Sequence[Standing], *, gated: bool) -> None:
+        """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
+        documents = [(f"crit/{_path(s)}", s.document(self.case, self._opposing(s.name))) for s in standings]
+        self._read.update(map(_path, standings))
+        results = await crit_all(self.floor, documents, self.settings.crit)
+        for standing, result in zip(standings, results, strict=True):
+            earlier = [one.crit for one in self.said if one.crit is not None]
+            decision = gate_of(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
+            if gated:
+                self.floor.note(Event("quality-gate", _path(standing), decision.record()))
+            read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
+            self.said[self.said.index(standing)] = read
+
+    def _opposing(self, name: str) -> str:
+        others = [standing for standing in self.standings() if standing.name != name]
+        return "\n".join(f"{other.shown()['distribution']}\n{other.text}" for other in others if other.passed)
+
+    def _slots(self) -> dict[str, Any]:
+        return case_slots(self.case) | {"top_k": self._top_k, "evidence": list(self.evidence)}
+
+    @property
+    def _top_k(self) -> int:
+        return min(self.settings.top_k, len(self.case.labels or ()))
+
+    def _opening(self, name: str) -> Request[Prediction]:
+        return Request(name, OPENING, self._slots(), Prediction, f"round/0/{name}", images=self.case.images)
+
+    def _response(self, name: str, number: int, level: float | None) -> Request[Prediction]:
+        own = self.last(name)
+        full = self.settings.history == "full"
+        latest = [self.last(other) for other in self.names if other != name]
+        others = [other for other in latest if other is not None]
+        current = {id(standing) for standing in (own, *others)}
+        earlier = [standing for standing in self.said if id(standing) not in current] if full else []
+        slots = self._slots() | {
+            "round": number,
+            "contentiousness": None if level is None else dial(level).slots(),
+            "own": None if own is None else own.shown(to_others=False),
+            "others": [other.shown(with_text=full) for other in others],
+            "earlier": [standing.shown(to_others=standing.name != name) for standing in earlier],
+            "weak": [] if own is None else list(own.weak),
+        }
+        return Request(name, RESPONSE, slots, Prediction, f"round/{number}/{name}", images=self.case.images)
+
+
+def _path(standing: Standing) -> str:
+    return f"round/{standing.round}/{standing.name}"

@@ -1,0 +1,1 @@
+"""SocraSynth: two sides debate a subject topic by topic, a panel judges their closing statements."""

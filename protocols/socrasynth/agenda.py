@@ -1,0 +1,138 @@
+"""From a subject to its topics: both sides propose, both refine, the moderator fixes the list, a person may edit it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moot.protocols.case import Case
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.floor import Floor, Request
+from moot.protocols.labels import fold
+from moot.protocols.messages import Event, Failure
+from moot.protocols.socrasynth.moderation import edit_topics
+from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Theme, Themes
+from moot.protocols.socrasynth.settings import TopicSettings
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, other, subject_slots
+
+PROPOSE, REFINE, FIX = "socrasynth/propose", "socrasynth/refine", "socrasynth/agenda"
+
+Proposals = Mapping[str, Sequence[Theme]]
+"""Themes by the role that proposed them; a side whose proposal failed has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of a debate.
+
+    Attributes:
+        topics: at least one, no two with the same title.
+        flags: `fewer-topics`, `proposal-failed`.
+    """
+
+    topics: tuple[Topic, ...]
+    flags: tuple[str, ...] = ()
+
+
+async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topics:
+    """The topics; paths `topics/propose/agent/I`, `topics/refine/agent/I`, `topics/moderator`, `moderation/topics`.
+
+    Notes the event `topics`: what was proposed and refined, the list, what was merged or dropped, and who had the last
+    word.
+
+    Raises:
+        AskFailed: the moderator gave no usable list.
+        QuorumFailed: neither side proposed anything.
+    """
+    proposed = await _propose(case, floor, settings)
+    refined = await _refine(case, floor, settings, proposed)
+    slots = subject_slots(case, ()) | {"themes": _tagged(refined), "count": settings.count}
+    turn = await floor.ask("moderator/0", FIX, slots, reply=Agenda, path="topics/moderator")
+    fixed, merged, dropped = without_repeats(turn.reply.topics, settings.count)
+    topics = await edit_topics(floor, fixed, path="moderation/topics")
+    data: dict[str, Any] = {
+        "proposed": _record(proposed),
+        "refined": _record(refined),
+        "topics": [topic.record() for topic in topics],
+        "wanted": settings.count,
+        "merged": merged,
+        "dropped": dropped,
+        "by": "moderator" if topics == fixed else "person",
+    }
+    floor.note(Event("topics", "topics", data))
+    flags = ("fewer-topics",) if len(topics) < settings.count else ()
+    return Topics(topics, flags if len(proposed) == len(SIDES) else ("proposal-failed", *flags))
+
+
+async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[str, list[Theme]]:
+    slots = subject_slots(case, ()) | {"count": settings.proposed}
+    turns = await floor.ask_all(
+        [
+            Request(
+                side.name,
+                PROPOSE,
+                slots | {"side": side.letter, "stance": side.stance},
+                Themes,
+                f"topics/propose/{side.name}",
+                images=case.images,
+            )
+            for side in SIDES
+        ]
+    )
+    found = {turn.role: turn.reply.themes for turn in turns if not isinstance(turn, Failure)}
+    if not found:
+        why = "; ".join(f"{turn.path}: {turn.kind}" for turn in turns if isinstance(turn, Failure))
+        raise QuorumFailed(f"neither side proposed a topic ({why})")
+    return found
+
+
+async def _refine(case: Case, floor: Floor, settings: TopicSettings, proposed: Proposals) -> dict[str, list[Theme]]:
+    """Each side's list after it has seen both; a side that fails keeps its proposal."""
+    turns = await floor.ask_all([_refinement(case, settings, side, proposed) for side in SIDES])
+    found = {side.name: list(proposed.get(side.name, ())) for side in SIDES}
+    found |= {turn.role: turn.reply.themes for turn in turns if not isinstance(turn, Failure)}
+    return {name: themes for name, themes in found.items() if themes}
+
+
+def _refinement(case: Case, settings: TopicSettings, side: Side, proposed: Proposals) -> Request[Themes]:
+    slots = subject_slots(case, ()) | {
+        "side": side.letter,
+        "stance": side.stance,
+        "count": settings.count,
+        "own": [theme.model_dump() for theme in proposed.get(side.name, ())],
+        "others": [theme.model_dump() for theme in proposed.get(other(side).name, ())],
+    }
+    return Request(side.name, REFINE, slots, Themes, f"topics/refine/{side.name}")
+
+
+def _tagged(proposals: Proposals) -> list[dict[str, str]]:
+    return [
+        {"tag": f"{side.letter}{number}", **theme.model_dump()}
+        for side in SIDES
+        for number, theme in enumerate(proposals.get(side.name, ()), start=1)
+    ]
+
+
+def without_repeats(
+    items: Sequence[AgendaItem], count: int
+) -> tuple[tuple[Topic, ...], list[dict[str, Any]], list[str]]:
+    """The first `count` topics with titles of their own; what was merged into which; titles of those beyond `count`.
+
+    A repeated title is merged into its first appearance, visibly; nothing is made up in its place.
+    """
+    first: dict[str, AgendaItem] = {}
+    merged: list[dict[str, Any]] = []
+    for item in items:
+        known = first.setdefault(fold(item.title), item)
+        if known is not item:
+            merged.append({"into": known.title, "from": [item.title]})
+        elif len(item.merges) > 1:
+            merged.append({"into": item.title, "from": list(item.merges)})
+    kept = list(first.values())
+    topics = tuple(Topic(item.title.strip(), item.description.strip()) for item in kept[:count])
+    return topics, merged, [item.title for item in kept[count:]]
+
+
+def _record(proposals: Proposals) -> dict[str, list[dict[str, str]]]:
+    return {name: [theme.model_dump() for theme in themes] for name, themes in proposals.items()}

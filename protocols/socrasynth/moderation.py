@@ -1,0 +1,162 @@
+"""What a person may do: edit the topics, set the contentiousness, ask a question, end the rounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from moot.protocols.floor import Floor
+from moot.protocols.labels import fold
+from moot.protocols.messages import Decision, Event, Form
+from moot.protocols.socrasynth.sides import Topic
+
+GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END = "go on", "set kappa", "ask", "edit topics", "end"
+EDIT = "edit"
+"""On the form of the topics themselves."""
+
+_NUMBERING = re.compile(r"^\s*(?:\d+[.)]|[-*])\s+")
+_HOW_TO_EDIT = "To edit the topics, give the whole list as the text, one a line: TITLE: DESCRIPTION"
+_HOW_TO_STEER = "\nTo set kappa (the contentiousness), give a number from 0 to 1; to ask, a question for both sides"
+
+
+class Unusable(ValueError):
+    """A person's text that cannot be used; the message says why and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """What holds for the next round.
+
+    Attributes:
+        topics: to argue on.
+        kappa: the contentiousness that a person set; None leaves it to the schedule.
+        questions: both sides must answer them next.
+        ended: whether a person has ended the rounds.
+    """
+
+    topics: tuple[Topic, ...]
+    kappa: float | None = None
+    questions: tuple[str, ...] = ()
+    ended: bool = False
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether a person has asked for something that only another round can give."""
+        return self.kappa is not None or bool(self.questions)
+
+
+async def edit_topics(floor: Floor, topics: Sequence[Topic], *, path: str) -> tuple[Topic, ...]:
+    """The topics as a person leaves them; unattended, as they are."""
+    guidance = await _consult(floor, Guidance(tuple(topics)), "Topics", "", (GO_ON, EDIT), path)
+    return guidance.topics
+
+
+async def moderate(floor: Floor, topics: Sequence[Topic], report: str, number: int, *, last: bool) -> Guidance:
+    """What a person wants after a round; path `moderation/round/T`, and `moderation/round/T/N` for each further form.
+
+    After every change the form comes again, until the answer is `go on` or `end`; a text that cannot be used brings it
+    back with the reason. Each change and each refusal is noted as an event `moderation` at the form's path.
+
+    Args:
+        report: what happened in the round and what comes next.
+        last: whether no further round is allowed, so that only the topics may be edited.
+    """
+    actions = (GO_ON, EDIT_TOPICS) if last else (GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END)
+    title = "Opening" if number == 0 else f"Round {number}"
+    return await _consult(floor, Guidance(tuple(topics)), title, report, actions, f"moderation/round/{number}")
+
+
+async def _consult(
+    floor: Floor, guidance: Guidance, title: str, report: str, actions: tuple[str, ...], path: str
+) -> Guidance:
+    remark, again, place = "", 0, path
+    while True:
+        form = Form(title, _body(remark, report, guidance, actions), actions)
+        decision = await floor.consult(form, path=place)
+        if decision.action == GO_ON:
+            return guidance
+        try:
+            guidance = changed(guidance, decision, actions)
+        except Unusable as error:
+            remark = f"Not used: {error}."
+        else:
+            remark = f"Done: {decision.action}."
+        noted = {"action": decision.action, "text": decision.text, "by": decision.by, "outcome": remark}
+        floor.note(Event("moderation", place, noted))
+        if guidance.ended:
+            return guidance
+        again += 1
+        place = f"{path}/{again}"
+
+
+def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> Guidance:
+    """The guidance after a decision.
+
+    Raises:
+        Unusable: the action is not one of the form's, or its text is not what it needs.
+    """
+    text = decision.text.strip()
+    if decision.action not in actions:
+        raise Unusable(f"{decision.action!r} is not one of: {', '.join(actions)}")
+    if decision.action == END:
+        return replace(guidance, ended=True)
+    if decision.action in (EDIT, EDIT_TOPICS):
+        return replace(guidance, topics=read_topics(text))
+    if decision.action == ASK:
+        if not text:
+            raise Unusable("`ask` needs the question as its text")
+        return replace(guidance, questions=(*guidance.questions, text))
+    return replace(guidance, kappa=read_kappa(text))
+
+
+def read_kappa(text: str) -> float:
+    """A contentiousness from a person's text.
+
+    Raises:
+        Unusable: it is not a number from 0 to 1.
+    """
+    try:
+        kappa = float(text)
+    except ValueError:
+        kappa = -1.0
+    if not 0.0 <= kappa <= 1.0:
+        raise Unusable(f"`set kappa` needs a number from 0 to 1, not {text[:40]!r}")
+    return kappa
+
+
+def read_topics(text: str) -> tuple[Topic, ...]:
+    """Topics from a person's list, one a line; numbers and dashes before them are dropped.
+
+    Raises:
+        Unusable: there is none, or two have the same title.
+
+    >>> read_topics("1. Cost: who pays\\n2. Safety")
+    (Topic(title='Cost', description='who pays'), Topic(title='Safety', description=''))
+    """
+    topics = []
+    for line in text.splitlines():
+        title, _, description = _NUMBERING.sub("", line).partition(":")
+        if title.strip():
+            topics.append(Topic(title.strip(), description.strip()))
+    if not topics:
+        raise Unusable("editing needs the whole list as its text, one a line: TITLE: DESCRIPTION")
+    titles = [fold(topic.title) for topic in topics]
+    repeated = next((topic.title for topic, title in zip(topics, titles, strict=True) if titles.count(title) > 1), None)
+    if repeated is not None:
+        raise Unusable(f"the topic {repeated!r} stands in the list twice")
+    return tuple(topics)
+
+
+def _body(remark: str, report: str, guidance: Guidance, actions: Sequence[str]) -> str:
+    listed = [
+        f"{number}. {topic.title}: {topic.description}" if topic.description else f"{number}. {topic.title}"
+        for number, topic in enumerate(guidance.topics, start=1)
+    ]
+    parts = [remark, report, "\n".join(["Topics:", *listed])]
+    if guidance.kappa is not None:
+        parts.append(f"Contentiousness of the next round, as you set it: {guidance.kappa:g}")
+    if guidance.questions:
+        parts.append("\n".join(["Your questions for the next round:", *guidance.questions]))
+    parts.append(_HOW_TO_EDIT + (_HOW_TO_STEER if SET_KAPPA in actions else ""))
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,145 @@
+"""The panel: every judge compares two texts, topic by topic and in both orders."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.socrasynth.replies import Comparison
+from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Side, Topic, subject_slots
+
+TEMPLATE = "socrasynth/panel"
+
+NOTHING_SAID = "neither side closed on it"
+
+ORDERS: tuple[Literal[1], Literal[2]] = (1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Bout:
+    """One comparison that every judge makes in both orders.
+
+    Attributes:
+        template: of the prompt; its slots `first` and `second` are those of whoever comes first and second.
+        slots: the rest of its slots.
+        a, b: slots of A and of B.
+    """
+
+    template: str
+    slots: Mapping[str, Any]
+    a: Mapping[str, Any]
+    b: Mapping[str, Any]
+
+
+async def sheets_of(floor: Floor, bouts: Sequence[Bout | None], path: str) -> tuple[list[Sheet], dict[str, str]]:
+    """Every judge's sheet in both orders, and the judges' models by role.
+
+    All in flight together; paths `{path}/order/O/topic/N/judge/J`. A bout that is None is missing for everyone.
+    """
+    judges = floor.panel("judge")
+    places = [
+        (judge, order, number, bout)
+        for judge in judges
+        for order in ORDERS
+        for number, bout in enumerate(bouts, start=1)
+        if bout is not None
+    ]
+    turns = await floor.ask_all([_request(bout, judge, order, number, path) for judge, order, number, bout in places])
+    found = {(judge, order, n): turn for (judge, order, n, _), turn in zip(places, turns, strict=True)}
+    sheets = [_sheet(judge, order, len(bouts), found) for judge in judges for order in ORDERS]
+    return sheets, {turn.role: turn.model for turn in turns if not isinstance(turn, Failure)}
+
+
+def _request(bout: Bout, judge: str, order: Literal[1, 2], number: int, path: str) -> Request[Comparison]:
+    first, second = (bout.a, bout.b) if order == 1 else (bout.b, bout.a)
+    slots = {**bout.slots, "first": dict(first), "second": dict(second)}
+    return Request(judge, bout.template, slots, Comparison, f"{path}/order/{order}/topic/{number}/{judge}")
+
+
+def _sheet(
+    judge: str,
+    order: Literal[1, 2],
+    count: int,
+    found: Mapping[tuple[str, Literal[1, 2], int], Turn[Comparison] | Failure],
+) -> Sheet:
+    marks: list[Marks | None] = []
+    rationales: list[str] = []
+    missing: dict[int, str] = {}
+    for number in range(1, count + 1):
+        turn = found.get((judge, order, number))
+        if turn is None or isinstance(turn, Failure):
+            marks.append(None)
+            rationales.append("")
+            missing[number] = NOTHING_SAID if turn is None else f"{turn.kind}: {turn.message}"
+            continue
+        reply = turn.reply
+        marks.append((reply.first, reply.second) if order == 1 else (reply.second, reply.first))
+        rationales.append(reply.rationale)
+    return Sheet(judge, order, tuple(marks), tuple(rationales), missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the panel found.
+
+    Attributes:
+        outcome: totals, winner and position bias.
+        not_independent: judges on a model that also debated.
+    """
+
+    outcome: Outcome
+    not_independent: tuple[str, ...]
+
+
+async def judge_closings(
+    case: Case,
+    floor: Floor,
+    topics: Sequence[Topic],
+    statements: Mapping[Side, Mapping[str, str]],
+    debaters: Collection[str],
+) -> Ruling:
+    """The panel's ruling on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
+
+    Args:
+        statements: by side and title.
+        debaters: the models that debated.
+    """
+    bouts = [_bout(case, topic, statements) for topic in topics]
+    sheets, models = await sheets_of(floor, bouts, "panel")
+    outcome = outcome_of(sheets)
+    not_independent = tuple(judge for judge, model in models.items() if model in debaters)
+    data = {
+        "topics": [topic.title for topic in topics],
+        "orders": [sheet.record() for sheet in sheets],
+        "models": models,
+        "not_independent": list(not_independent),
+    }
+    floor.note(Event("panel", "panel", data | outcome_record(outcome)))
+    return Ruling(outcome, not_independent)
+
+
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as events hold it."""
+    totals = outcome.totals
+    return {
+        "winner": outcome.winner,
+        "totals": {"A": None, "B": None} if totals is None else {"A": totals[0], "B": totals[1]},
+        "position_bias": dict(outcome.position_bias),
+        "missing": outcome.missing,
+    }
+
+
+def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> Bout | None:
+    if not any(topic.title in statements[side] for side in (FOR, AGAINST)):
+        return None
+    slots = subject_slots(case, ()) | {"topic": topic.record()}
+    return Bout(TEMPLATE, slots, _shown(FOR, topic, statements), _shown(AGAINST, topic, statements))
+
+
+def _shown(side: Side, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> dict[str, str]:
+    return {"stance": side.stance, "text": statements[side].get(topic.title, "")}

@@ -1,0 +1,116 @@
+"""SocraSynth: topics, rounds of falling contentiousness, closing statements, a joint proposal, and a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from moot.protocols.calls import CallPlan
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Verdict
+from moot.protocols.socrasynth.agenda import Topics, fix_topics
+from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.closing import Joint, close, propose_jointly
+from moot.protocols.socrasynth.panel import Ruling, judge_closings
+from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
+from moot.protocols.socrasynth.scoring import Winner
+from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import answer_of
+from moot.protocols.socrasynth.versus import compare_with_answer
+
+Answer = Literal["For", "Against", "Tie"]
+
+_ANSWERS: dict[Winner, Answer] = {"A": "For", "B": "Against", "tie": "Tie"}
+
+
+class SocraSynth:
+    """Two sides debate a subject topic by topic; judges compare their closing statements in both orders.
+
+    Args:
+        settings: see `SocraSynthSettings`.
+
+    Attributes:
+        roles: `agent` (0 argues for, 1 against), `moderator` (fixes the topics), `judge` (the panel).
+        needs_logprobs: never.
+        judges_apart: always: judges should not be models that debate, too.
+        reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
+            speaks on every topic.
+    """
+
+    name = "socrasynth"
+    roles: tuple[str, ...] = ("agent", "moderator", "judge")
+    needs_logprobs = False
+    judges_apart = True
+
+    def __init__(self, settings: SocraSynthSettings | None = None) -> None:
+        self.settings = settings if settings is not None else SocraSynthSettings()
+        longest = self.settings.max_tokens
+        self.reply_tokens: Mapping[str, int] = {"agent": longest, "moderator": longest, "judge": longest}
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one subject takes, with a panel of so many judges."""
+        return calls_for(self.settings, case, judges)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one subject.
+
+        Notes the events `topics`, `contentiousness`, `round`, `concession`, `stop`, `closing`, `joint`, `panel`, those
+        of CRIT, `moderation` for what a person did, and `versus` where configured.
+
+        Raises:
+            AskFailed: the moderator gave no usable list of topics.
+            QuorumFailed: neither side proposed a topic, or a side gave no opening or declined to argue its side.
+        """
+        topics = await fix_topics(case, floor, self.settings.topics)
+        rounds = await hold_rounds(case, floor, topics.topics, self.settings)
+        statements, unclosed = await close(case, floor, rounds, self.settings)
+        joint = await propose_jointly(case, floor, rounds, statements, self.settings)
+        ruling = await judge_closings(case, floor, rounds.topics, statements, rounds.models)
+        preferred = None
+        if self.settings.versus_qa:
+            preferred = await compare_with_answer(case, floor, rounds.topics, joint)
+        flags = _flags(topics, rounds, bool(unclosed), joint, ruling)
+        return _verdict(case, rounds, joint, ruling, flags, {"versus": preferred} if self.settings.versus_qa else {})
+
+
+def _flags(topics: Topics, rounds: Rounds, unclosed: bool, joint: Joint | None, ruling: Ruling) -> tuple[str, ...]:
+    raised = {
+        "conceded": bool(rounds.conceded),
+        "closing-failed": unclosed,
+        "joint-failed": joint is None,
+        "reservations": joint is not None and not all(joint.consents.values()),
+        "judges-missing": bool(ruling.outcome.missing) or not ruling.outcome.position_bias,
+        "judges-not-independent": bool(ruling.not_independent),
+    }
+    return (*topics.flags, *(flag for flag, is_so in raised.items() if is_so))
+
+
+def _verdict(
+    case: Case,
+    rounds: Rounds,
+    joint: Joint | None,
+    ruling: Ruling,
+    flags: tuple[str, ...],
+    more: Mapping[str, Any],
+) -> Verdict:
+    outcome = ruling.outcome
+    winner = None if outcome.winner is None else _ANSWERS[outcome.winner]
+    totals = outcome.totals
+    assert rounds.stop is not None, "the rounds have ended"
+    return Verdict(
+        answer=answer_of(case, winner),
+        how=rounds.stop,
+        rounds=rounds.number,
+        flags=flags,
+        payload={
+            "winner": winner,
+            "totals": None if totals is None else {"A": totals[0], "B": totals[1]},
+            "position_bias": dict(outcome.position_bias),
+            "topics": [topic.title for topic in rounds.topics],
+            "conceded": rounds.conceded,
+            "gammas": list(rounds.gammas),
+            "joint": None if joint is None else joint.record(),
+            **more,
+        },
+    )

@@ -1,0 +1,85 @@
+"""How well the sides argue: CRIT of what each said, in a round or in its closing statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from moot.protocols.case import Case
+from moot.protocols.crit.document import Document
+from moot.protocols.crit.evaluate import crit_all
+from moot.protocols.crit.result import CritResult
+from moot.protocols.crit.settings import CritSettings
+from moot.protocols.floor import Floor
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, other
+
+Texts = Mapping[Side, str]
+"""What each side said; a side that said nothing is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """CRIT of both sides.
+
+    Attributes:
+        results: by side, of those that said something.
+    """
+
+    results: Mapping[Side, CritResult]
+
+    def scores(self) -> dict[str, float | None]:
+        """By role, in [0, 1]; None for a side that said nothing or that no judge scored."""
+        return {side.name: self.results[side].score if side in self.results else None for side in SIDES}
+
+    @property
+    def gamma(self) -> float | None:
+        """The panel's mean over both sides, in [0, 1]; None unless both are known, for one alone compares with none."""
+        known = [score for score in self.scores().values() if score is not None]
+        return fmean(known) if len(known) == len(SIDES) else None
+
+    def weak(self, side: Side) -> tuple[str, ...]:
+        """The weakest reasons of a side."""
+        return self.results[side].weak if side in self.results else ()
+
+    def contradicted(self, side: Side) -> tuple[str, ...]:
+        """The reasons of a side that contradict the given facts."""
+        return self.results[side].contradicted if side in self.results else ()
+
+
+async def appraise(case: Case, floor: Floor, texts: Texts, settings: CritSettings, path: str) -> Quality:
+    """CRIT of every side's text against the other's; paths from `{path}/agent/I` on."""
+    results = await crit_all(floor, _documents(case, texts, path), settings)
+    return Quality(dict(zip(texts, results, strict=True)))
+
+
+async def appraise_topics(
+    case: Case,
+    floor: Floor,
+    statements: Mapping[Side, Mapping[str, str]],
+    topics: Sequence[Topic],
+    settings: CritSettings,
+    path: str,
+) -> dict[str, list[float | None]]:
+    """CRIT of both sides on each topic, by role, in the topics' order; paths from `{path}/topic/N/agent/I` on.
+
+    None for a topic that a side passed over, and for one that no judge scored.
+    """
+    said = [
+        {side: texts[topic.title] for side, texts in statements.items() if topic.title in texts} for topic in topics
+    ]
+    documents = [
+        document
+        for number, texts in enumerate(said, start=1)
+        for document in _documents(case, texts, f"{path}/topic/{number}")
+    ]
+    results = iter(await crit_all(floor, documents, settings))
+    found = [Quality({side: next(results) for side in texts}).scores() for texts in said]
+    return {side.name: [scores[side.name] for scores in found] for side in SIDES}
+
+
+def _documents(case: Case, texts: Texts, path: str) -> list[tuple[str, Document]]:
+    return [
+        (f"{path}/{side.name}", Document(side.claim(case), text, case.passage, texts.get(other(side), "")))
+        for side, text in texts.items()
+    ]

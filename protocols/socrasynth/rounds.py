@@ -1,0 +1,246 @@
+"""The opening and the refutations, until the debate has nothing more to give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from moot.protocols.case import Case
+from moot.protocols.contentiousness import START
+from moot.protocols.convergence import plateaued
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Decoding, Event, Failure, Turn
+from moot.protocols.socrasynth.moderation import Guidance, moderate
+from moot.protocols.socrasynth.quality import Quality, appraise
+from moot.protocols.socrasynth.replies import Speech
+from moot.protocols.socrasynth.report import round_report
+from moot.protocols.socrasynth.schedule import next_level
+from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, debater_slots
+
+OPENING, REFUTATION = "socrasynth/opening", "socrasynth/refutation"
+
+Stop = Literal["plateau", "schedule-ended", "both-done", "max_rounds", "ended-by-person", "declined", "turn-failed"]
+"""Why the rounds ended; `declined`: a side would not argue on, `turn-failed`: no usable reply came from it."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The rounds as far as they have been held.
+
+    Attributes:
+        topics: as they stand; a person may have edited them.
+        said: everything, in order.
+        kappa: contentiousness of the last round.
+        number: of the last round; 0 after the opening.
+        gammas: one per round.
+        quality: CRIT of the last round.
+        failed: of the last round, by role: the kind of failure, `declined`, or `off-topic`.
+        models: that debated.
+        stop: why they ended; None while they have not.
+    """
+
+    topics: tuple[Topic, ...]
+    said: list[Said] = field(default_factory=list)
+    kappa: float = START
+    number: int = 0
+    gammas: list[float | None] = field(default_factory=list)
+    quality: Quality = field(default_factory=lambda: Quality({}))
+    failed: dict[str, str] = field(default_factory=dict)
+    models: set[str] = field(default_factory=set)
+    stop: Stop | None = None
+
+    @property
+    def latest(self) -> list[Said]:
+        """What was said in the last round."""
+        return [one for one in self.said if one.number == self.number]
+
+    @property
+    def conceded(self) -> list[str]:
+        """The roles that have conceded in any round."""
+        return list(dict.fromkeys(one.side.name for one in self.said if one.conceded))
+
+
+def decoding_at(kappa: float, settings: SocraSynthSettings) -> Decoding | None:
+    """How a side is asked at a contentiousness; None leaves it to its role."""
+    if settings.temperature is None:
+        return None
+    return Decoding(temperature=settings.temperature * kappa, max_tokens=settings.max_tokens)
+
+
+async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], settings: SocraSynthSettings) -> Rounds:
+    """The opening, then refutations: A, then B, who has seen A's. Paths `round/T/agent/I`, the opening with T = 0.
+
+    Notes per round the events `contentiousness` and `round`, for each concession one `concession` at the turn's path,
+    and `stop` at the end.
+
+    Raises:
+        QuorumFailed: a side gave no opening, or declined to argue its side from the start.
+    """
+    rounds = Rounds(tuple(topics))
+    _note_level(floor, rounds, None, settings, "opening")
+    await _open(case, floor, rounds, settings)
+    guidance = await _take_stock(case, floor, rounds, settings, ())
+    while rounds.stop is None:
+        scheduled = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
+        level = guidance.kappa if guidance.kappa is not None else scheduled
+        before = rounds.kappa
+        # A question that comes when the schedule has ended is answered at the last level.
+        rounds.kappa = before if level is None else level
+        rounds.number += 1
+        why = "set by a person" if guidance.kappa is not None else "schedule"
+        _note_level(floor, rounds, before, settings, why)
+        await _refute(case, floor, rounds, guidance.questions, settings)
+        guidance = await _take_stock(case, floor, rounds, settings, guidance.questions)
+    return rounds
+
+
+async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
+    """Both sides at once: neither has seen the other."""
+    turns = await floor.ask_all(
+        [
+            Request(
+                side.name,
+                OPENING,
+                debater_slots(case, rounds.topics, side, rounds.kappa, ()),
+                Speech,
+                f"round/0/{side.name}",
+                images=case.images,
+                decoding=decoding_at(rounds.kappa, settings),
+            )
+            for side in SIDES
+        ]
+    )
+    for side, turn in zip(SIDES, turns, strict=True):
+        _hear(floor, rounds, side, turn)
+    if rounds.failed:
+        why = ", ".join(f"{role}: {kind}" for role, kind in rounds.failed.items())
+        raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
+
+
+async def _refute(
+    case: Case, floor: Floor, rounds: Rounds, questions: Sequence[str], settings: SocraSynthSettings
+) -> None:
+    rounds.failed = {}
+    weak = rounds.quality
+    for side in SIDES:
+        slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said) | {
+            "round": rounds.number,
+            "deeper": list(weak.weak(side)),
+            "contradicted": list(weak.contradicted(side)),
+            "questions": list(questions),
+        }
+        request = Request(
+            side.name,
+            REFUTATION,
+            slots,
+            Speech,
+            f"round/{rounds.number}/{side.name}",
+            images=case.images,
+            decoding=decoding_at(rounds.kappa, settings),
+        )
+        (turn,) = await floor.ask_all([request])
+        _hear(floor, rounds, side, turn)
+
+
+def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Speech] | Failure) -> None:
+    if isinstance(turn, Failure):
+        rounds.failed[side.name] = turn.kind
+        return
+    speech = turn.reply
+    rounds.models.add(turn.model)
+    if speech.declined:
+        rounds.failed[side.name] = "declined"
+        return
+    said = by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
+    if not said:
+        rounds.failed[side.name] = "off-topic"
+        return
+    left_out = tuple(topic.title for topic in rounds.topics if topic.title not in said)
+    rounds.said.append(Said(side, rounds.number, said, left_out, speech.finished, speech.conceded))
+    if speech.conceded:
+        floor.note(Event("concession", turn.path, {"side": side.letter, "round": rounds.number}))
+
+
+async def _take_stock(
+    case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[str]
+) -> Guidance:
+    """Score the round, note it, let a person moderate, and decide whether to stop."""
+    latest = rounds.latest
+    texts = {one.side: one.text() for one in latest}
+    rounds.quality = await appraise(case, floor, texts, settings.crit, f"crit/round/{rounds.number}")
+    rounds.gammas.append(rounds.quality.gamma)
+    floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
+    due = stop_due(rounds, settings)
+    level = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
+    final = bool(rounds.failed) or rounds.number >= settings.max_rounds
+    report = round_report(latest, rounds.quality, rounds.kappa, due, level)
+    guidance = await moderate(floor, rounds.topics, report, rounds.number, last=final)
+    rounds.topics = guidance.topics
+    if guidance.ended:
+        rounds.stop = "ended-by-person"
+    elif final or not guidance.wants_more:
+        rounds.stop = due
+    if rounds.stop is not None:
+        floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings)))
+    return guidance
+
+
+def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
+    """Why no further round follows unless a person wants one; None when one does.
+
+    In this order: a side declined, or failed; both have said all that they have to say, or conceded; `max_rounds`;
+    Gamma's plateau; the end of the schedule.
+    """
+    latest = rounds.latest
+    if rounds.failed:
+        return "declined" if "declined" in rounds.failed.values() else "turn-failed"
+    if len(latest) == len(SIDES) and all(one.finished or one.conceded for one in latest):
+        return "both-done"
+    if rounds.number >= settings.max_rounds:
+        return "max_rounds"
+    if plateaued(rounds.gammas, settings.patience, settings.min_delta):
+        return "plateau"
+    if next_level(settings.schedule, rounds.number + 1, rounds.kappa) is None:
+        return "schedule-ended"
+    return None
+
+
+def _note_level(floor: Floor, rounds: Rounds, before: float | None, settings: SocraSynthSettings, why: str) -> None:
+    data = {"before": before, "after": rounds.kappa, "schedule": settings.schedule, "why": why}
+    floor.note(Event("contentiousness", f"round/{rounds.number}", data))
+
+
+def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[str]) -> dict[str, Any]:
+    latest = rounds.latest
+    decoding = decoding_at(rounds.kappa, settings)
+    return {
+        "round": rounds.number,
+        "kappa": rounds.kappa,
+        "temperature": None if decoding is None else decoding.temperature,
+        "topics": [topic.title for topic in rounds.topics],
+        "crit": rounds.quality.scores(),
+        "crit_by_topic": {},
+        "gamma": rounds.quality.gamma,
+        "finished": [one.side.name for one in latest if one.finished],
+        "conceded": [one.side.name for one in latest if one.conceded],
+        "asked": list(asked),
+        "left_out": {one.side.name: list(one.left_out) for one in latest if one.left_out},
+        "failed": dict(rounds.failed),
+    }
+
+
+def _stop_record(rounds: Rounds, reason: Stop, settings: SocraSynthSettings) -> dict[str, Any]:
+    return {
+        "reason": reason,
+        "round": rounds.number,
+        "kappa": rounds.kappa,
+        "gammas": list(rounds.gammas),
+        "patience": settings.patience,
+        "min_delta": settings.min_delta,
+        "max_rounds": settings.max_rounds,
+        "finished": [one.side.name for one in rounds.latest if one.finished or one.conceded],
+        "conceded": rounds.conceded,
+    }

@@ -1,0 +1,59 @@
+"""The levels of contentiousness from the opening to the joint proposal."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from moot.protocols.contentiousness import FLOOR, START
+
+Schedule = Literal["geometric", "three-phase", "two-phase"]
+"""How contentiousness falls; see `next_level`."""
+
+DIVISOR = 1.2
+"""What the geometric schedule divides by after each round, as in the source's pseudo-code."""
+
+PHASES = (0.7, 0.5, FLOOR)
+"""The three phases of the source's text after the opening, one round each."""
+
+CONCILIATION = 0.3
+"""The level of the joint proposal, and the highest of closing statements."""
+
+
+def next_level(schedule: Schedule, number: int, before: float) -> float | None:
+    """The level of refutation round `number` (from 1); None when the schedule has ended.
+
+    - `geometric`: the last level divided by 1.2, as long as that is above 0.1: twelve rounds from 0.9 (pseudo-code).
+    - `three-phase`: 0.7, then 0.5, then 0.1 (text).
+    - `two-phase`: the last level, so 0.9 until something else ends the rounds; what follows is at 0.3 (case studies).
+
+    Args:
+        before: the level of the round before, which a person may have set.
+    """
+    if schedule == "two-phase":
+        return before
+    if schedule == "three-phase":
+        return PHASES[number - 1] if number <= len(PHASES) else None
+    level = before / DIVISOR
+    return level if level > FLOOR else None
+
+
+def all_levels(schedule: Schedule, max_rounds: int) -> list[float]:
+    """The levels of the opening and of every refutation round that the schedule allows, at most `max_rounds`.
+
+    >>> len(all_levels("geometric", 50)) - 1
+    12
+    >>> all_levels("three-phase", 5)
+    [0.9, 0.7, 0.5, 0.1]
+    """
+    levels = [START]
+    for number in range(1, max_rounds + 1):
+        level = next_level(schedule, number, levels[-1])
+        if level is None:
+            break
+        levels.append(level)
+    return levels
+
+
+def closing_level(last: float) -> float:
+    """The level of the closing statements after rounds that ended at `last`: at most 0.3."""
+    return min(CONCILIATION, last)

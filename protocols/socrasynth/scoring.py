@@ -1,0 +1,137 @@
+"""The panel's marks: totals and winner per judge and order, what the first place is worth, and the winner of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Winner = Literal["A", "B", "tie"]
+"""Of two totals; a tie is a tie."""
+
+Marks = tuple[float, float]
+"""Marks of A and of B, each from 0 to 10, given together by one judge."""
+
+_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One judge's marks in one order.
+
+    Attributes:
+        judge: its full role name.
+        order: 1: A comes first and B second; 2: swapped.
+        marks: one pair per topic, in the topics' order; None where the judgment is missing, which is no mark of 0.
+        rationales: one per topic; empty where there is none.
+        missing: topic (from 1) to why its judgment is missing.
+    """
+
+    judge: str
+    order: Literal[1, 2]
+    marks: tuple[Marks | None, ...]
+    rationales: tuple[str, ...]
+    missing: Mapping[int, str]
+
+    def totals(self) -> Marks | None:
+        """A's and B's marks summed over the topics that were judged; None when none was."""
+        return totals_of(self.marks)
+
+    @property
+    def winner(self) -> Winner | None:
+        """Who has the higher total; None when no topic was judged."""
+        return winner_of(self.totals())
+
+    def record(self) -> dict[str, Any]:
+        """As the event `panel` holds it."""
+        totals = self.totals()
+        return {
+            "order": self.order,
+            "judge": self.judge,
+            "scores": [None if pair is None else list(pair) for pair in self.marks],
+            "totals": {"A": None, "B": None} if totals is None else {"A": totals[0], "B": totals[1]},
+            "winner": self.winner,
+            "rationales": list(self.rationales),
+            "missing": [{"topic": number, "why": why} for number, why in self.missing.items()],
+        }
+
+
+def totals_of(marks: Iterable[Marks | None]) -> Marks | None:
+    """Sums over the known pairs; None without any.
+
+    >>> totals_of([(8, 6), None, (7, 5)])
+    (15, 11)
+    """
+    known = [pair for pair in marks if pair is not None]
+    if not known:
+        return None
+    return round(sum(a for a, _ in known), _DIGITS), round(sum(b for _, b in known), _DIGITS)
+
+
+def winner_of(totals: Marks | None) -> Winner | None:
+    """Who has the higher total."""
+    if totals is None:
+        return None
+    a, b = totals
+    return "tie" if a == b else "A" if a > b else "B"
+
+
+def complete_pairs(sheets: Sequence[Sheet], judge: str) -> tuple[list[Marks], list[Marks]]:
+    """A judge's marks in order 1 and in order 2, on the topics that it judged in both."""
+    by_order = {sheet.order: sheet.marks for sheet in sheets if sheet.judge == judge}
+    both = [
+        (one, two)
+        for one, two in zip(by_order.get(1, ()), by_order.get(2, ()), strict=False)
+        if one is not None and two is not None
+    ]
+    return [one for one, _ in both], [two for _, two in both]
+
+
+def first_mover_advantage(sheets: Sequence[Sheet], judge: str) -> float | None:
+    """(m1 - m2) / 2 with m = A's total less B's in order 1 and 2: what coming first is worth, in marks.
+
+    Over the topics that the judge marked in both orders; None when there is none. 0: the order makes no difference.
+    """
+    first, second = (totals_of(marks) for marks in complete_pairs(sheets, judge))
+    if first is None or second is None:
+        return None
+    return round(((first[0] - first[1]) - (second[0] - second[1])) / 2.0, _DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a panel's sheets come to.
+
+    Attributes:
+        winner: by `totals`; None without any complete pair of orders.
+        totals: A's and B's mean total per judge and order, over topics that a judge marked in both orders.
+        position_bias: `first_mover_advantage` by judge.
+        missing: judgments that did not come.
+    """
+
+    winner: Winner | None
+    totals: Marks | None
+    position_bias: Mapping[str, float | None]
+    missing: int
+
+
+def outcome_of(sheets: Sequence[Sheet]) -> Outcome:
+    """The winner over all judges: the higher mean of the totals over complete pairs of orders, a tie when equal.
+
+    Only marks that have a counterpart in the other order count, so that no side gains by coming first where its
+    judgment in second place is missing.
+    """
+    judges = list(dict.fromkeys(sheet.judge for sheet in sheets))
+    halves = [totals for judge in judges for half in complete_pairs(sheets, judge) if (totals := totals_of(half))]
+    summed = totals_of(halves)
+    means = None if summed is None else (_mean(summed[0], len(halves)), _mean(summed[1], len(halves)))
+    return Outcome(
+        winner_of(summed),
+        means,
+        {judge: first_mover_advantage(sheets, judge) for judge in judges},
+        sum(len(sheet.missing) for sheet in sheets),
+    )
+
+
+def _mean(total: float, number: int) -> float:
+    return round(total / number, _DIGITS)

@@ -1,0 +1,57 @@
+"""The settings of SocraSynth: one frozen tree."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from moot.protocols.crit.settings import CritSettings
+from moot.protocols.settings import Settings
+from moot.protocols.socrasynth.schedule import Schedule
+
+
+def _role_is_none(value: object) -> object:
+    return None if isinstance(value, str) and value.strip().lower() in {"none", "null", "role"} else value
+
+
+class TopicSettings(Settings):
+    """What is debated.
+
+    Attributes:
+        count: how many topics the moderator fixes; fewer when it finds no more.
+        proposed: how many each side proposes.
+    """
+
+    count: int = Field(default=5, ge=1, le=20)
+    proposed: int = Field(default=5, ge=1, le=20)
+
+
+class SocraSynthSettings(Settings):
+    """All settings of SocraSynth.
+
+    Attributes:
+        schedule: how contentiousness falls from 0.9; see `moot.protocols.socrasynth.schedule.next_level`.
+        max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
+        patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
+        min_delta: the least rise of Gamma, which lies in [0, 1], that counts.
+        temperature: None leaves to each side the decoding of its role. A number T has the sides asked at
+            temperature T x contentiousness, with top-p 0.9 and `max_tokens`: heated rounds are sampled more freely.
+        max_tokens: the longest reply, unless a role says otherwise and `temperature` is None.
+        crit: how arguments are read and scored after each round.
+        crit_topics: score the closing statements topic by topic, too.
+        versus_qa: have the judges compare what the debate gave with a single answer of agent 0's model, blind.
+    """
+
+    topics: TopicSettings = TopicSettings()
+    schedule: Schedule = "geometric"
+    max_rounds: int = Field(default=5, ge=0, le=50)
+    patience: int = Field(default=2, ge=1, le=50)
+    min_delta: float = Field(default=0.01, ge=0.0, le=1.0, allow_inf_nan=False)
+    temperature: Annotated[
+        Annotated[float, Field(ge=0.0, le=2.0, allow_inf_nan=False)] | None, BeforeValidator(_role_is_none)
+    ] = None
+    max_tokens: int = Field(default=2000, ge=1)
+    crit: CritSettings = CritSettings()
+    crit_topics: bool = False
+    versus_qa: bool = False

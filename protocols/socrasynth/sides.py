@@ -1,0 +1,157 @@
+"""The two sides, the topics, and what was said on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from moot.protocols.case import Case
+from moot.protocols.contentiousness import dial
+from moot.protocols.labels import canonical_label
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two debaters.
+
+    Attributes:
+        name: its full role name.
+        letter: how texts call it.
+        stance: towards the subject.
+        verdict: the debate's answer when it wins.
+    """
+
+    name: str
+    letter: Literal["A", "B"]
+    stance: Literal["for", "against"]
+    verdict: Literal["For", "Against"]
+
+    def claim(self, case: Case) -> str:
+        """What this side stands for, as a judge of arguments reads it; empty where it names an answer of its own."""
+        if open_answers(case):
+            return ""
+        return f"{'In favour of' if self.stance == 'for' else 'Against'}: {case.question}"
+
+
+FOR = Side("agent/0", "A", "for", "For")
+AGAINST = Side("agent/1", "B", "against", "Against")
+SIDES = (FOR, AGAINST)
+"""In the order in which they speak."""
+
+
+def other(side: Side) -> Side:
+    """The opponent."""
+    return AGAINST if side is FOR else FOR
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One of the things that the debate is about."""
+
+    title: str
+    description: str = ""
+
+    def record(self) -> dict[str, str]:
+        """As events hold it."""
+        return {"title": self.title, "description": self.description}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a side said in one round.
+
+    Attributes:
+        side: who.
+        number: of the round; 0 for the opening.
+        by_topic: title to argument, in the topics' order.
+        left_out: titles of the topics that it passed over.
+        finished: it has said all that it has to say.
+        conceded: it takes the other side to be right.
+    """
+
+    side: Side
+    number: int
+    by_topic: Mapping[str, str]
+    left_out: tuple[str, ...] = ()
+    finished: bool = False
+    conceded: bool = False
+
+    def text(self) -> str:
+        """All of it, as one document."""
+        return "\n\n".join(f"{title}: {text}" for title, text in self.by_topic.items())
+
+
+def by_title(numbered: Sequence[tuple[int, str]], topics: Sequence[Topic]) -> dict[str, str]:
+    """Texts by the title of their topic, in the topics' order; numbers that no topic has are passed over.
+
+    >>> by_title([(2, "b"), (1, "a"), (2, "c"), (7, "x")], [Topic("One"), Topic("Two")])
+    {'One': 'a', 'Two': 'b\\nc'}
+    """
+    found: dict[str, list[str]] = {}
+    for number, text in numbered:
+        if 1 <= number <= len(topics):
+            found.setdefault(topics[number - 1].title, []).append(text)
+    return {topic.title: "\n".join(found[topic.title]) for topic in topics if topic.title in found}
+
+
+def last_words(said: Sequence[Said], side: Side, topics: Sequence[Topic]) -> dict[str, str]:
+    """The side's latest argument on each of the topics, by title."""
+    latest: dict[str, str] = {}
+    for one in said:
+        if one.side is side:
+            latest |= one.by_topic
+    return {topic.title: latest[topic.title] for topic in topics if topic.title in latest}
+
+
+def open_answers(case: Case) -> tuple[str, ...]:
+    """The closed list that a subject is to be answered from; empty where for and against are all there is.
+
+    >>> open_answers(Case(id="c", question="Which?", labels=("A", "B"), choices=("flu", "cold")))
+    ('A) flu', 'B) cold')
+    >>> open_answers(Case(id="c", question="Is it?", labels=("Yes", "No")))
+    ()
+    """
+    labels = case.labels or ()
+    if len(labels) == 2 and answer_of(case, "For") and answer_of(case, "Against"):
+        return ()
+    return tuple(f"{label}) {choice}" for label, choice in zip(labels, case.choices, strict=False)) or labels
+
+
+def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> str | None:
+    """The debate's answer in the case's own words: a yes-or-no question's label, or None where no label says it."""
+    if not case.labels or winner is None:
+        return winner
+    said = {"For": "yes", "Against": "no"}.get(winner, "")
+    return canonical_label(said, case.labels, case.choices)
+
+
+def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:
+    """The subject, its facts and its topics, as every template of this protocol takes them."""
+    return {
+        "question": case.question,
+        "passage": case.passage,
+        "labels": list(open_answers(case)),
+        "topics": [topic.record() for topic in topics],
+    }
+
+
+def debater_slots(
+    case: Case, topics: Sequence[Topic], side: Side, level: float, said: Sequence[Said]
+) -> dict[str, Any]:
+    """What a side's templates take: the subject, who it is, its contentiousness, and the debate so far."""
+    return subject_slots(case, topics) | {
+        "side": side.letter,
+        "stance": side.stance,
+        "contentiousness": dial(level).slots(),
+        "transcript": transcript(said),
+    }
+
+
+def transcript(said: Sequence[Said]) -> list[dict[str, Any]]:
+    """The debate so far, argument by argument, in the order in which it was held."""
+    return [
+        {"side": one.side.letter, "stance": one.side.stance, "round": one.number, "topic": title, "text": text}
+        for one in said
+        for title, text in one.by_topic.items()
+    ]

@@ -1,0 +1,84 @@
+"""A closed set of labels as it is gathered from rows: each told apart from the others in every spelling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moot.protocols.labels import fold
+from moot.protocols.tasks.row import Row, shown
+
+
+@dataclass(frozen=True)
+class _Spelling:
+    label: str
+    text: str
+    line: int
+
+
+class LabelSet:
+    """Labels in the order in which they came, and the aliases of each.
+
+    No two labels, and no label and another one's alias, may be equal as `fold` spells them: what a model writes
+    would name both.
+    """
+
+    def __init__(self) -> None:
+        self._aliases: dict[str, list[str]] = {}
+        self._spellings: dict[str, _Spelling] = {}
+
+    def __len__(self) -> int:
+        return len(self._aliases)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels, in order."""
+        return tuple(self._aliases)
+
+    @property
+    def aliases(self) -> tuple[tuple[str, ...], ...]:
+        """The aliases of each label, in the labels' order; empty when no label has any, as `Case.aliases`."""
+        return tuple(map(tuple, self._aliases.values())) if any(self._aliases.values()) else ()
+
+    def __contains__(self, label: str) -> bool:
+        return label in self._aliases
+
+    def add(self, row: Row, label: str, field: str = "label") -> None:
+        """Adds a label that stands in `field` of `row`; one that is known is passed over.
+
+        Raises:
+            TaskFileError: it is only marks, or reads like another label or an alias.
+        """
+        if label in self._aliases:
+            return
+        form = _form(row, field, label)
+        if known := self._spellings.get(form):
+            raise row.error(field, f"expected distinct labels, {shown(label)} reads like {_told(known, row)}")
+        self._spellings[form] = _Spelling(label, label, row.line)
+        self._aliases[label] = []
+
+    def add_alias(self, row: Row, label: str, alias: str) -> None:
+        """Adds another spelling of a label that is known; one that the label has, or reads like, is passed over.
+
+        Raises:
+            TaskFileError: it is only marks, or reads like another label or another one's alias.
+        """
+        form = _form(row, "aliases", alias)
+        known = self._spellings.get(form)
+        if known is None:
+            self._spellings[form] = _Spelling(label, alias, row.line)
+            self._aliases[label].append(alias)
+        elif known.label != label:
+            expected = f"expected spellings of {shown(label)} alone, {shown(alias)} reads like {_told(known, row)}"
+            raise row.error("aliases", expected)
+
+
+def _form(row: Row, field: str, text: str) -> str:
+    form = fold(text)
+    if not form:
+        raise row.error(field, f"expected words, {shown(text)} is only marks")
+    return form
+
+
+def _told(known: _Spelling, row: Row) -> str:
+    name = shown(known.text) if known.text == known.label else f"{shown(known.text)}, an alias of {shown(known.label)}"
+    return name if known.line == row.line else f"{name} in line {known.line}"

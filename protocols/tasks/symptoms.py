@@ -1,0 +1,130 @@
+"""The public table of symptoms and diseases as it is downloaded: a folder with `dataset.csv` and descriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from moot.protocols.case import Case
+from moot.protocols.errors import TaskFileError
+from moot.protocols.labels import canonical_label, fold
+from moot.protocols.tasks.formats import csv_rows
+from moot.protocols.tasks.label_set import LabelSet
+from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.source import Source, locate_within
+from moot.protocols.tasks.symptom_names import SPELLINGS
+from moot.protocols.tasks.task import Task
+
+TABLE, DESCRIPTIONS = "dataset.csv", "symptom_Description.csv"
+"""The files of the folder that are read; the second may be missing."""
+
+QUESTION = "Which disease fits the symptoms best?"
+"""What is asked of every case."""
+
+
+def symptoms_task(folder: str, spec: str) -> Task:
+    """A task over the table; `open_task("symptoms:DIR")` is the usual way to it.
+
+    Raises:
+        TaskFileError: there is no such folder, or no table in it.
+    """
+    source = locate_within(folder, TABLE)
+    if source is None:
+        raise TaskFileError(folder, 0, "", f"expected a folder with {TABLE}, found none in it")
+    table = _SymptomTable(source, locate_within(folder, DESCRIPTIONS))
+    return Task(
+        spec=spec,
+        name="symptoms",
+        path=folder,
+        labels=None,
+        replayable=True,
+        read=table.rows,
+        parse=table.parse,
+    )
+
+
+class _SymptomTable:
+    """The distinct rows of the table, disease by disease; the public file repeats each about sixteen times."""
+
+    def __init__(self, table: Source, descriptions: Source | None) -> None:
+        self._table, self._descriptions = table, descriptions
+        self._labels: tuple[str, ...] = ()
+        self._aliases: tuple[tuple[str, ...], ...] = ()
+        self._documents: tuple[str, ...] = ()
+
+    def rows(self) -> Iterator[Row]:
+        """One row per distinct set of symptoms of a disease: the first of each disease, then the second of each ...
+
+        So the first N are as many of each disease as there are, whatever N. The diseases come by name, and so do
+        the labels: the order of the file says nothing.
+
+        Raises:
+            TaskFileError: a file cannot be read, a row of it lacks its disease or symptoms, or there are fewer than
+                two diseases.
+        """
+        found = self._distinct()
+        diseases = sorted(found, key=fold)
+        self._name(diseases, found)
+        for level in zip_longest(*(found[disease].values() for disease in diseases)):
+            yield from (row for row in level if row is not None)
+
+    def parse(self, row: Row, default_id: str) -> tuple[Case, str]:
+        """Gives a case and its disease. Raises nothing: the rows were checked before the first was given."""
+        case = Case(
+            id=default_id,
+            question=f"{QUESTION}\n\nSymptoms: {', '.join(row.texts('symptoms'))}.",
+            labels=self._labels,
+            aliases=self._aliases,
+            documents=self._documents,
+        )
+        return case, row.text("disease")
+
+    def _distinct(self) -> dict[str, dict[frozenset[str], Row]]:
+        found: dict[str, dict[frozenset[str], Row]] = {}
+        for row in csv_rows(self._table, ("Disease", "Symptom_1")):
+            if row.problem is not None:
+                raise row.problem
+            disease = _words(row.text("Disease"))
+            symptoms = [_words(row.text(name)) for name in row.values if _is_symptom(row, name)]
+            if not symptoms:
+                raise row.error("Symptom_1", "expected at least one symptom, found none")
+            values = {"disease": disease, "symptoms": tuple(dict.fromkeys(symptoms))}
+            found.setdefault(disease, {}).setdefault(frozenset(symptoms), Row(row.file, row.line, values))
+        if len(found) < 2:
+            raise TaskFileError(self._table.file, 0, "Disease", f"expected at least two diseases, found {len(found)}")
+        return found
+
+    def _name(self, diseases: list[str], found: dict[str, dict[frozenset[str], Row]]) -> None:
+        names = LabelSet()
+        first = {disease: next(iter(found[disease].values())) for disease in diseases}
+        for disease in diseases:
+            names.add(first[disease], disease, "Disease")
+        for disease in diseases:
+            for spelling in SPELLINGS.get(fold(disease), ()):
+                if canonical_label(spelling, names.labels) in (None, disease):  # a table may list what we call an alias
+                    names.add_alias(first[disease], disease, spelling)
+        self._labels, self._aliases = names.labels, names.aliases
+        self._documents = self._described()
+
+    def _described(self) -> tuple[str, ...]:
+        """`DISEASE: description` in the order of the labels; a disease without one has none."""
+        if self._descriptions is None:
+            return ()
+        texts: dict[str, str] = {}
+        for row in csv_rows(self._descriptions, ("Disease", "Description")):
+            if row.problem is not None:
+                raise row.problem
+            disease = canonical_label(_words(row.text("Disease")), self._labels, aliases=self._aliases)
+            if disease is not None:
+                texts.setdefault(disease, f"{disease}: {' '.join(row.text('Description').split())}")
+        return tuple(texts[disease] for disease in self._labels if disease in texts)
+
+
+def _is_symptom(row: Row, name: str) -> bool:
+    value = row.values[name]
+    return name.startswith("Symptom_") and isinstance(value, str) and bool(value.strip())
+
+
+def _words(name: str) -> str:
+    """A name of the table in plain words: `dischromic _patches` is `dischromic patches`."""
+    return " ".join(name.replace("_", " ").split())

@@ -1,0 +1,182 @@
+"""A person who is there while a run lives: debates wait for them, go on from the journal, and hold up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import moderated_debate
+import pytest
+from houses import Held, assert_equal_records, hold
+from moderated_debate import Aside, Moderated, Scripted, Thinking
+from scripted_server import ScriptedServer
+
+from moot.actors.arena import Arena
+from moot.actors.desk import Person
+from moot.actors.roles import RoleBinding
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.errors import ConfigError
+
+KINDS = ["inline", pytest.param("actors", marks=pytest.mark.ray)]
+SCRIPT: dict[str, str | tuple[str, str] | None] = {
+    "moderation/topics": ("edit topics", "Cost\nPeace"),
+    "moderation/round/1": ("set kappa", "much"),
+    "moderation/round/1/1": ("set kappa", "0.3"),
+    "moderation/round/1/2": ("ask", "And the trees?"),
+    "moderation/round/2": "end",
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    """The runtime under test."""
+    if request.param != "inline":
+        request.getfixturevalue("local_ray")
+    return str(request.param)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """Replies of the moderated debate, counted."""
+    server = ScriptedServer(moderated_debate.SCRIPTS)
+    yield server
+    server.close()
+
+
+def _cases(*names: str) -> list[LabelledCase]:
+    return [LabelledCase(Case(id=name, question="Is it so?"), i, None) for i, name in enumerate(names)]
+
+
+async def _hold(
+    kind: str, folder: Path, server: ScriptedServer, person: Person | None, *names: str, **changes: Any
+) -> Held:
+    roles = {"agent": [RoleBinding(model=server.model, timeout_s=20)]}
+    held: dict[str, Any] = {"person": person, "attended": True, "templates": Moderated.templates}
+    return await hold(kind, folder, Aside(), _cases(*names), roles, **held, **changes)
+
+
+def _paid_once(server: ScriptedServer) -> None:
+    assert {step: calls for step, calls in server.calls.items() if calls != 1} == {}
+
+
+async def test_what_a_person_decides_reaches_the_debate(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
+    """They answer at once, so that the debate is opened again while its rows may still be on their way."""
+    person = Scripted(SCRIPT)
+    held = await _hold(kind, tmp_path / "run", server, person, "a", "plain", "b")
+    assert held.parked == []
+    assert [path for case_id, path in person.asked if case_id == "a"] == [
+        "moderation/topics",
+        "moderation/topics/1",
+        "moderation/round/1",
+        "moderation/round/1/1",
+        "moderation/round/1/2",
+        "moderation/round/1/3",
+        "moderation/round/2",
+    ]
+    for case_id in ("a", "b"):
+        verdict = held.verdict(case_id)
+        assert (verdict["how"], verdict["rounds"], verdict["failure"]) == ("ended", 2, "")
+        assert verdict["payload"] == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
+        turns = held.turns(case_id)
+        assert "And the trees?" in turns["round/2/agent/1"]["text"]
+        assert "And the trees?" not in turns["round/1/agent/1"]["text"]
+        assert "contentiousness 0.3" in server.bodies[f"{case_id}/0/round/2/agent/0"].decode()
+        assert (turns["moderation/round/1"]["role"], turns["moderation/round/1"]["model"]) == ("person", "person")
+    _paid_once(server)
+    assert held.counts.tokens_late == 0
+
+
+async def test_the_record_is_the_one_of_a_run_that_was_parked(
+    kind: str, server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Answered one by one, each by a run of its own, or all by a person at hand on any engine: the same record."""
+    live = await _hold(kind, tmp_path / "live", server, Scripted(SCRIPT), "a")
+    parked = None
+    for _ in range(9):
+        person = _OneAnswer(SCRIPT)
+        parked = await _hold("inline", tmp_path / "parked", server, person, "a")
+        if not parked.parked:
+            break
+    assert parked is not None
+    assert parked.parked == []
+    assert_equal_records(live.folder, parked.folder)
+
+
+class _OneAnswer(Scripted):
+    """Answers once, then leaves."""
+
+    async def decide(self, consultation: Any) -> Any:
+        found = await super().decide(consultation)
+        return found if len(self.asked) == 1 else None
+
+
+async def test_a_person_who_thinks_holds_up_nobody(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
+    """With one place: the other debates are over before the person answers."""
+    person = Thinking()
+
+    async def meanwhile(arena: Arena) -> None:
+        await person.asked.wait()
+        async with asyncio.timeout(60):
+            while (await arena._runtime.archive.counts()).finished < 3:  # noqa: ASYNC110 - another process counts
+                await asyncio.sleep(0.02)
+        person.may.set()
+
+    names = ("a", "plain-1", "plain-2", "plain-3")
+    held = await _hold(kind, tmp_path / "run", server, person, *names, max_open=1, moderators=1, meanwhile=meanwhile)
+    assert held.verdict("a")["how"] == "t_max"
+    assert held.counts.finished == 4
+    _paid_once(server)
+
+
+async def test_who_leaves_is_asked_again_another_time(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
+    held = await _hold(kind, tmp_path / "run", server, Scripted({"moderation/round/1": None}), "a", "plain")
+    assert (held.parked, held.counts.finished) == (["a"], 1)
+    person = Scripted({})
+    held = await _hold(kind, tmp_path / "run", server, person, "a", "plain")
+    assert [path for _, path in person.asked] == [f"moderation/round/{number}" for number in (1, 2, 3)]
+    assert held.verdict("a")["how"] == "t_max"
+    _paid_once(server)
+
+
+async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedServer, tmp_path: Path) -> None:
+    person = Thinking()
+
+    async def meanwhile(arena: Arena) -> None:
+        await person.asked.wait()
+        arena.stop()
+
+    held = await _hold(kind, tmp_path / "run", server, person, "a", meanwhile=meanwhile)
+    assert (held.parked, held.rows("verdicts"), person.dismissed) == ([], [], 1)
+    held = await _hold(kind, tmp_path / "run", server, Scripted({}), "a")
+    assert held.verdict("a")["how"] == "t_max"
+    _paid_once(server)
+
+
+async def test_an_action_that_the_form_does_not_have_ends_the_run(server: ScriptedServer, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="unknown action for a 'shrug'"):
+        await _hold("inline", tmp_path / "run", server, Scripted({"moderation/topics": "shrug"}), "a")
+    held = await _hold("inline", tmp_path / "run", server, Scripted({}), "a")
+    assert held.verdict("a")["how"] == "t_max"
+    _paid_once(server)
+
+
+@pytest.mark.ray
+async def test_a_moderator_that_dies_while_a_person_thinks(
+    local_ray: None, server: ScriptedServer, tmp_path: Path
+) -> None:
+    import ray
+
+    person = Thinking()
+
+    async def meanwhile(arena: Arena) -> None:
+        await person.asked.wait()
+        roster = arena._runtime.roster  # type: ignore[attr-defined]
+        (name,) = roster.moderators
+        ray.kill(ray.get_actor(name, namespace=roster.namespace), no_restart=False)
+        person.may.set()
+
+    held = await _hold("actors", tmp_path / "run", server, person, "a", moderators=1, meanwhile=meanwhile)
+    assert held.verdict("a")["how"] == "t_max"
+    _paid_once(server)

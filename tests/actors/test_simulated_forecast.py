@@ -1,0 +1,138 @@
+"""The simulated debater of distributions: as competent as set, moved by what it hears, and reacting to the dial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+import pytest
+from simulated_calls import TEMPLATES, model, question
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.metrics.divergence import entropy, total_variation
+from moot.protocols.agreement_language import agreement_share
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.contentiousness import dial
+from moot.protocols.distribution import clean
+from moot.protocols.evince.protocol import FollowUps
+from moot.protocols.evince.standing import Prediction, Standing
+from moot.protocols.messages import Decoding, Message
+from moot.protocols.replies import parse_reply
+
+LABELS = ("Flu", "Common cold", "Dengue", "Zika", "Measles", "Mumps", "Malaria")
+COUNT = 300
+KEY = AnswerKey.from_cases(
+    LabelledCase(Case(id=str(n), question=question(n), labels=LABELS), n, LABELS[n % len(LABELS)]) for n in range(COUNT)
+)
+BASE = {"labels": list(LABELS), "choices": [], "passage": "It began on Monday. The skin is red.", "title": "",
+        "top_k": 4, "evidence": []}  # fmt: skip
+
+
+def opening(number: int) -> Sequence[Message]:
+    return TEMPLATES.render("evince/opening", BASE | {"question": question(number)})
+
+
+def response(number: int, own: Standing, other: Standing, level: float | None) -> Sequence[Message]:
+    slots: dict[str, Any] = {
+        "question": question(number), "round": 1, "earlier": [], "weak": [],
+        "contentiousness": None if level is None else dial(level).slots(),
+        "own": own.shown(to_others=False), "others": [other.shown()],
+    }  # fmt: skip
+    return TEMPLATES.render("evince/response", BASE | slots)
+
+
+def says(messages: Sequence[Message], step: str, key: AnswerKey | None = KEY, **settings: float) -> Standing:
+    reply = model(7, key, **settings).reply(messages, Decoding(max_tokens=2000), step)
+    parsed = parse_reply(reply.text, Prediction, LABELS)
+    assert not parsed.repaired
+    read = Prediction.model_validate(parsed.data)
+    cleaned = clean(read.distribution, LABELS)
+    assert not cleaned.changes, "the simulated model writes clean distributions"
+    assert len(read.distribution) <= 4
+    return Standing("agent/0", 0, cleaned, tuple(read.arguments), tuple(read.rebuttals))
+
+
+def believing(**shares: float) -> Standing:
+    masses = {**dict.fromkeys(LABELS, 0.0), **shares}
+    prediction = Prediction.model_validate({"distribution": masses, "arguments": ["So it is."]})
+    return Standing("agent/1", 0, clean(prediction.distribution, LABELS), tuple(prediction.arguments))
+
+
+def apart(one: Standing, other: Standing) -> float:
+    return float(total_variation(one.cleaned.probabilities, other.cleaned.probabilities))
+
+
+def test_alone_it_is_as_competent_as_set() -> None:
+    for competence in (0.4, 0.78):
+        tops = [says(opening(n), str(n), competence=competence).cleaned.top[0] for n in range(COUNT)]
+        right = fmean(top == LABELS[n % len(LABELS)] for n, top in enumerate(tops))
+        assert abs(right - competence) < 4 * math.sqrt(competence * (1 - competence) / COUNT)
+
+
+def test_without_a_key_it_guesses() -> None:
+    tops = [says(opening(n), str(n), key=None).cleaned.top[0] for n in range(COUNT)]
+    right = fmean(top == LABELS[n % len(LABELS)] for n, top in enumerate(tops))
+    assert right < 0.3
+
+
+def test_the_same_call_gives_the_same_reply_and_another_history_another() -> None:
+    first, again = (says(opening(3), "a") for _ in range(2))
+    assert first.cleaned.named() == again.cleaned.named()
+    assert says(opening(3), "b").cleaned.named() != first.cleaned.named()
+
+
+def test_it_comes_towards_what_it_hears_and_the_less_the_more_contentious() -> None:
+    own, other = believing(Flu=0.8, Zika=0.2), believing(Dengue=0.8, Zika=0.2)
+    left = {
+        level: fmean(apart(says(response(n, own, other, level), str(n), key=None), other) for n in range(60))
+        for level in (0.9, 0.5, 0.1)
+    }
+    assert left[0.1] < left[0.5] < left[0.9] < apart(own, other)
+
+
+def test_the_dial_can_be_turned_off() -> None:
+    own, other = believing(Flu=0.8, Zika=0.2), believing(Dengue=0.8, Zika=0.2)
+    found = [
+        says(response(3, own, other, level), "s", key=None, contentiousness_effect=0.0).cleaned.top
+        for level in (0.9, 0.1, None)
+    ]
+    assert all(label == found[0][0] for label, _ in found)
+
+
+def test_contentiousness_flattens_and_sounds_like_it() -> None:
+    own, other = believing(Flu=0.8, Zika=0.2), believing(Flu=0.7, Dengue=0.3)
+    spread, words = {}, {}
+    for level in (0.9, 0.5, 0.0):
+        turns = [says(response(n, own, other, level), str(n)) for n in range(60)]
+        spread[level] = fmean(float(entropy(turn.cleaned.probabilities)) for turn in turns)
+        words[level] = agreement_share(text for turn in turns for text in (*turn.arguments, *turn.rebuttals))
+    assert spread[0.9] > spread[0.5] > spread[0.0]
+    assert words[0.9] is not None
+    assert words[0.0] is not None
+    assert words[0.9] < 0.2 < 0.8 < words[0.0]
+
+
+def test_two_sides_that_cool_down_come_together() -> None:
+    one, two = believing(Flu=0.9, Zika=0.1), believing(Dengue=0.9, Zika=0.1)
+    for number, level in enumerate((0.5, 0.3, 0.1, 0.1)):
+        one = says(response(5, one, two, level), f"{number}/0")
+        two = says(response(5, two, one, level), f"{number}/1")
+    assert apart(one, two) < 0.2
+
+
+def test_labels_that_cannot_be_read_back_are_no_trouble() -> None:
+    labels = ("Rash, itching", "Fever")
+    slots = BASE | {"question": "q", "labels": list(labels)}
+    reply = model(7).reply(TEMPLATES.render("evince/opening", slots), Decoding(max_tokens=2000), "s")
+    parsed = parse_reply(reply.text, Prediction, labels)
+    assert clean(Prediction.model_validate(parsed.data).distribution, labels).probabilities.sum() == pytest.approx(1.0)
+
+
+def test_follow_ups() -> None:
+    slots = BASE | {"question": "q", "distribution": "Flu 0.50, Zika 0.50", "arguments": ["a"]}
+    reply = model(7).reply(TEMPLATES.render("evince/follow_ups", slots), Decoding(), "s")
+    parsed = parse_reply(reply.text, FollowUps)
+    assert len(parsed.data["questions"]) == len(parsed.data["tests"]) == 2
+    assert any("Flu" in text for text in parsed.data["tests"])

@@ -1,0 +1,144 @@
+"""The simulated model in a SocraSynth debate: its replies fit their forms and follow what the prompt says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import pytest
+from pydantic import BaseModel
+from simulated_calls import TEMPLATES, model
+
+from moot.actors.models.simulated_register import REGISTERS
+from moot.protocols.case import Case
+from moot.protocols.messages import Decoding
+from moot.protocols.replies import parse_reply
+from moot.protocols.socrasynth.replies import (
+    Agenda,
+    Amendment,
+    Closing,
+    Comparison,
+    Consent,
+    Draft,
+    Speech,
+    Themes,
+)
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, debater_slots, subject_slots
+
+CASE = Case(
+    id="s",
+    question="Should the town ban cars?",
+    passage="The town has 900 cars. Its shops are in one street. It is flat.",
+)
+TOPICS = (Topic("Clean air", "Who breathes it."), Topic("Trade", "Who sells."))
+SAID = [Said(side, 0, {topic.title: f"{side.letter} speaks." for topic in TOPICS}) for side in (FOR, AGAINST)]
+WHOLE = Decoding(max_tokens=2000)
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def reply(
+    kind: type[M], template: str, slots: Mapping[str, Any], step: str = "k", temperature: float = 0.3, **settings: float
+) -> M:
+    messages = TEMPLATES.render(f"socrasynth/{template}", slots)
+    decoding = Decoding(max_tokens=2000, temperature=temperature)
+    answered = model(7, None, **settings).reply(messages, decoding, step)
+    assert answered.finish_reason == "stop"
+    parsed = parse_reply(answered.text, kind)
+    assert not parsed.repaired
+    return kind.model_validate(parsed.data)
+
+
+def debater(side: Side = FOR, level: float = 0.9, said: list[Said] | None = None, **more: Any) -> dict[str, Any]:
+    known = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
+    return debater_slots(CASE, TOPICS, side, level, SAID if said is None else said) | known | more
+
+
+def theme(title: str) -> dict[str, str]:
+    return {"title": title, "description": f"About {title}."}
+
+
+class TestTopics:
+    def test_as_many_themes_as_asked_for_and_all_different(self) -> None:
+        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 4}
+        titles = [one.title for one in reply(Themes, "propose", slots).themes]
+        assert len(titles) == len(set(titles)) == 4
+        assert titles != [one.title for one in reply(Themes, "propose", slots, "another").themes]
+
+    def test_a_refinement_is_of_what_both_proposed(self) -> None:
+        both = {"own": [theme("Air"), theme("Trade")], "others": [theme("trade"), theme("Peace")]}
+        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for", "count": 5} | both
+        assert [one.title for one in reply(Themes, "refine", slots).themes] == ["Air", "Trade", "Peace"]
+
+    def test_the_moderator_merges_and_takes_what_both_propose_first(self) -> None:
+        themes = [{"tag": tag, **theme(title)} for tag, title in (("A1", "Air"), ("A2", "Trade"), ("B1", "trade"))]
+        slots = subject_slots(CASE, ()) | {"themes": themes, "count": 1}
+        (only,) = reply(Agenda, "agenda", slots).topics
+        assert (only.title, only.merges) == ("Trade", ["A2", "B1"])
+
+
+class TestSpeeches:
+    @pytest.mark.parametrize("level", [0.9, 0.3])
+    def test_an_argument_per_topic_in_the_register_of_the_level(self, level: float) -> None:
+        said = reply(Speech, "refutation", debater(level=level))
+        assert [one.topic for one in said.arguments] == [1, 2]
+        assert all(one.argument.startswith(REGISTERS[level].openers) for one in said.arguments)
+        assert "clean air" in said.arguments[0].argument
+        assert not said.declined
+
+    def test_each_side_ends_on_its_own_answer(self) -> None:
+        for side, answer in ((FOR, '"yes"'), (AGAINST, '"no"')):
+            for one in reply(Closing, "closing", debater(side)).statements:
+                assert answer in one.statement
+
+    def test_nobody_has_finished_in_an_opening(self) -> None:
+        slots = debater(level=0.0, said=[])
+        assert not any(reply(Speech, "opening", slots, str(n)).finished for n in range(40))
+
+    def test_less_contentious_debaters_finish_sooner(self) -> None:
+        def finished(level: float) -> int:
+            return sum(reply(Speech, "refutation", debater(level=level), str(n)).finished for n in range(200))
+
+        assert finished(0.9) < 25 < 60 < finished(0.1)
+
+    def test_only_the_conciliatory_concede_and_the_stubborn_never(self) -> None:
+        def conceded(level: float, **settings: float) -> int:
+            slots = debater(level=level)
+            return sum(reply(Speech, "refutation", slots, str(n), **settings).conceded for n in range(150))
+
+        assert conceded(0.9) == 0
+        assert conceded(0.1) > 0
+        assert conceded(0.1, stubbornness=1.0) == 0
+
+
+class TestProposals:
+    def test_a_point_per_topic_then_amended_then_agreed(self) -> None:
+        closings = {"closings": [{"side": "A", "stance": "for", "topic": "Trade", "text": "So."}]}
+        slots = debater() | closings
+        draft = reply(Draft, "draft", slots)
+        assert [point.partition(":")[0] for point in draft.points] == ["Clean air", "Trade"]
+        amended = reply(Amendment, "amend", slots | {"draft": draft.model_dump()})
+        assert len(amended.points) == len(draft.points)
+        assert amended.points != draft.points
+        assert amended.questions == draft.questions
+        both = {"draft": draft.model_dump(), "amended": amended.model_dump()}
+        answers = [reply(Consent, "consent", slots | both, str(n)) for n in range(60)]
+        assert {answer.consents for answer in answers} == {True, False}
+        assert all(bool(answer.reservations) != answer.consents for answer in answers)
+
+
+class TestPanel:
+    def slots(self, first: str, second: str) -> dict[str, Any]:
+        texts = {"first": {"stance": "for", "text": first}, "second": {"stance": "against", "text": second}}
+        return subject_slots(CASE, ()) | {"topic": TOPICS[0].record()} | texts
+
+    def test_who_uses_the_facts_is_marked_higher_in_either_place(self) -> None:
+        good, bad = "900 cars, and the shops are in one street of a flat town.", "Nonsense."
+        one = reply(Comparison, "panel", self.slots(good, bad), temperature=0.0)
+        two = reply(Comparison, "panel", self.slots(bad, good), temperature=0.0)
+        assert one.first == two.second > one.second == two.first
+
+    def test_noise_moves_the_marks(self) -> None:
+        slots = self.slots("Cars.", "Shops.")
+        assert len({reply(Comparison, "panel", slots, str(n)).first for n in range(30)}) > 2
+        assert len({reply(Comparison, "panel", slots, str(n), judge_noise=0.0).first for n in range(30)}) == 1

@@ -1,0 +1,129 @@
+"""SocraSynth on every engine: one record, parked and resumed without paying twice, and blind to gold labels."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from houses import RUNTIMES, Held, assert_equal_records, hold, same_for_all, stable_rows
+from many_settings import made_cases
+
+from moot.actors.roles import RoleBinding
+from moot.deploy.running.decide import decide
+from moot.protocols.case import LabelledCase
+from moot.protocols.registry import make_protocol
+
+SETTINGS: Mapping[str, Any] = {"versus_qa": True, "crit_topics": True, "topics.count": 3, "max_rounds": 3}
+CASES = 12
+TABLES = ("cases", "turns", "tokens", "judgments", "events", "embeddings")
+
+
+def _roles(judges: int = 2) -> dict[str, list[RoleBinding]]:
+    (binding,) = same_for_all("simulated")["judge"]
+    whole = binding.model_copy(update={"max_tokens": 2000})
+    return {"agent": [whole], "moderator": [whole], "judge": [whole] * judges}
+
+
+def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) -> Held:
+    return asyncio.run(hold(kind, folder, make_protocol("socrasynth", SETTINGS), cases, _roles(), seed=5, **changes))
+
+
+@pytest.fixture(scope="module")
+def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+    """The same debates on every runtime."""
+    folder, cases = tmp_path_factory.mktemp("socrasynth"), made_cases(CASES, "subject")
+    return {kind: _held(kind, folder / kind, cases) for kind in RUNTIMES}
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("kind", RUNTIMES[1:])
+def test_the_record_is_the_same_everywhere(everywhere: dict[str, Held], kind: str) -> None:
+    assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
+    assert everywhere["inline"].counts == everywhere[kind].counts
+
+
+@pytest.mark.ray
+def test_the_debates_were_held(everywhere: dict[str, Held]) -> None:
+    held = everywhere["inline"]
+    verdicts = held.rows("verdicts")
+    assert len(verdicts) == CASES
+    assert not [row["error"] for row in verdicts if row["failed"]]
+    assert {json.loads(row["payload"])["winner"] for row in verdicts} <= {"For", "Against", "Tie"}
+    assert len({row["how"] for row in verdicts}) > 1
+    kinds = Counter(row["kind"] for row in held.rows("events"))
+    for kind in ("topics", "stop", "closing", "joint", "panel", "versus"):
+        assert kinds[kind] == CASES, kind
+    assert kinds["crit"] > 2 * kinds["round"]
+
+
+def test_permuted_gold_changes_nothing_that_is_sent(tmp_path: Path) -> None:
+    cases = made_cases(4, "subject")
+    flipped = [LabelledCase(c.case, c.index, "No" if c.gold == "Yes" else "Yes") for c in cases]
+    one, two = _held("inline", tmp_path / "one", cases), _held("inline", tmp_path / "two", flipped)
+    for table in TABLES:
+        without = ("gold",) if table == "cases" else ()
+        assert stable_rows(one.folder, table, without) == stable_rows(two.folder, table, without), table
+
+
+def test_a_person_is_waited_for_and_nothing_is_paid_twice(tmp_path: Path) -> None:
+    """Parked at every form and answered `go on`, the debate ends as one without a person does."""
+    cases = made_cases(1, "subject")
+    alone = _held("inline", tmp_path / "alone", cases)
+    folder = tmp_path / "attended"
+    forms = 0
+    while (held := _held("inline", folder, cases, attended=True)).parked:
+        decide(folder, "subject-0", "go on")
+        forms += 1
+    assert forms >= 3
+
+    def said(one: Held) -> dict[str, str]:
+        return {path: row["text"] for path, row in one.turns("subject-0").items() if row["role"] != "person"}
+
+    assert said(held) == said(alone)
+    asked = Counter(row["path"] for row in held.rows("events") if row["kind"] == "asked")
+    assert set(asked.values()) == {1}
+    assert held.verdict("subject-0")["payload"] == alone.verdict("subject-0")["payload"]
+
+
+def test_a_person_steers_an_attended_run(tmp_path: Path) -> None:
+    cases, folder = made_cases(1, "subject"), tmp_path / "steered"
+    answers = [("edit", "Nests: where"), ("go on", ""), ("set kappa", "much"), ("set kappa", "0.4"), ("end", "")]
+    for action, text in answers:
+        assert _held("inline", folder, cases, attended=True).parked == ["subject-0"]
+        decide(folder, "subject-0", action, text)
+    held = _held("inline", folder, cases, attended=True)
+    verdict = held.verdict("subject-0")
+    assert (verdict["how"], verdict["rounds"], verdict["payload"]["topics"]) == ("ended-by-person", 0, ["Nests"])
+    outcomes = [json.loads(row["data"])["outcome"] for row in held.events("subject-0", "moderation")]
+    assert len(outcomes) == 4
+    assert sum(outcome.startswith("Not used") for outcome in outcomes) == 1
+
+
+@pytest.mark.kill
+def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
+    command += ["--limit", "3", "--set", "topics.count=2", "--set", "max_rounds=2", "--out"]
+
+    def started(name: str, **env: str) -> int:
+        done = subprocess.run(
+            [*command, str(tmp_path / name)], env={**os.environ, **env}, capture_output=True, timeout=120, check=False
+        )
+        return done.returncode
+
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    plan = {"MOOT_FAILPOINTS": "agent.received:30,judge.received:20", "MOOT_FAILPOINT_DIR": str(marks)}
+    codes = [started("killed", **plan) for _ in range(3)]
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert started("whole") == 0
+    for table in ("turns", "verdicts"):
+        assert stable_rows(tmp_path / "killed", table) == stable_rows(tmp_path / "whole", table), table

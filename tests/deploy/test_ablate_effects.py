@@ -1,0 +1,222 @@
+"""The figures of a grid: against numbers worked out by hand on planted records."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.ablation.effects import Ablation, measure
+from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.ablation.report import next_cells, show_ablation
+from moot.protocols.errors import ConfigError
+
+RIGHT, WRONG, FAILED, SILENT, UNLABELLED = "right", "wrong", "failed", "silent", "unlabelled"
+
+
+class Grid:
+    """Plants cells in one folder and measures them."""
+
+    def __init__(self, folder: Path, planted: Callable[..., Path], session: Any, *over: str) -> None:
+        self.folder, self._planted, self._session = folder, planted, type(session)
+        self.axes = parse_axes(over)
+        self.cells = cells_of(self.axes)
+        folder.mkdir()
+
+    def plant(
+        self, number: int, outcomes: Mapping[str, str], *, tokens: int | None = 10, question: str = "Is it?",
+        shares: Mapping[str, Mapping[str, float]] | None = None, **run_yaml: Any,
+    ) -> None:  # fmt: skip
+        session = self._session()
+        for case_id, outcome in outcomes.items():
+            session.case(case_id, gold=None if outcome == UNLABELLED else "Yes", question=question)
+            session.reply(case_id, "opening/agent/0", tokens)
+            if outcome == FAILED:
+                session.verdict(case_id, None, "failed", failure="bug")
+                continue
+            answer = None if outcome == SILENT else "No" if outcome == WRONG else "Yes"
+            session.verdict(case_id, answer, "single", distribution=(shares or {}).get(case_id))
+        self._planted(session, cases=len(outcomes), **run_yaml).rename(self.folder / self.cells[number].name)
+
+    def measured(self, *baseline: str, **options: Any) -> Ablation:
+        return measure(self.folder, self.axes, self.cells, baseline_of(self.axes, baseline), **options)
+
+
+@pytest.fixture
+def grid_of(tmp_path: Path, planted: Callable[..., Path], session: Any) -> Callable[..., Grid]:
+    return lambda *over: Grid(tmp_path / "grid", planted, session, *over)
+
+
+def test_every_case_is_counted_once_and_only_scored_ones_are_paired(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y")
+    grid.plant(0, {"a": RIGHT, "b": WRONG, "c": RIGHT, "d": FAILED, "e": SILENT, "f": UNLABELLED}, tokens=20)
+    grid.plant(1, {"a": RIGHT, "b": RIGHT, "c": WRONG, "d": RIGHT, "e": RIGHT, "f": UNLABELLED})
+    base, other = grid.measured().cells
+    assert (base.cases, base.answered, base.abstained, base.failed, base.open, base.scored) == (6, 4, 1, 1, 0, 3)
+    assert (base.coverage, base.accuracy, base.tokens_per_case, base.vs_baseline) == (4 / 6, 2 / 3, 20.0, None)
+    assert other.accuracy_interval == pytest.approx((0.3755, 0.9638), abs=1e-4), "Wilson's for 4 of 5"
+    against = other.vs_baseline
+    assert against is not None
+    test = against.accuracy
+    assert (test.only_first, test.only_second, test.difference, test.p_value, test.n) == (1, 1, 0.0, 1.0, 3)
+    assert against.left_out == {"failed": 1, "abstained": 1, "no gold label": 1}
+
+
+def test_what_cannot_be_compared_is_unknown_and_not_zero(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y,z,w")
+    grid.plant(0, {"a": RIGHT})
+    grid.plant(1, {"a": FAILED}, tokens=None)
+    grid.plant(2, {"a": RIGHT}, question="Another?")
+    found = grid.measured()
+    failed, other_text = found.cells[1:]
+    assert (failed.accuracy, failed.accuracy_interval, failed.tokens_per_case, failed.coverage) == (None, None, None, 0)
+    assert failed.vs_baseline is not None
+    assert (failed.vs_baseline.accuracy.difference, failed.vs_baseline.p_adjusted) == (None, None)
+    assert other_text.vs_baseline is not None
+    assert other_text.vs_baseline.left_out == {"other text": 1}
+    assert found.not_begun == ["k=w"]
+
+
+def two_sided(b: int, c: int) -> float:
+    """McNemar's exact p, from its definition."""
+    ways = sum(math.comb(b + c, k) for k in range(min(b, c) + 1))
+    return min(1.0, ways / 2.0 ** (b + c - 1))
+
+
+def outcomes(n: int, wrong: range) -> dict[str, str]:
+    return {f"{i:03}": WRONG if i in wrong else RIGHT for i in range(n)}
+
+
+def test_a_planted_effect_is_found_and_a_null_effect_is_not(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=base,better,same,slightly")
+    grid.plant(0, outcomes(120, range(0, 40)))
+    grid.plant(1, outcomes(120, range(38, 45)))
+    grid.plant(2, outcomes(120, range(20, 60)))
+    grid.plant(3, outcomes(120, range(9, 42)))
+    found = grid.measured()
+    tests = [each.vs_baseline for each in found.cells if each.vs_baseline]
+    assert [(each.accuracy.only_first, each.accuracy.only_second) for each in tests] == [(38, 5), (20, 20), (9, 2)]
+    p = [two_sided(38, 5), two_sided(20, 20), two_sided(9, 2)]
+    assert [each.accuracy.p_value for each in tests] == pytest.approx(p)
+    adjusted = [3 * p[0], p[1], 3 * p[2] / 2]  # the first, third and second of three
+    assert [each.p_adjusted for each in tests] == pytest.approx(adjusted)
+    better, same, slightly = tests
+    assert better.p_adjusted is not None
+    assert better.p_adjusted < 1e-5
+    assert better.accuracy.difference == pytest.approx(33 / 120)
+    assert (same.accuracy.difference, same.p_adjusted) == (0.0, 1.0)
+    assert slightly.p_adjusted is not None
+    assert slightly.p_adjusted > 0.05
+    assert found.warnings == []
+    assert next_cells(found)[1][0] == "k=better"
+    against_another = grid.measured("k=same").cells[0].vs_baseline
+    assert against_another is not None
+    assert (against_another.accuracy.only_first, against_another.accuracy.only_second) == (20, 20)
+
+
+def test_distributions_are_scored_case_by_case(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y,none")
+    cases = {f"{i:02}": RIGHT for i in range(12)}
+    grid.plant(0, cases, shares={case_id: {"Yes": 0.5, "No": 0.5} for case_id in cases})
+    sharp = {case_id: {"Yes": 0.8 + i / 100, "No": 0.2 - i / 100} for i, case_id in enumerate(cases)}
+    grid.plant(1, cases, shares={**sharp, "11": {"No": 1.0}})
+    grid.plant(2, cases)
+    found = grid.measured()
+    base, other, without = (each.brier for each in found.cells)
+    assert base is not None
+    assert other is not None
+    assert (base.mean, base.n, base.vs_baseline, without) == (0.5, 12, None, None)
+    scores = [2 * (0.2 - i / 100) ** 2 for i in range(11)]
+    assert other.mean == pytest.approx((sum(scores) + 2.0) / 12), "a truth that is not named has no share: 2"
+    assert other.interval is not None
+    assert other.interval[0] < other.mean < other.interval[1]
+    against = other.vs_baseline
+    assert against is not None
+    assert against.n == 12
+    assert against.difference == pytest.approx(other.mean - 0.5)
+    assert against.cliffs_delta == pytest.approx((1 - 11) / 12)
+    assert against.p_value is not None
+    assert against.p_value < 0.12, "eleven of twelve are better, the greatest difference is worse"
+    assert against.p_adjusted == against.p_value, "one comparison"
+
+
+def test_of_several_attempts_only_the_latest_one_is_scored(
+    grid_of: Callable[..., Grid], planted: Callable[..., Path], session: Any
+) -> None:
+    grid = grid_of("k=x,y")
+    grid.plant(0, {"a": RIGHT, "b": RIGHT}, shares={"a": {"Yes": 0.5, "No": 0.5}})
+    again = type(session)()
+    for case_id, latest in (("a", {"Yes": 1.0, "No": 0.0}), ("b", None)):
+        for each in (session, again):
+            each.case(case_id)
+        session.verdict(case_id, None, "failed", failure="bug", distribution={"Yes": 0.0, "No": 1.0})
+        again.verdict(case_id, "Yes", attempt=1, distribution=latest)
+    planted(session, again).rename(grid.folder / grid.cells[1].name)
+    found = grid.measured().cells[1]
+    assert (found.accuracy, found.scored) == (1.0, 2)
+    assert found.brier is not None
+    assert (found.brier.mean, found.brier.interval, found.brier.n) == (0.0, None, 1)
+    assert found.brier.vs_baseline is not None
+    assert found.brier.vs_baseline.difference == -0.5
+
+
+def test_main_effects_are_means_over_the_other_keys(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y", "m=1,2")
+    grid.plant(0, {"a": RIGHT, "b": WRONG, "c": WRONG, "d": RIGHT}, tokens=10)
+    grid.plant(1, {"a": RIGHT, "b": RIGHT, "c": WRONG, "d": FAILED}, tokens=20)
+    grid.plant(2, {"a": RIGHT, "b": RIGHT, "c": WRONG, "d": RIGHT}, tokens=30)
+    grid.plant(3, {"a": RIGHT, "b": RIGHT, "c": RIGHT, "d": RIGHT}, tokens=40)
+    effects = {(each.key, each.value): each for each in grid.measured().main_effects}
+    assert {each.n for each in effects.values()} == {3}, "the fourth has failed in a cell"
+    assert {key: each.accuracy for key, each in effects.items()} == pytest.approx(
+        {("k", "x"): 3 / 6, ("k", "y"): 5 / 6, ("m", "1"): 3 / 6, ("m", "2"): 5 / 6}
+    )
+    assert {key: each.tokens_per_case for key, each in effects.items()} == {
+        ("k", "x"): (10 + 20) / 2, ("k", "y"): 35.0, ("m", "1"): 20.0, ("m", "2"): 30.0
+    }  # fmt: skip
+    assert effects["k", "x"].difference is None
+    assert effects["k", "y"].difference == pytest.approx(2 / 6)
+    low, high = effects["k", "y"].interval or (9.0, 9.0)
+    assert 0.0 <= low < 2 / 6 < high <= 0.5
+
+
+def test_main_effects_need_the_whole_grid_and_more_than_one_key(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y", "m=1,2")
+    for number in range(3):
+        grid.plant(number, {"a": RIGHT})
+    found = grid.measured()
+    assert (found.main_effects, found.not_begun) == ([], ["k=y,m=2"])
+
+
+def test_nothing_is_compared_before_the_baseline_has_begun(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y")
+    with pytest.raises(ConfigError, match="no cell of this grid has begun"):
+        grid.measured()
+    grid.plant(0, {"a": RIGHT})
+    found = grid.measured("k=y")
+    assert found.cells[0].vs_baseline is None
+    assert "the baseline, k=y, has not begun: nothing is compared" in found.warnings
+
+
+def test_it_is_shown_in_three_forms(grid_of: Callable[..., Grid], printed: Callable[..., str]) -> None:
+    grid = grid_of("gate.k=x,y", "m=1,2")
+    half = {"Yes": 0.5, "No": 0.5}
+    for number, case in enumerate((RIGHT, FAILED, RIGHT, WRONG)):
+        grid.plant(number, {"a": case, "b": RIGHT}, shares={"a": half}, simulated=True)
+    found = grid.measured(shared_replies=True)
+    text = printed(show_ablation, found, width=80)
+    flat = " ".join(text.split())
+    assert "simulated models: these figures show" in flat
+    assert "cells share replies" in flat
+    assert "only 1 case in a comparison" in flat
+    assert "against gate.k=x,m=1" in flat
+    assert "1 failed" in flat
+    assert max(map(len, text.splitlines())) <= 80
+    markdown = printed(show_ablation, found, "md")
+    assert "\x1b" not in markdown
+    assert "| k | m | accuracy, % | n |" in markdown
+    assert json.loads(printed(show_ablation, found, "json")) == json.loads(found.model_dump_json())

@@ -1,0 +1,275 @@
+"""Holding a grid: one budget for all cells, stopping and going on, shared replies, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import yaml
+from houses import stable_rows
+from simulate_server import simulated_server
+
+from moot.actors.record.tables import read_table
+from moot.deploy.ablation.grid import parse_axes
+from moot.deploy.ablation.hold import Held, hold_grid
+from moot.deploy.ablation.prepare import prepare_grid
+from moot.deploy.cli import main as cli
+from moot.deploy.reading.summary import summarise
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.interrupt import hold_in_thread
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.run import run
+from moot.deploy.running.session import Session
+
+OVER = ["--over", "gate.tau_d=0.2,off", "--over", "agents=2,3"]
+CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agents in (2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command in this process: exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", "--out", "out", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+def paid(cell: str) -> int:
+    return summarise(f"out/{cell}").tokens_paid or 0
+
+
+def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = ablate(*OVER, "--limit", "6", "--baseline", "gate.tau_d=off", "--seed", "2")
+    assert code == 0
+    assert "cell 4 of 4, gate.tau_d=off,agents=3:" in err
+    assert "simulated models: these figures show" in " ".join(out.split())
+    assert "moot show out/gate.tau_d=off,agents=2  the baseline" in out
+    for cell, settings, agents in ((CELLS[0], {"gate.tau_d": 0.2}, 2), (CELLS[3], {"gate.tau_d": False}, 3)):
+        alone = run(set=settings, agents=agents, limit=6, seed=2, engine="inline", out=f"alone/{cell}")
+        for table in ("verdicts", "turns", "judgments"):
+            assert stable_rows(alone.path, table) == stable_rows(Path("out") / cell, table)
+    before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")}
+    code, again, err = ablate(*OVER, "--limit", "6", "--baseline", "gate.tau_d=off", "--seed", "2")
+    assert (code, again) == (0, out)
+    assert err.count("nothing left to do") == 4
+    assert {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")} == before
+    found = json.loads(ablate(*OVER, "--limit", "6", "--seed", "2", "-q", "--format", "json")[1])
+    assert [each["cell"] for each in found["cells"]] == CELLS
+    assert found["baseline"] == CELLS[0]
+    assert len(found["main_effects"]) == 4
+    code, _, err = ablate(*OVER, "--limit", "6", "--seed", "3")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"cell {CELLS[0]}: out/{CELLS[0]} holds a run with another configuration: seed: was 2, now 3" in err
+
+
+def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = ablate(*OVER, "--limit", "6", "--dry-run", "--share-replies")
+    assert code == 0
+    rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
+    assert [rows[cell][1] for cell in CELLS] == ["6"] * 4
+    calls = [int(rows[cell][4].replace(",", "")) for cell in CELLS]
+    assert rows["all 4 cells"][3] == "24"
+    assert rows["all 4 cells"][6] == f"{sum(calls):,}"
+    assert "dry run: nothing was asked, paid or written" in out
+    assert not list(Path.cwd().iterdir())
+
+
+def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., tuple[int, str, str]]) -> None:
+    whole = ["--limit", "6", "--max-open", "2"]
+    assert ablate(*OVER, *whole, "-q")[0] == 0
+    used = [paid(cell) for cell in CELLS]
+    Path("out").rename("whole")
+    cap = used[0] + used[1] + used[2] // 2
+    code, out, err = ablate(*OVER, *whole, "--max-tokens", str(cap))
+    assert code == 4
+    assert f"stopped: --max-tokens {cap} for the whole grid does not allow another call" in err
+    assert f"not begun: {CELLS[3]}" in out
+    assert [paid(cell) for cell in CELLS[:2]] == used[:2]
+    assert sum(paid(cell) for cell in CELLS[:3]) <= cap
+    code, _, err = ablate(*OVER, *whole, "--max-tokens", str(cap))
+    assert code == 4
+    assert sum(paid(cell) for cell in CELLS[:3]) <= cap, "what earlier sessions used counts"
+    code, _, err = ablate(*OVER, *whole, "--max-tokens", str(sum(paid(cell) for cell in CELLS[:3])))
+    assert (code, "for the whole grid does not allow another call" in err) == (4, True)
+    assert ablate(*OVER, *whole, "-q")[0] == 0
+    assert [paid(cell) for cell in CELLS] == used
+    for cell in CELLS:
+        assert stable_rows(Path("out") / cell, "turns") == stable_rows(Path("whole") / cell, "turns")
+
+
+def test_money_is_one_purse_too(tmp_path: Path) -> None:
+    with simulated_server(None) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        prices = tmp_path / "prices.yaml"
+        prices.write_text(yaml.safe_dump({"models": {model: {"input": 1.0, "output": 4.0}}}))
+        fields = {"model": model, "prices": str(prices), "engine": "inline", "limit": 4, "max_open": 2, "out": "out"}
+        axes = parse_axes(["agents=2,3"])
+
+        def held(**more: Any) -> list[Held]:
+            return list(hold_grid(prepare_grid(RunConfig.build({**fields, **more}), axes), _hold))
+
+        first = held()
+        costs = [each.run.summary.cost_usd for each in first if each.run]
+        assert costs[0]
+        assert costs[1]
+        Path("out").rename("whole")
+        stopped = held(max_cost_usd=costs[0] + costs[1] / 2)
+        assert [each.run.status for each in stopped if each.run] == ["finished", "stopped"]
+        assert stopped[1].stopped_by.startswith("--max-cost ")
+        spent = [each.run.summary.cost_usd or 0.0 for each in stopped if each.run]
+        assert spent[0] < sum(spent) <= costs[0] + costs[1] / 2
+        none_left = held(max_cost_usd=sum(spent))
+        assert none_left[1].stopped_by.endswith("for the whole grid does not allow another call")
+        assert held()[1].run is not None
+
+
+def _hold(prepared: Prepared) -> Run:
+    return hold_in_thread(Session(prepared))
+
+
+def test_minutes_are_counted_over_the_cells() -> None:
+    now = iter([0.0, 30.0, 61.0])
+    grid = prepare_grid(
+        RunConfig.build({"engine": "inline", "limit": 1, "max_minutes": 1.0}), parse_axes(["agents=2,3"])
+    )
+    given: list[float | None] = []
+
+    def hold(prepared: Prepared) -> Run:
+        given.append(prepared.config.max_minutes)
+        return _hold(prepared)
+
+    held = list(hold_grid(grid, hold, clock=lambda: next(now)))
+    assert given == [0.5]
+    assert [each.stopped_by for each in held] == ["", "--max-minutes 1 is over"]
+    assert held[1].run is None
+
+
+def test_what_a_killed_cell_had_reserved_counts_as_spent() -> None:
+    base = RunConfig.build({"engine": "inline", "limit": 2, "out": "out", "max_tokens": 10_000})
+    grid = prepare_grid(base, parse_axes(["agents=2,3"]))
+    first = _hold(grid[0].prepared)
+    limits, told = first.path / "limits.json", first.path / "run.yaml"
+    content = yaml.safe_load(told.read_text())
+    content["sessions"][-1]["status"] = "running"
+    told.write_text(yaml.safe_dump(content))
+    page = json.loads(limits.read_text())
+    page["at_most"]["tokens"] = 9_999.0
+    limits.write_text(json.dumps(page))
+    held = list(hold_grid(grid, lambda prepared: pytest.fail(f"{prepared.config.max_tokens} tokens are left over")
+                          if prepared.config.max_tokens != 1 else _hold(prepared)))  # fmt: skip
+    assert [each.run.status for each in held if each.run] == ["finished", "stopped"]
+
+
+def test_failed_cases_are_told_and_counted(ablate: Callable[..., tuple[int, str, str]]) -> None:
+    with simulated_server(None, fail_rate=0.0, latency_ms=150.0) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        more = ["--limit", "2", "--model", model, "--debate-timeout", "0.2", "--format", "json"]
+        code, out, err = ablate("--over", "gate.when=never,always", "--set", "judging.method=none", *more)
+    found = json.loads(out)
+    assert code == 3, "a debate takes two replies of 150 ms, one after the other"
+    assert [(each["failed"], each["accuracy"]) for each in found["cells"]][1] == (2, None)
+    assert found["cells"][1]["vs_baseline"]["left_out"] == {"failed": 2}
+    assert "2 cases failed" in err
+
+
+def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., tuple[int, str, str]]) -> None:
+    more = [*OVER, "--limit", "6"]
+    assert ablate(*more, "-q")[0] == 0
+    alone = [json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]][0]
+    Path("out").rename("alone")
+    code, out, _ = ablate(*more, "--share-replies")
+    assert code == 0
+    assert "cells share replies" in out
+    found = json.loads(ablate(*more, "--share-replies", "--format", "json")[1])
+    assert found["shared_replies"]
+    assert [each["tokens_per_case"] for each in found["cells"]] == [each["tokens_per_case"] for each in alone]
+    assert [each["replies_reused"] > 0 for each in found["cells"]] == [False, True, True, True]
+    openings = read_table("out/" + CELLS[2], "turns", ["path", "reused_from"]).to_pylist()
+    assert all(row["reused_from"] for row in openings if row["path"].startswith("opening/"))
+    code, _, err = ablate(*more)
+    assert (code, "give --share-replies again" in err) == (2, True)
+
+
+class Slow:
+    """A subprocess with a grid over a slow simulated server."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "moot", "simulate", "--port", "0", "--latency-ms", "100"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.server.stdout is not None
+        self.model = self.server.stdout.readline().split()[3]
+
+    def start(self) -> subprocess.Popen[str]:
+        command = ["ablate", "--engine", "inline", "--model", self.model, "--max-open", "4", "--limit", "10"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "moot", *command, "--out", "out", "--over", "agents=2,3"],
+            cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def wait_for_the_second_cell(self) -> None:
+        second = self._folder / "out" / "agents=3"
+        for _ in range(900):
+            if (second / "run.yaml").exists() and read_table(second, "verdicts").num_rows:
+                return
+            time.sleep(0.05)
+        raise AssertionError("no verdict in time")
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> Iterator[Slow]:
+    made = Slow(tmp_path)
+    yield made
+    made.server.send_signal(signal.SIGINT)
+    made.server.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.kill)])
+def test_a_grid_that_is_stopped_goes_on_with_the_same_command(slow: Slow, number: int) -> None:
+    first = slow.start()
+    slow.wait_for_the_second_cell()
+    os.kill(first.pid, number)
+    _, err = first.communicate(timeout=30)
+    assert first.returncode == (130 if number == signal.SIGINT else -number), err
+    if number == signal.SIGINT:
+        assert "the same command goes on from here" in err
+    done = read_table("out/agents=3", "verdicts").num_rows
+    assert 0 < done < 10
+    sessions = yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"]
+    held = [set(read_table(f"out/{cell}", "turns")["reply_id"].to_pylist()) for cell in ("agents=2", "agents=3")]
+    second = slow.start()
+    out, err = second.communicate(timeout=120)
+    assert second.returncode == 0, err
+    assert "against agents=2" in " ".join(out.split())
+    assert yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"] == sessions, "it was not held again"
+    assert set(read_table("out/agents=2", "turns")["reply_id"].to_pylist()) == held[0]
+    turns = read_table("out/agents=3", "turns").to_pylist()
+    assert held[1] <= {turn["reply_id"] for turn in turns}
+    assert set(Counter(row["case_id"] for row in read_table("out/agents=3", "verdicts").to_pylist()).values()) == {1}

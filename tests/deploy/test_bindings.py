@@ -1,0 +1,105 @@
+"""What a protocol says of its roles: how long replies are, and whether judges may debate, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from structlog.testing import capture_logs
+
+from moot.deploy.running.bindings import bind_roles
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import prepare, warn
+from moot.deploy.running.run import run
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Verdict
+from moot.protocols.registry import OwnProtocol
+
+
+class Silent:
+    """Asks nobody."""
+
+    roles = ("agent", "judge")
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        return Verdict(answer=None, how="silent")
+
+
+class Apart(Silent):
+    """Its judges should be others than its agents."""
+
+    judges_apart = True
+
+
+class Long(Silent):
+    """Its judges have much to say."""
+
+    reply_tokens: ClassVar[dict[str, int]] = {"judge": 1500}
+
+
+LIKE = "http://127.0.0.1:9/v1#like"
+
+
+def said(protocol: object, folder: Path, **roles: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """The warnings of a run that is prepared but not held."""
+    config = RunConfig.build(None, {"model": "simulated", "roles": roles, "out": str(folder / "run")})
+    with capture_logs() as logged:
+        warn(prepare(config, protocol=protocol))
+    return [dict(entry) for entry in logged]
+
+
+class TestJudgesApart:
+    @pytest.mark.parametrize(
+        ("agents", "judges", "both"),
+        [
+            (["openai/a"], ["openai/a"], ["openai/a"]),
+            (["openai/a", LIKE], ["anthropic/b", LIKE, LIKE], [LIKE]),
+            (["openai/a"], ["openai/b"], None),
+            (["simulated"], ["simulated"], None),
+            (["http://127.0.0.1:9/v1#simulated"], ["http://127.0.0.1:9/v1#simulated"], None),
+        ],
+    )
+    def test_warns_of_a_judge_that_debates(
+        self, agents: list[str], judges: list[str], both: list[str] | None, tmp_path: Path
+    ) -> None:
+        roles = {"agent": [{"model": name} for name in agents], "judge": [{"model": name} for name in judges]}
+        told = said(Apart(), tmp_path, **roles)
+        assert [(entry["models"], entry["log_level"]) for entry in told] == ([(both, "warning")] if both else [])
+
+    def test_the_same_model_on_another_server_is_another_one(self, tmp_path: Path) -> None:
+        judge = {"model": "openai/a", "base_url": "http://127.0.0.1:9/v1"}
+        assert said(Apart(), tmp_path, agent=[{"model": "openai/a"}], judge=[judge]) == []
+
+    def test_a_protocol_that_does_not_ask_for_it_is_left_alone(self, tmp_path: Path) -> None:
+        assert said(Silent(), tmp_path, agent=[{"model": "openai/a"}], judge=[{"model": "openai/a"}]) == []
+
+    def test_a_replay_does_not_judge_itself(self, tmp_path: Path) -> None:
+        done = run(protocol=Apart(), task="sample", limit=1, engine="inline", out=tmp_path / "first")
+        recorded = yaml.safe_load((done.path / "run.yaml").read_text()) | {"simulated": False}
+        (done.path / "run.yaml").write_text(yaml.safe_dump(recorded))
+        config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
+        with capture_logs() as logged:
+            warn(prepare(config, protocol=Apart()))
+        assert logged == []
+
+
+class TestReplyTokens:
+    def test_a_protocol_says_how_long_its_replies_are(self) -> None:
+        bound = bind_roles(RunConfig(), OwnProtocol("m:Long", Long()))
+        assert [bound[family][0].max_tokens for family in ("agent", "judge")] == [400, 1500]
+
+    def test_what_the_run_says_counts_more(self) -> None:
+        config = RunConfig.build(None, {"roles": {"judge": [{"max_tokens": 70}, {"model": "openai/a"}]}})
+        bound = bind_roles(config, OwnProtocol("m:Long", Long()))
+        assert [member.max_tokens for member in bound["judge"]] == [70, 1500]
+
+    def test_a_replay_keeps_the_recorded_length(self, tmp_path: Path) -> None:
+        roles = {"judge": [{"max_tokens": 70}]}
+        done = run(protocol=Long(), task="sample", limit=1, engine="inline", roles=roles, out=tmp_path / "first")
+        config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
+        bound = bind_roles(config, OwnProtocol("m:Long", Long()))
+        assert bound["judge"][0].max_tokens == 70

@@ -1,0 +1,217 @@
+"""`moot debate --interactive` in real terminals, against a server that counts what it is asked."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import moderated_debate
+import pytest
+from scripted_server import ScriptedServer
+from terminals import Terminal, surroundings
+
+from moot.actors.record.tables import read_table
+
+ENGINES = ["inline", pytest.param("ray", marks=pytest.mark.ray)]
+SUBJECT = "Should cities ban cars?"
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eback\x9b1m\rover\x08"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """Answers the moderated debate."""
+    server = ScriptedServer(dict(moderated_debate.SCRIPTS))
+    yield server
+    server.gate.set()
+    server.close()
+
+
+def _command(server: ScriptedServer, *more: str, engine: str = "inline") -> list[str]:
+    spoken = ["--protocol", "moderated_debate:Moderated", "--model", server.model, "--engine", engine]
+    return ["debate", SUBJECT, "--interactive", *spoken, "--out", "run", *more]
+
+
+def _paid(server: ScriptedServer) -> dict[str, int]:
+    """Calls by path of the debate; the trial call before each session is not of the debate."""
+    paths = {step.partition("/0/")[2]: calls for step, calls in server.calls.items() if step.startswith("question/0/")}
+    return dict(sorted(paths.items()))
+
+
+def _once(rounds: int) -> dict[str, int]:
+    return {f"round/{number}/agent/{i}": 1 for number in range(1, rounds + 1) for i in range(2)} | {"topics": 1}
+
+
+def _verdict(folder: Path) -> dict[str, Any]:
+    (row,) = read_table(folder / "run", "verdicts").to_pylist()
+    return {**row, "payload": json.loads(row["payload"])}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_session_from_the_topics_to_the_end(engine: str, server: ScriptedServer, tmp_path: Path) -> None:
+    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
+        shown = terminal.types("edit")
+        assert "Topics" in shown
+        assert "2  edit topics (edits the text)" in shown
+        terminal.types("Cost", "  | ")
+        terminal.types("Peace", "  | ")
+        terminal.types("", "  | ")
+        assert "Done: edit topics." in terminal.types("go")
+        shown = terminal.types("set much")
+        assert "[2] agent/0 on" in shown
+        assert "kappa 0.9" in shown
+        assert "crit.agent/0 0.625; crit.agent/1 unknown" in shown
+        assert "Not used: 'much' is not a number" in terminal.types("2 0.3")
+        terminal.types("what now")
+        assert "unknown action 'what now'" in terminal.types("ask and the trees?")
+        terminal.types("show 3")
+        assert "side 1 says" in terminal.types("show")
+        assert "none yet: it waits for a person" in terminal.types("go on")
+        shown = terminal.types("end")
+        assert "Round 2" in shown
+        assert "and the trees?" in shown
+        code, shown = terminal.ends()
+    assert code == 0
+    assert "Verdict" in shown
+    assert "moot show run question" in shown
+    verdict = _verdict(tmp_path)
+    assert (verdict["how"], verdict["rounds"]) == ("ended", 2)
+    assert verdict["payload"] == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
+    assert _paid(server) == _once(2)
+
+
+@pytest.mark.parametrize(("leaving", "code"), [("quit", 0), ("d", 0), ("c", 130)], ids=["quit", "Ctrl-D", "Ctrl-C"])
+def test_who_leaves_comes_back_to_the_same_form(
+    leaving: str, code: int, server: ScriptedServer, tmp_path: Path
+) -> None:
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("go")
+        if leaving == "quit":
+            assert "Round 1" in terminal.types("quit")
+        else:
+            assert "Round 1" in terminal.presses(leaving)
+        ended, shown = terminal.ends()
+        assert ended == code
+        assert "the same command" in shown
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        shown = terminal.types("end")
+        assert "you decided: go on" in shown
+        assert "Round 1" in shown
+        assert terminal.ends()[0] == 0
+    assert _paid(server) == _once(1)
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        code, shown = terminal.ends()
+    assert (code, "Verdict" in shown) == (0, True)
+    assert _paid(server) == _once(1)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kill_in_the_middle_of_a_call(engine: str, server: ScriptedServer, tmp_path: Path) -> None:
+    """What was decided stays decided, and only the calls under way are made again."""
+    server.gated = "/round/1/"
+    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
+        terminal.types("go")
+        _until(lambda: len(_paid(server)) == 3)
+        terminal.child.kill(signal.SIGKILL)
+        assert terminal.ends()[0] == -signal.SIGKILL
+    server.gate.set()
+    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
+        assert "Round 1" in terminal.types("end")
+        assert terminal.ends()[0] == 0
+    assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
+
+
+def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, tmp_path: Path) -> None:
+    server.gated = "/round/1/"
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("go")
+        _until(lambda: len(_paid(server)) == 3)
+        terminal.child.sendcontrol("c")
+        terminal.sees("stopping: finishing calls under way")
+        server.gate.set()
+        assert terminal.ends()[0] == 130
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        assert "Round 1" in terminal.types("end")
+        assert terminal.ends()[0] == 0
+    assert _paid(server) == _once(1)
+
+
+def test_a_second_terminal_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
+    with Terminal(tmp_path, *_command(server)) as first:
+        first.sees("\n> ")
+        with Terminal(tmp_path, *_command(server)) as second:
+            code, shown = second.ends()
+        assert code == 2
+        assert "error: " in shown
+        first.child.sendline("quit")
+        assert first.ends()[0] == 0
+
+
+def test_without_a_terminal_nothing_begins(server: ScriptedServer, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "moot", *_command(server)]
+    for given in ("", "go on\n"):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=surroundings(), input=given, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2
+        assert "--interactive needs a terminal" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert _paid(server) == {}
+
+
+def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: ScriptedServer, tmp_path: Path) -> None:
+    server.scripts["topics"] = server.scripts["argue"] = lambda step, user: f"{HOSTILE} said at {step}"
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("edit")
+        terminal.types("", "  | ")
+        terminal.types("go")
+        terminal.types("show")
+        terminal.types("show 2")
+        assert "over\u2408 said at" in terminal.types("end")
+        terminal.ends()
+        seen = terminal.all_seen
+    assert "\u241b[2J" in seen
+    assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(seen)
+
+
+def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) -> None:
+    """With one that changes nothing, fails, or is not there, nothing is decided."""
+    broken, missing = f"{sys.executable} -c 'raise SystemExit(3)'", "no-such-editor"
+    for editor, said in (("true", "nothing is decided"), (broken, "failed (exit 3)"), (missing, "no-such-editor")):
+        with Terminal(tmp_path, *_command(server), EDITOR=editor) as terminal:
+            terminal.types("edit")
+            assert said in terminal.types("quit")
+            assert terminal.ends()[0] == 0
+    script = "import sys; f = open(sys.argv[1], 'r+'); f.write(f.read().replace('Safety', 'Peace') + 'Trees')"
+    (tmp_path / "editor.py").write_text(script)
+    with Terminal(tmp_path, *_command(server), EDITOR=f"{sys.executable} {tmp_path / 'editor.py'}") as terminal:
+        terminal.types("edit")
+        assert "Done: edit topics." in terminal.types("go")
+        terminal.types("end")
+        assert terminal.ends()[0] == 0
+    assert _verdict(tmp_path)["payload"]["topics"].splitlines()[-2:] == ["Peace", "Trees"]
+
+
+def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
+    """The conversation stays on the terminal."""
+    with Terminal(tmp_path, *_command(server, "--format", "md"), into="debate.md") as terminal:
+        terminal.types("go")
+        assert "Round 1" in terminal.types("end")
+        code, shown = terminal.ends()
+    assert code == 0
+    assert "# " not in shown
+    written = (tmp_path / "debate.md").read_text()
+    assert written.startswith("# ")
+    assert "Round 1" in written
+
+
+def _until(so: Any) -> None:
+    deadline = time.monotonic() + 60
+    while not so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

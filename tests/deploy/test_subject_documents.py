@@ -1,0 +1,205 @@
+"""A debate on a subject as a document: complete, in order, and with nothing taken for a command or for markup."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.reading.document.markdown import document_markdown
+from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.document.views import Document
+from moot.deploy.reading.show import show
+from moot.deploy.reading.transcript import transcript
+from moot.deploy.running.run import run
+
+EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Cost"]
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three subjects, debated and compared with a single answer."""
+    folder = tmp_path_factory.mktemp("subjects") / "run"
+    settings = {"versus_qa": True, "crit_topics": True, "topics.count": 3}
+    run(
+        protocol="socrasynth",
+        engine="inline",
+        limit=3,
+        out=str(folder),
+        set=settings,
+        roles={"judge": ["simulated"] * 2},
+    )
+    return folder
+
+
+def sheet(order: int, scores: list[Any], **more: Any) -> dict[str, Any]:
+    known = [pair for pair in scores if pair]
+    totals = {"A": sum(a for a, _ in known), "B": sum(b for _, b in known)} if known else {"A": None, "B": None}
+    found = {"order": order, "judge": "judge/0", "scores": scores, "totals": totals, "winner": "A"}
+    return {**found, "rationales": ["" for _ in scores], "missing": [], **more}
+
+
+TOPICS = {
+    "proposed": {"agent/0": [{"title": EVIL, "description": EVIL}]},
+    "refined": {f"agent/{i}": [{"title": title, "description": ""}] for i, title in enumerate(("First", "Second"))},
+    "topics": [{"title": EVIL, "description": EVIL}, {"title": "Air", "description": ""}],
+    "wanted": 3, "merged": [{"into": "Air", "from": ["A1", "B1", "air"]}], "dropped": ["Noise"], "by": "moderator",
+}  # fmt: skip
+
+
+@pytest.fixture
+def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
+    """A debate in which much went wrong, and in which models and a person wrote what they should not."""
+    session.case("c1", question=EVIL, passage=EVIL, gold=None)
+    session.event("c1", "topics", "topics", TOPICS)
+    told = {"arguments": [{"topic": 1, "argument": EVIL}, {"topic": 9, "argument": "nowhere"}]}
+    session.reply("c1", "round/0/agent/0", 10, data=json.dumps(told))
+    session.reply("c1", "round/0/agent/1", None, outcome="failed", failure="timeout", error=EVIL)
+    session.event("c1", "round", "round/0", {
+        "round": 0, "kappa": 0.9, "temperature": 0.45, "topics": [EVIL, "Air"],
+        "crit": {"agent/0": 0.52, "agent/1": None}, "gamma": None, "finished": ["agent/0"], "conceded": ["agent/1"],
+        "asked": [EVIL], "left_out": {"agent/0": ["Air"]},
+        "failed": {"agent/1": "timeout"},
+    })  # fmt: skip
+    session.event("c1", "moderation", "moderation/round/0", {
+        "action": "set kappa", "text": EVIL, "by": "person", "outcome": "Not used: a number."
+    })  # fmt: skip
+    session.event("c1", "closing", "closing", {
+        "kappa": 0.3, "topics": [EVIL, "Air"], "crit": {"agent/0": 0.4, "agent/1": 0.2}, "crit_by_topic": {},
+        "gamma": 0.3, "failed": {"agent/1": "declined"},
+    })  # fmt: skip
+    session.event("c1", "joint", "joint", {
+        "kappa": 0.3, "proposal": [EVIL], "questions": [EVIL], "drafted_by": "agent/0", "amended_by": None,
+        "consents": {"agent/0": True, "agent/1": None}, "reservations": {"agent/0": [EVIL]},
+        "failed": {"agent/1": "refused"},
+    })  # fmt: skip
+    missing = [{"topic": 2, "why": EVIL}]
+    session.event("c1", "panel", "panel", {
+        "topics": [EVIL, "Air"], "orders": [sheet(1, [[8, 6], [7, 7]]), sheet(2, [[5, 6], None], missing=missing)],
+        "winner": "A", "totals": {"A": 6.5, "B": 6}, "position_bias": {"judge/0": 1.5}, "missing": 1,
+        "models": {"judge/0": EVIL}, "not_independent": [],
+    })  # fmt: skip
+    session.verdict(
+        "c1", "For", "turn-failed", rounds=0, flags=("judges-missing",), confidence=None, payload={"k": EVIL}
+    )
+    return planted(session, simulated=True)
+
+
+def test_a_real_debate_has_every_part_in_order(held: Path, printed: Callable[..., str]) -> None:
+    shown = printed(show, held, "sample-001", width=200)
+    places = [re.search(rf"^{part} ─", shown, re.MULTILINE) for part in PARTS]
+    assert all(places), PARTS
+    starts = [place.start() for place in places if place]
+    assert starts == sorted(starts)
+    assert shown.startswith("simulated models\n")
+    assert "marks on average (3 topics, 2 judges, both orders)" in " ".join(shown.split())
+    assert "Debate against a single answer" in shown
+
+
+def test_it_says_what_the_record_says(held: Path) -> None:
+    document = document_of(transcript(held, "sample-001"))
+    assert document is not None
+    assert document.panel is not None
+    assert document.verdict is not None
+    assert len(document.panel.orders) == 4
+    assert [held.round for held in document.rounds] == list(range(document.verdict.rounds + 1))
+    said = [(one.round, one.side) for one in document.arguments if one.topic == document.topics[0].title]
+    rounds = [*range(document.verdict.rounds + 1), None]
+    assert said == [(number, side) for number in rounds for side in ("A", "B")]
+    assert document.verdict.payload["topics"] == [topic.title for topic in document.topics]
+
+
+def test_json_reads_back(held: Path, planted_debate: Path, printed: Callable[..., str]) -> None:
+    for folder, case in ((held, "sample-002"), (planted_debate, "c1")):
+        shown = printed(show, folder, case, form="json")
+        assert Document.model_validate_json(shown) == document_of(transcript(folder, case))
+
+
+def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., str]) -> None:
+    shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
+    for expected in (
+        "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge, both orders)",
+        "ended after round 0: turn-failed",
+        "judgments are missing",
+        "A1 (First), B1 (Second), air: merged into Air",
+        "Noise: dropped, beyond 3 topics",
+        "only 2 of 3 topics were found",
+        "Drafted by A, not amended; A consents, B did not say whether it consents",
+        "8-6",
+        "judge/0, order 2, topic 2: missing",
+        "What coming first is worth, in marks: judge/0 +1.5",
+        "0.9 (temperature 0.45)",
+        "B failed: timeout; B concedes; A said all",
+        "A passed over Air",
+        "B: declined, judged by its last arguments",
+        "after the opening: set kappa",
+        "agent/1 at round/0/agent/1: timeout",
+    ):
+        assert expected in shown, expected
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_nothing_reaches_the_terminal_as_a_command(
+    planted_debate: Path, printed: Callable[..., str], form: str
+) -> None:
+    assert not CONTROL.search(printed(show, planted_debate, "c1", form=form))
+
+
+def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
+    document = document_of(transcript(planted_debate, "c1"))
+    assert document is not None
+    outside, fence = [], ""
+    for line in document_markdown(document).splitlines():
+        ticks = re.match(r"`{3,}", line)
+        if ticks and not fence:
+            fence = ticks[0]
+        elif fence:
+            fence = "" if line == fence else fence
+        else:
+            outside.append(line)
+    text = "\n".join(outside)
+    assert not re.search(r"(?<!\\)<script|(?<!\\)\[bold|^# out|(?<!\\)\*\*b", text, re.MULTILINE)
+    assert text.count("\\<script\\>") > 5
+
+
+@pytest.mark.parametrize(
+    "changed", [{"topics": "none"}, {"merged": [{"into": "x"}]}, {"proposed": None}, {"wanted": "many"}]
+)
+def test_other_protocols_keep_their_transcript(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str], changed: dict[str, Any]
+) -> None:
+    session.case("c1")
+    session.event("c1", "topics", "topics", TOPICS | changed)
+    folder = planted(session)
+    assert document_of(transcript(folder, "c1")) is None
+    assert "topics at topics" in printed(show, folder, "c1")
+
+
+def test_a_debate_under_way_is_shown_as_far_as_it_is(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1", question="Should we?")
+    session.event("c1", "topics", "topics", TOPICS)
+    folder = planted(session)
+    assert "No verdict yet: the debate is not over" in printed(show, folder, "c1")
+
+
+def test_a_debate_that_waits_says_so(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    session.case("c1", question="Should we?")
+    session.event("c1", "topics", "topics", TOPICS)
+    session.event("c1", "parked", "moderation/round/0", {"title": "Opening"})
+    assert "No verdict yet: the debate waits for a person" in printed(show, planted(session), "c1")
+
+
+def test_a_failed_debate_says_why(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    session.case("c1", question="Should we?")
+    session.event("c1", "topics", "topics", TOPICS)
+    session.verdict("c1", None, "failed", failure="quorum", error="no opening of agent/1")
+    shown = " ".join(printed(show, planted(session), "c1").split())
+    assert "The debate failed (quorum): no opening of agent/1" in shown

@@ -1,0 +1,99 @@
+"""A scripted SocraSynth debate in which all goes well; tests change what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scripted_floor import Script, ScriptedFloor
+
+from moot.protocols.case import Case
+from moot.protocols.messages import Decision, Slots, Verdict
+from moot.protocols.registry import make_protocol
+
+SUBJECT = Case(id="s", question="Should the town ban cars?", passage="The town has 900 cars.")
+ROUNDS = "round/[1-9]*/agent/?"
+
+
+def themes(*titles: str) -> dict[str, Any]:
+    return {"themes": [{"title": title, "description": f"About {title}."} for title in titles]}
+
+
+def agenda(*titles: str, merges: Mapping[str, list[str]] | None = None) -> dict[str, Any]:
+    return {
+        "topics": [
+            {"title": title, "description": f"About {title}.", "merges": list((merges or {}).get(title, []))}
+            for title in titles
+        ]
+    }
+
+
+def speech(path: str, slots: Slots, **marks: bool) -> dict[str, Any]:
+    """One argument per topic, which says where it was made."""
+    told = [{"topic": n, "argument": f"{path} on {t['title']}."} for n, t in enumerate(slots["topics"], 1)]
+    return {"declined": False, "arguments": told, "finished": False, "conceded": False, **marks}
+
+
+def finishing(path: str, slots: Slots) -> dict[str, Any]:
+    return speech(path, slots, finished=True)
+
+
+def conceding(path: str, slots: Slots) -> dict[str, Any]:
+    return speech(path, slots, conceded=True)
+
+
+def closing(path: str, slots: Slots) -> dict[str, Any]:
+    said = [{"topic": n, "statement": f"{path} on {t['title']}."} for n, t in enumerate(slots["topics"], 1)]
+    return {"declined": False, "statements": said}
+
+
+def reading(validity: float, *, contradicts: bool = False) -> dict[str, Any]:
+    """What a judge of one reason without rivals writes: Gamma is a tenth of the validity."""
+    reason = {"text": "a weak reason", "validity": validity, "credibility": 5.0, "contradicts_facts": contradicts}
+    return {"claim": "c", "reasons": [reason], "rivals": [], "justification": "So.", "reflection": ""}
+
+
+def marks(first: float, second: float) -> dict[str, Any]:
+    return {"first": first, "second": second, "rationale": "Because."}
+
+
+GOOD: dict[str, Any] = {
+    "topics/propose/agent/0": themes("Air", "Trade"),
+    "topics/propose/agent/1": themes("Trade", "Freedom"),
+    "topics/refine/agent/0": themes("Air", "Trade"),
+    "topics/refine/agent/1": themes("Trade", "Freedom"),
+    "topics/moderator": agenda("Trade", "Air", "Freedom", merges={"Trade": ["A2", "B1"]}),
+    "round/*/agent/?": speech,
+    "crit/*": reading(6.0),
+    "closing/agent/?": closing,
+    "joint/draft/agent/0": {"points": ["Draft point."], "questions": ["Who pays?"]},
+    "joint/amend/agent/1": {"points": ["Amended point."], "questions": [], "consents": True, "reservations": []},
+    "joint/consent/agent/0": {"consents": True, "reservations": []},
+    "panel/order/1/*": marks(8, 6),
+    "panel/order/2/*": marks(5, 7),
+    "versus/answer": {"points": ["Another point at some length."], "questions": []},
+    "versus/order/1/*": marks(7, 5),
+    "versus/order/2/*": marks(6, 4),
+}
+"""A wins 8 to 6 where it comes first, 7 to 5 where it comes second. Gamma stands still."""
+
+LONG = {"patience": 50, "topics.count": 3, "crit.max_depth": 0}
+"""Settings with which Gamma's plateau ends nothing."""
+
+
+async def hold(
+    changes: Script | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    case: Case = SUBJECT,
+    judges: int = 1,
+    decisions: Mapping[str, Decision] | None = None,
+) -> tuple[ScriptedFloor, Verdict]:
+    """Run the debate with a changed script; the changes come first, so that their patterns win."""
+    floor = ScriptedFloor(case, {**(changes or {}), **_without(changes)}, judges=judges, decisions=decisions)
+    verdict = await make_protocol("socrasynth", LONG | dict(settings or {})).run(case, floor)
+    return floor, verdict
+
+
+def _without(changes: Script | None) -> dict[str, Any]:
+    return {pattern: value for pattern, value in GOOD.items() if pattern not in (changes or {})}

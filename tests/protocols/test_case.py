@@ -1,0 +1,49 @@
+"""A case's content hash: what it covers, and that records from before a field came still fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from moot.protocols.case import Case, Image
+
+FULL = Case(
+    id="b",
+    question="q",
+    labels=("A", "B"),
+    choices=("x", "y"),
+    passage="p",
+    title="t",
+    images=(Image("image/png", b"1"),),
+)
+
+
+def test_hashes_are_those_of_records_without_aliases_and_documents() -> None:
+    assert Case(id="a", question="q").content_hash() == "d2b945bc8c8eaaaf0b2be11eb6c39c9c"
+    assert FULL.content_hash() == "44a8dae2ddb5ed2ae3ce2b2a6fa2eec3"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"question": "r"},
+        {"labels": ("B", "A")},
+        {"passage": ""},
+        {"images": ()},
+        {"aliases": (("a",), ())},
+        {"aliases": ((), ("a",))},
+        {"documents": ("d",)},
+        {"documents": ("d", "e")},
+        {"documents": ("a",), "aliases": ()},
+    ],
+)
+def test_every_field_but_the_id_is_hashed(change: dict[str, Any]) -> None:
+    assert msgspec.structs.replace(FULL, **change).content_hash() != FULL.content_hash()
+    assert msgspec.structs.replace(FULL, id="z").content_hash() == FULL.content_hash()
+
+
+def test_aliases_and_documents_are_told_apart() -> None:
+    one = msgspec.structs.replace(FULL, aliases=(("a",),))
+    assert len({case.content_hash() for case in (FULL, one, msgspec.structs.replace(FULL, documents=("a",)))}) == 3

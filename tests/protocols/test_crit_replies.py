@@ -1,0 +1,72 @@
+"""What a judge may write for a mark, and what makes it be asked again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from moot.actors.models.json_schema import json_schema
+from moot.protocols.crit.appraisal import appraise
+from moot.protocols.crit.document import Document
+from moot.protocols.crit.replies import Reading
+from moot.protocols.replies import InvalidReply, parse_reply
+
+
+def reply(**argument: Any) -> str:
+    reason = {"text": "It is quick.", "validity": 8, "credibility": 7} | argument
+    whole = {"claim": "It works.", "reasons": [reason], "rivals": [], "justification": "So.", "reflection": "Here."}
+    return json.dumps(whole)
+
+
+def read(text: str) -> Reading:
+    return Reading.model_validate(parse_reply(text, Reading).data)
+
+
+class TestMarks:
+    @pytest.mark.parametrize(
+        ("written", "mark"),
+        [("8/10", 8.0), (" 7.5 / 10 ", 7.5), ("80%", 8.0), ("0 %", 0.0), ("10/10", 10.0)],
+    )
+    def test_are_mended_and_say_so(self, written: str, mark: float) -> None:
+        found = read(reply(validity=written))
+        assert found.reasons[0].validity == mark
+        assert found.reasons[0].repairs == (f"validity: {written.strip()}",)
+        assert appraise(Document("", "x"), found).notes == ("marks-repaired",)
+
+    @pytest.mark.parametrize("mark", [0, 10, 6.5, "6.5"])
+    def test_numbers_need_no_mending(self, mark: object) -> None:
+        found = read(reply(credibility=mark))
+        assert found.reasons[0].credibility == float(str(mark))
+        assert found.reasons[0].repairs == ()
+
+    @pytest.mark.parametrize(
+        "mark",
+        [11, -1, "11/10", "110%", "7/8", "high", "", "eight", "-1/10", "8-9", True, None, float("nan"), "nan", "inf"],
+        ids=repr,
+    )
+    def test_anything_else_is_refused(self, mark: object) -> None:
+        for name in ("validity", "credibility"):
+            with pytest.raises(InvalidReply, match=name):
+                read(reply(**{name: mark}))
+
+
+class TestShape:
+    @pytest.mark.parametrize("missing", ["claim", "reasons", "rivals", "justification", "reflection"])
+    def test_a_torn_reply_is_refused(self, missing: str) -> None:
+        whole = json.loads(reply())
+        del whole[missing]
+        with pytest.raises(InvalidReply, match=missing):
+            read(json.dumps(whole))
+
+    def test_a_document_may_bring_no_reason(self) -> None:
+        whole = json.loads(reply()) | {"reasons": [], "claim": ""}
+        assert read(json.dumps(whole)).reasons == []
+
+    def test_the_schema_asks_for_all_but_the_repairs_and_tells_no_story(self) -> None:
+        schema = json_schema(Reading)
+        argument = schema["properties"]["reasons"]["items"]
+        assert argument["required"] == ["text", "validity", "credibility", "is_claim", "contradicts_facts"]
+        assert "repairs" not in json.dumps(schema)
+        assert "description" not in argument

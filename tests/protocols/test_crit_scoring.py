@@ -1,0 +1,186 @@
+"""Gamma: its formula, what never raises it, and when two reasons are one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.protocols.crit.appraisal import appraise
+from moot.protocols.crit.document import Document
+from moot.protocols.crit.repeats import first_alike
+from moot.protocols.crit.replies import Argument, Reading
+from moot.protocols.crit.scoring import EQUAL_WEIGHTS, NO_REASONS, Gamma, Weighed, gamma_of, out_of_ten
+
+shares = st.floats(0.0, 1.0)
+reasons = st.builds(Weighed, shares, shares)
+rivals = st.builds(Weighed, shares, shares, st.just(True))
+mixtures = st.tuples(st.lists(reasons, min_size=1, max_size=6), st.lists(rivals, max_size=6)).map(
+    lambda pair: [*pair[0], *pair[1]]
+)
+marks = st.floats(0.0, 10.0)
+readings = st.lists(st.tuples(marks, marks), min_size=1, max_size=5)
+
+
+def score(weighed: list[Weighed]) -> float:
+    found = gamma_of(weighed).score
+    assert found is not None
+    return found
+
+
+def read(reasons: list[tuple[str, float, float]], rivals: list[tuple[str, float, float]] | None = None) -> Reading:
+    return Reading(
+        claim="It works.",
+        reasons=[Argument(text=text, validity=v, credibility=c) for text, v, c in reasons],
+        rivals=[Argument(text=text, validity=v, credibility=c) for text, v, c in rivals or []],
+        justification="So.",
+        reflection="",
+    )
+
+
+DOCUMENT = Document("It works.", "It works, because it does.")
+
+
+class TestFormula:
+    def test_worked_by_hand(self) -> None:
+        weighed = [Weighed(0.8, 0.9), Weighed(0.4, 0.3, rival=True), Weighed(0.5, 0.6)]
+        # (0.9 x 0.8 + 0.3 x (1 - 0.4) + 0.6 x 0.5) / (0.9 + 0.3 + 0.6) = 1.2 / 1.8
+        assert score(weighed) == pytest.approx(2 / 3)
+
+    def test_no_credible_source_at_all_gives_equal_weights_and_says_so(self) -> None:
+        found = gamma_of([Weighed(0.8, 0.0), Weighed(0.6, 0.0, rival=True)])
+        assert found.score == pytest.approx((0.8 + 0.4) / 2)
+        assert found.note == EQUAL_WEIGHTS
+
+    def test_one_side_without_credibility_keeps_the_weights(self) -> None:
+        assert gamma_of([Weighed(0.8, 0.5), Weighed(1.0, 0.0, rival=True)]) == Gamma(0.8)
+
+    @pytest.mark.parametrize("rivals", [[], [Weighed(0.1, 0.9, rival=True)]])
+    def test_without_a_reason_there_is_no_score(self, rivals: list[Weighed]) -> None:
+        assert gamma_of(rivals) == Gamma(None, NO_REASONS)
+
+    @given(mixtures)
+    def test_lies_between_the_least_and_the_greatest_s(self, weighed: list[Weighed]) -> None:
+        said = [one.s for one in weighed]
+        assert min(said) <= score(weighed) <= max(said)
+
+    @given(mixtures, st.randoms(use_true_random=False))
+    def test_order_does_not_matter(self, weighed: list[Weighed], random: object) -> None:
+        shuffled = list(weighed)
+        random.shuffle(shuffled)  # type: ignore[attr-defined]
+        assert score(shuffled) == score(weighed)
+
+    @given(mixtures, st.floats(0.01, 1.0))
+    def test_the_scale_of_the_weights_does_not_matter(self, weighed: list[Weighed], factor: float) -> None:
+        scaled = [replace(one, theta=one.theta * factor) for one in weighed]
+        if any(0.0 < one.theta < 1e-300 for one in weighed):
+            return  # scaling makes these 0
+        assert math.isclose(score(scaled), score(weighed), rel_tol=1e-9, abs_tol=1e-12)
+
+    @given(mixtures, rivals, shares)
+    def test_a_stronger_rival_never_raises_it(self, weighed: list[Weighed], rival: Weighed, stronger: float) -> None:
+        stronger = max(stronger, rival.gamma)
+        assert score([*weighed, replace(rival, gamma=stronger)]) <= score([*weighed, rival])
+
+    @given(mixtures, reasons, shares)
+    def test_a_stronger_reason_never_lowers_it(self, weighed: list[Weighed], reason: Weighed, stronger: float) -> None:
+        stronger = max(stronger, reason.gamma)
+        assert score([*weighed, replace(reason, gamma=stronger)]) >= score([*weighed, reason])
+
+    @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, math.inf])
+    def test_what_is_no_share_is_refused(self, bad: float) -> None:
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            Weighed(bad, 0.5)
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            Weighed(0.5, bad)
+
+    def test_is_shown_out_of_ten(self) -> None:
+        assert out_of_ten(0.0) == "0.0/10"
+        assert out_of_ten(None) == "unknown"
+
+
+class TestRepeats:
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("It is cheap.", "it is   CHEAP"),
+            ("The clinic tests show raised bilirubin.", "Clinic tests show the raised bilirubin"),
+            (
+                "The trial found fewer deaths among treated patients.",
+                "Trial found fewer deaths among the patients treated.",
+            ),
+        ],
+    )
+    def test_are_found(self, one: str, other: str) -> None:
+        assert first_alike([one, other]) == [None, 0]
+        assert first_alike([other, one]) == [None, 0]
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("The patient in the second ward has a fever today.", "The patient in the second ward has no fever today."),
+            ("It doesn't spread through water in the city.", "It spreads through water in the city."),
+            ("The trial had 40 patients from the same clinic.", "The trial had 400 patients from the same clinic."),
+            ("It is cheap.", "It is quick."),
+            ("", "It is so."),
+        ],
+    )
+    def test_are_not_taken_for_others(self, one: str, other: str) -> None:
+        assert first_alike([one, other]) == [None, None]
+
+    def test_count_from_the_first(self) -> None:
+        assert first_alike(["It is cheap.", "It is quick.", "it is cheap", "IT IS CHEAP!"]) == [None, None, 0, 0]
+
+    @given(readings, readings, st.data())
+    def test_repeating_a_reason_does_not_raise_the_score(
+        self, reasons: list[tuple[float, float]], rivals: list[tuple[float, float]], data: st.DataObject
+    ) -> None:
+        said = [(f"reason number {i}", *pair) for i, pair in enumerate(reasons)]
+        against = [(f"rival number {i}", *pair) for i, pair in enumerate(rivals)]
+        before = appraise(DOCUMENT, read(said, against)).score
+        again = data.draw(st.sampled_from(said))
+        repeated = (f" {again[0].upper()}.", data.draw(marks), data.draw(marks))
+        after = appraise(DOCUMENT, read([*said, repeated], against))
+        assert before is not None
+        assert after.score == before
+        assert "repeated-reasons" in after.notes
+        assert after.reasons[-1].repeats == said.index(again)
+
+    def test_a_repeated_rival_counts_once_too(self) -> None:
+        against = [("It is dear.", 8.0, 8.0)]
+        once = appraise(DOCUMENT, read([("It is quick.", 6.0, 6.0)], against))
+        twice = appraise(DOCUMENT, read([("It is quick.", 6.0, 6.0)], against * 2))
+        assert twice.score == once.score
+        assert twice.notes == ("repeated-reasons",)
+        assert once.notes == ()
+
+
+class TestAppraisal:
+    def test_marks_out_of_ten_become_shares(self) -> None:
+        found = appraise(DOCUMENT, read([("It is quick.", 8.0, 9.0)], [("It is dear.", 4.0, 3.0)]))
+        assert found.score == pytest.approx(0.75)
+        assert [found.reasons[0].weighed, found.rivals[0].weighed] == [Weighed(0.8, 0.9), Weighed(0.4, 0.3, True)]
+
+    def test_a_mark_of_9_1_is_0_91_in_the_record(self) -> None:
+        point = appraise(DOCUMENT, read([("It is quick.", 9.1, 9.1)])).reasons[0].record()
+        assert (point["gamma"], point["theta"], point["stated_gamma"]) == (0.91, 0.91, 0.91)
+
+    def test_marks_that_may_be_meant_from_0_to_1_are_noted_not_changed(self) -> None:
+        found = appraise(DOCUMENT, read([("It is quick.", 0.8, 1.0)]))
+        assert found.score == pytest.approx(0.08)
+        assert found.notes == ("scale-doubtful",)
+        assert appraise(DOCUMENT, read([("It is quick.", 0.0, 1.0)])).notes == ()
+
+    def test_a_contradiction_is_passed_over_where_no_fact_is_given(self) -> None:
+        marked = read([("It is quick.", 8.0, 8.0)])
+        marked = marked.model_copy(
+            update={"reasons": [marked.reasons[0].model_copy(update={"contradicts_facts": True})]}
+        )
+        bare = appraise(DOCUMENT, marked)
+        assert (bare.score, bare.notes) == (0.8, ("contradiction-without-facts",))
+        given = appraise(replace(DOCUMENT, facts="It is slow."), marked)
+        assert (given.score, given.notes) == (0.0, ())
+        assert given.reasons[0].stated == 0.8

@@ -1,0 +1,348 @@
+"""EVINCE on a scripted floor: every way through a debate, and what is noted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from scripted_floor import Script, ScriptedFloor
+
+from moot.protocols.case import Case
+from moot.protocols.distribution import OTHER
+from moot.protocols.errors import CaseUnfit, QuorumFailed
+from moot.protocols.evince.protocol import Evince
+from moot.protocols.evince.settings import EvinceSettings
+from moot.protocols.floor import Request
+from moot.protocols.messages import Verdict
+from moot.protocols.registry import make_protocol
+from moot.protocols.templates import Templates
+
+HCV, HBV, CIRRHOSIS, OBSTRUCTIVE, FAILURE, ALCOHOLIC, HAV = JAUNDICE = (
+    "Hepatitis C", "Hepatitis B", "Cirrhosis", "Obstructive jaundice", "Acute liver failure", "Alcoholic hepatitis",
+    "Hepatitis A",
+)  # fmt: skip
+FIRST_A = {HCV: 0.40, HBV: 0.30, CIRRHOSIS: 0.15, OBSTRUCTIVE: 0.10, FAILURE: 0.05}
+FIRST_B = {HBV: 0.35, HCV: 0.25, OBSTRUCTIVE: 0.20, ALCOHOLIC: 0.15, HAV: 0.05}
+THIRD_A = {HCV: 0.35, HBV: 0.25, CIRRHOSIS: 0.20, OBSTRUCTIVE: 0.15, FAILURE: 0.05}
+THIRD_B = {HCV: 0.35, HBV: 0.30, CIRRHOSIS: 0.20, OBSTRUCTIVE: 0.10, FAILURE: 0.05}
+CASE = Case(id="j", question="Which illness?", labels=JAUNDICE, passage="Yellow skin, mild fever, fatigue.")
+
+
+def says(distribution: Mapping[str, float], *arguments: str, rebuttals: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "distribution": list(distribution.items()),
+        "arguments": arguments or ("The skin is yellow.",),
+        "rebuttals": rebuttals,
+    }
+
+
+def reads(mark: float, reason: str = "The skin is yellow.") -> dict[str, Any]:
+    """A judge's reading whose score is `mark / 10`."""
+    reasons = [{"text": reason, "validity": mark, "credibility": 5}]
+    return {"claim": "c", "reasons": reasons, "rivals": [], "justification": "so", "reflection": "else"}
+
+
+JUDGED: Script = {"crit/*": reads(8)}
+
+
+async def debate(script: Script, case: Case = CASE, judges: int = 1, **settings: Any) -> tuple[Verdict, ScriptedFloor]:
+    floor = ScriptedFloor(case, script, judges=judges)
+    verdict = await make_protocol("evince", {"follow_ups": "never", **settings}).run(case, floor)
+    return verdict, floor
+
+
+def prompt(floor: ScriptedFloor, path: str) -> str:
+    request: Request[Any] = floor.asks[path]
+    return "\n".join(message.content for message in Templates().render(request.template, request.slots))
+
+
+PRINTED: Script = {
+    "round/0/agent/0": says(FIRST_A),
+    "round/0/agent/1": says(FIRST_B),
+    "round/1/agent/0": says(FIRST_B),
+    "round/1/agent/1": says(FIRST_A),
+    "round/2/agent/0": says(THIRD_A),
+    "round/2/agent/1": says(THIRD_B),
+    "round/3/agent/0": says(THIRD_A),
+    "round/3/agent/1": says(THIRD_A),
+    **JUDGED,
+}
+
+
+class TestThePrintedCase:
+    async def test_its_numbers_and_its_end(self) -> None:
+        """The rounds of the jaundice case with a fourth that comes to rest: numbers by the formulas, not as printed."""
+        verdict, floor = await debate(PRINTED, epsilon=0.06)
+        rounds = [floor.event("round", f"round/{n}") for n in range(4)]
+        assert [each["jsd"] for each in rounds[:3]] == pytest.approx([0.1568, 0.1568, 0.0037], abs=5e-5)
+        assert [each["tv"] for each in rounds] == pytest.approx([0.35, 0.35, 0.05, 0.0])
+        assert [each["wd"] for each in rounds] == pytest.approx([each["tv"] for each in rounds])
+        assert rounds[0]["mi"] == pytest.approx(rounds[1]["mi"]), "a swap changes no symmetric measure"
+        assert [each["swapped"] for each in rounds] == [False, True, False, False]
+        assert rounds[3]["nmi"] == pytest.approx(1.0)
+        assert rounds[3]["ce"]["agent/0>agent/1"] == pytest.approx(rounds[3]["entropy"]["agent/0"], abs=1e-5)
+        assert (verdict.how, verdict.rounds) == ("converged", 3)
+        assert "swapped" in verdict.flags
+        assert verdict.answer == HCV
+        assert verdict.confidence == pytest.approx(0.35)
+
+    async def test_the_printed_rule_ends_it_on_the_swap(self) -> None:
+        verdict, floor = await debate(PRINTED, stop="printed")
+        assert (verdict.how, verdict.rounds) == ("printed", 1)
+        stop = floor.event("stop")
+        assert stop["jsd_change"] == pytest.approx(0.0, abs=1e-12)
+        assert stop["crit_change"] == 0.0
+
+    async def test_every_turn_has_its_events(self) -> None:
+        _, floor = await debate(PRINTED, epsilon=0.06)
+        for number in range(4):
+            for agent in ("agent/0", "agent/1"):
+                assert floor.event("distribution", f"round/{number}/{agent}")["changes"] == []
+                assert floor.event("quality-gate", f"round/{number}/{agent}")["passed"] is True
+                assert floor.event("crit", f"crit/round/{number}/{agent}")["score"] == pytest.approx(0.8)
+        turned = [floor.event("contentiousness", f"round/{number}") for number in range(3)]
+        assert [each["before"] for each in turned[1:]] == [each["after"] for each in turned[:-1]]
+        assert floor.event("round", "round/1")["kappa"] == turned[0]["after"]
+
+
+class TestStops:
+    async def test_sides_that_stay_apart_have_stalled(self) -> None:
+        verdict, floor = await debate({"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B), **JUDGED})
+        assert (verdict.how, verdict.rounds) == ("stalled", 1)
+        assert floor.event("stop")["jsd"] == pytest.approx(0.1568, abs=5e-5)
+
+    async def test_sides_that_move_to_the_end(self) -> None:
+        def moving(path: str, _: Any) -> dict[str, Any]:
+            return says(FIRST_A if int(path.split("/")[1]) % 2 else THIRD_B)
+
+        verdict, _ = await debate({"round/*/agent/0": moving, "round/*/agent/1": says(FIRST_B), **JUDGED})
+        assert (verdict.how, verdict.rounds) == ("max_rounds", 3)
+
+    async def test_a_round_in_which_nobody_could_speak_is_no_rest(self) -> None:
+        script: Script = {"round/1/*": None, "round/*": says(FIRST_A), **JUDGED}
+        verdict, floor = await debate(script)
+        assert (verdict.how, verdict.rounds) == ("converged", 2)
+        assert floor.event("round", "round/1")["failed"] == ["round/1/agent/0", "round/1/agent/1"]
+        assert "turn-failed" in verdict.flags
+
+
+class TestSchedules:
+    async def test_ensemble_is_no_debate(self) -> None:
+        verdict, floor = await debate({"round/0/*": says(FIRST_A), **JUDGED}, schedule="ensemble")
+        assert (verdict.how, verdict.rounds) == ("ensemble", 0)
+        assert floor.paths("round/") == ["round/0/agent/0", "round/0/agent/1"]
+        assert {floor.asks[path].template for path in floor.paths("round/")} == {"evince/opening"}
+        assert verdict.distribution == pytest.approx({**dict.fromkeys(JAUNDICE, 0.0), **FIRST_A, OTHER: 0.0})
+
+    async def test_none_states_no_level(self) -> None:
+        _, floor = await debate(PRINTED, schedule="none")
+        for path in floor.paths("round/"):
+            assert "contentiousness is" not in prompt(floor, path)
+        assert floor.event("round", "round/1")["kappa"] is None
+
+    async def test_the_explorer_is_told_its_level_and_the_opener_none(self) -> None:
+        _, floor = await debate(PRINTED, schedule="fixed")
+        assert "contentiousness is" not in prompt(floor, "round/0/agent/0")
+        assert "Your contentiousness is 0.90" in prompt(floor, "round/0/agent/1")
+        assert "Your contentiousness is 0.90" in prompt(floor, "round/1/agent/0")
+
+
+class TestWhatIsShown:
+    async def test_full_history_in_order_and_only_once(self) -> None:
+        _, floor = await debate(PRINTED, epsilon=0.06)
+        slots = floor.asks["round/2/agent/1"].slots
+        assert [(turn["name"], turn["round"]) for turn in slots["earlier"]] == [
+            ("agent/0", 0), ("agent/1", 0), ("agent/0", 1),
+        ]  # fmt: skip
+        assert slots["own"]["round"] == 1
+        assert [other["round"] for other in slots["others"]] == [2], "A has spoken in this round already"
+
+    async def test_distributions_only(self) -> None:
+        _, floor = await debate(PRINTED, history="distribution")
+        slots = floor.asks["round/1/agent/1"].slots
+        assert slots["earlier"] == []
+        assert slots["others"][0]["text"] == ""
+        assert slots["others"][0]["distribution"].startswith(HBV)
+
+    async def test_a_weak_argument_is_withheld_from_the_others_and_fed_back_to_its_author(self) -> None:
+        script: Script = {
+            "crit/round/0/agent/0/judge/0": reads(2, "It is Tuesday."),
+            **PRINTED,
+            "round/0/agent/0": says(FIRST_A, "It is Tuesday."),
+        }
+        verdict, floor = await debate(script)
+        gate = floor.event("quality-gate", "round/0/agent/0")
+        assert (gate["passed"], gate["crit"], gate["threshold"]) == (False, pytest.approx(0.2), 0.4)
+        assert "It is Tuesday." not in prompt(floor, "round/0/agent/1")
+        assert f"{HCV} 0.40" in prompt(floor, "round/0/agent/1"), "the distribution is shown in any case"
+        own = prompt(floor, "round/1/agent/0")
+        assert own.count("It is Tuesday.") == 2, "as its own reply, and as a weak argument"
+        assert "argument-withheld" in verdict.flags
+
+    async def test_without_the_gate_it_is_shown(self) -> None:
+        script: Script = {**PRINTED, "round/0/agent/0": says(FIRST_A, "It is Tuesday."), "crit/*": reads(2)}
+        verdict, floor = await debate(script, gate=False)
+        assert "It is Tuesday." in prompt(floor, "round/0/agent/1")
+        assert floor.event("quality-gate", "round/0/agent/0")["on"] is False
+        assert "argument-withheld" not in verdict.flags
+
+    async def test_judges_see_the_facts(self) -> None:
+        _, floor = await debate(PRINTED)
+        assert "mild fever" in prompt(floor, "crit/round/0/agent/0/judge/0")
+
+
+class TestConsensus:
+    async def test_weights_are_crit_scores(self) -> None:
+        script: Script = {
+            "round/*/agent/0": says({HCV: 1.0}),
+            "round/*/agent/1": says({HBV: 1.0}),
+            "crit/round/*/agent/0/*": reads(9),
+            "crit/round/*/agent/1/*": reads(3),
+        }
+        verdict, floor = await debate(script, gate=False)
+        assert floor.event("consensus")["weights"] == pytest.approx({"agent/0": 0.75, "agent/1": 0.25})
+        assert verdict.answer == HCV
+        assert verdict.confidence == pytest.approx(0.75)
+        assert verdict.payload["crit_mean"] == pytest.approx(0.6)
+
+    async def test_an_unknown_score_is_not_zero(self) -> None:
+        script: Script = {
+            "round/*/agent/0": says({HCV: 1.0}),
+            "round/*/agent/1": says({HBV: 0.9, HCV: 0.1}),
+            "crit/round/*/agent/0/*": None,
+            "crit/*": reads(9),
+        }
+        verdict, floor = await debate(script)
+        assert floor.event("consensus")["weights_from"] == "equal"
+        assert verdict.distribution is not None
+        assert verdict.distribution[HCV] == pytest.approx(0.55)
+        assert verdict.payload["crit"]["agent/0"] is None
+        assert "judges-missing" in verdict.flags
+
+    async def test_all_scores_zero_weigh_equally(self) -> None:
+        verdict, floor = await debate({"round/*": says(FIRST_A), "crit/*": reads(0)}, gate=False)
+        assert floor.event("consensus")["weights"] == {"agent/0": 0.5, "agent/1": 0.5}
+        assert verdict.payload["crit_mean"] == 0.0
+
+    async def test_when_both_mean_something_else_there_is_no_answer(self) -> None:
+        verdict, _ = await debate({"round/*": says({"Plague": 0.8, HCV: 0.2}), **JUDGED})
+        assert (verdict.answer, verdict.confidence) == (None, None)
+        assert {"other-leads", "distribution-mended"} <= set(verdict.flags)
+        assert verdict.distribution is not None
+        assert verdict.distribution[OTHER] == pytest.approx(0.8)
+
+    async def test_only_the_last_turns_are_read(self) -> None:
+        script = {**PRINTED}
+        _, floor = await debate(script, gate=False, crit_turns="last", epsilon=0.06)
+        assert floor.paths("crit/") == ["crit/round/3/agent/0/judge/0", "crit/round/3/agent/1/judge/0"]
+
+    async def test_without_judges(self) -> None:
+        verdict, floor = await debate({"round/*": says(FIRST_A)}, gate=False, crit_turns="none")
+        assert not floor.paths("crit/")
+        assert verdict.payload["crit_mean"] is None
+        assert make_protocol("evince", {"gate": False, "crit_turns": "none"}).roles == ("agent",)
+
+
+class TestAfterwards:
+    UNSURE = says({HCV: 0.35, HBV: 0.35, HAV: 0.3})
+
+    async def test_follow_ups_when_unsure(self) -> None:
+        script: Script = {
+            "round/*": self.UNSURE,
+            **JUDGED,
+            "follow-ups/agent/0": {"questions": ["Since when?", "since when"], "tests": ["ALT"]},
+            "follow-ups/agent/1": {"questions": ["Any travel?"], "tests": ["alt", "Serology"]},
+        }
+        verdict, floor = await debate(script, follow_ups="unsure", retrieve=0)
+        found = {"questions": ["Since when?", "Any travel?"], "tests": ["ALT", "Serology"]}
+        assert verdict.payload["follow_ups"] == found
+        assert floor.event("follow-ups") == {**found, "failed": 0}
+
+    async def test_none_when_sure(self) -> None:
+        verdict, floor = await debate({"round/*": says({HCV: 0.9, HBV: 0.1}), **JUDGED}, follow_ups="unsure")
+        assert verdict.payload["follow_ups"] is None
+        assert not floor.paths("follow-ups")
+
+    async def test_uncertain_with_documents_debates_once_more(self) -> None:
+        case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.", "HBV: blood, too."))
+        script: Script = {
+            "round/[01]/*": self.UNSURE,
+            "round/*": says({HCV: 0.95, HBV: 0.05}),
+            **JUDGED,
+        }
+        verdict, floor = await debate(script, case, retrieve=2, retrieve_from=0.5)
+        assert floor.event("retrieved")["documents"] == [0, 1]
+        assert "HCV: blood." not in prompt(floor, "round/1/agent/0")
+        assert "HCV: blood." in prompt(floor, "round/2/agent/0")
+        assert floor.event("contentiousness", "round/1")["why"] == "debated once more"
+        assert floor.event("stop", "stop/again")["reason"] == "converged"
+        assert "retrieved" in verdict.flags
+        assert verdict.confidence == pytest.approx(0.95)
+
+    async def test_certain_ones_do_not(self) -> None:
+        case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.",))
+        verdict, _ = await debate({"round/*": says({HCV: 0.95, HBV: 0.05}), **JUDGED}, case)
+        assert "retrieved" not in verdict.flags
+
+
+class TestTrouble:
+    async def test_no_labels(self) -> None:
+        with pytest.raises(CaseUnfit, match="closed list of labels"):
+            await debate({}, Case(id="f", question="Why?"))
+
+    @pytest.mark.parametrize("schedule", ["adaptive", "ensemble"])
+    async def test_one_side_alone_is_no_debate(self, schedule: str) -> None:
+        with pytest.raises(QuorumFailed, match="1 of 2 sides"):
+            await debate({"round/0/agent/1": None, "round/*": says(FIRST_A), **JUDGED}, schedule=schedule)
+
+    async def test_when_the_opener_fails_among_three_the_next_one_opens(self) -> None:
+        script: Script = {"round/0/agent/0": None, "round/*": says(FIRST_A), **JUDGED}
+        verdict, floor = await debate(script, agents=3)
+        assert floor.asks["round/0/agent/1"].template == "evince/opening"
+        assert floor.event("round", "round/0")["entropy"].keys() == {"agent/1", "agent/2"}
+        assert floor.event("round", "round/1")["moves"] is None, "there is no last round of the same sides"
+        assert verdict.how == "converged"
+
+    async def test_a_side_that_fails_later_keeps_its_last_word(self) -> None:
+        script: Script = {**PRINTED, "round/1/agent/1": None}
+        verdict, floor = await debate(script, max_rounds=1)
+        distributions = floor.event("round", "round/1")["distributions"]
+        assert distributions["agent/1"] == pytest.approx(FIRST_B)
+        assert "turn-failed" in verdict.flags
+
+
+class TestMore:
+    async def test_three_sides(self) -> None:
+        script: Script = {
+            "round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B), "round/*/agent/2": says(THIRD_A),
+            **JUDGED,
+        }  # fmt: skip
+        verdict, floor = await debate(script, agents=3)
+        found = floor.event("round", "round/1")
+        assert len(found["kl"]) == 6
+        assert found["generalised_jsd"] > 0.0
+        assert found["jsd"] < found["jsd_max"]
+        assert verdict.how == "stalled"
+        assert sum(verdict.payload["weights"].values()) == pytest.approx(1.0)
+
+    async def test_a_ground_distance_between_labels(self) -> None:
+        _, floor = await debate(PRINTED, ground="embedding")
+        found = floor.event("round", "round/0")
+        assert found["wd"] != pytest.approx(found["tv"])
+        assert floor.embedded == list(JAUNDICE)
+
+    async def test_kullback_leibler_needs_smoothing_and_says_so(self) -> None:
+        _, floor = await debate(PRINTED, kl_epsilon=1e-3)
+        found = floor.event("round", "round/0")
+        assert found["kl_floored"] == 2
+        assert 0.0 < found["kl"]["agent/0>agent/1"] < 7.0
+
+    async def test_judges_are_asked_side_by_side(self) -> None:
+        verdict, floor = await debate({"crit/*/judge/1": reads(4), **PRINTED}, judges=2)
+        assert floor.event("crit", "crit/round/0/agent/0")["score"] == pytest.approx(0.6)
+        assert verdict.payload["crit"]["agent/0"] == pytest.approx(0.6)
+
+    def test_what_it_declares(self) -> None:
+        assert Evince(EvinceSettings()).roles == ("agent", "judge")
+        assert Evince().judges_apart

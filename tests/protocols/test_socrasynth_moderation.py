@@ -1,0 +1,146 @@
+"""A person moderates: every action, every unusable text, and the form that comes again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from socrasynth_script import finishing, hold
+
+from moot.protocols.labels import fold
+from moot.protocols.messages import Decision
+from moot.protocols.socrasynth.moderation import Unusable, read_kappa, read_topics
+
+
+def noted(floor: object) -> dict[str, str]:
+    """Outcome of each noted moderation, by path."""
+    return {e.path: e.data["outcome"] for e in floor.events if e.kind == "moderation"}  # type: ignore[attr-defined]
+
+
+async def test_unattended_nothing_is_asked_twice_and_nothing_noted() -> None:
+    floor, _ = await hold(settings={"max_rounds": 2})
+    assert list(floor.forms) == ["moderation/topics", *(f"moderation/round/{n}" for n in range(3))]
+    assert noted(floor) == {}
+
+
+async def test_the_topics_are_edited_before_the_debate() -> None:
+    decisions = {"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")}
+    floor, verdict = await hold(decisions=decisions)
+    assert floor.forms["moderation/topics"].actions == ("go on", "edit")
+    assert floor.event("topics")["topics"] == [
+        {"title": "Noise", "description": "at night"},
+        {"title": "Air", "description": ""},
+    ]
+    assert floor.event("topics")["by"] == "person"
+    assert floor.asks["round/0/agent/0"].slots["topics"][0]["title"] == "Noise"
+    assert verdict.payload["topics"] == ["Noise", "Air"]
+    assert "moderation/topics/1" in floor.forms
+
+
+async def test_kappa_and_questions_for_the_next_round() -> None:
+    decisions = {
+        "moderation/round/0": Decision("set kappa", "0.6"),
+        "moderation/round/0/1": Decision("ask", "What of the elderly?"),
+        "moderation/round/0/2": Decision("ask", "And in winter?"),
+    }
+    floor, _ = await hold(settings={"max_rounds": 2}, decisions=decisions)
+    level = floor.event("contentiousness", "round/1")
+    assert (level["before"], level["after"], level["why"]) == (0.9, 0.6, "set by a person")
+    assert floor.event("contentiousness", "round/2")["after"] == pytest.approx(0.5)
+    for side in (0, 1):
+        assert floor.asks[f"round/1/agent/{side}"].slots["questions"] == ["What of the elderly?", "And in winter?"]
+        assert floor.asks[f"round/2/agent/{side}"].slots["questions"] == []
+    assert floor.event("round", "round/1")["asked"] == ["What of the elderly?", "And in winter?"]
+    assert "What of the elderly?" in floor.forms["moderation/round/0/3"].body
+
+
+async def test_topics_edited_between_rounds() -> None:
+    decisions = {"moderation/round/0": Decision("edit topics", "Air\nNoise")}
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
+    assert [t["title"] for t in floor.asks["round/1/agent/1"].slots["topics"]] == ["Air", "Noise"]
+    assert [t["title"] for t in floor.event("topics")["topics"]] == ["Trade", "Air", "Freedom"]
+    assert floor.event("round", "round/1")["topics"] == ["Air", "Noise"]
+    assert floor.event("panel")["topics"] == verdict.payload["topics"] == ["Air", "Noise"]
+
+
+async def test_the_rounds_are_ended() -> None:
+    floor, verdict = await hold(decisions={"moderation/round/1": Decision("end")})
+    assert (verdict.how, verdict.rounds, verdict.answer) == ("ended-by-person", 1, "For")
+    assert floor.event("stop")["reason"] == "ended-by-person"
+
+
+@pytest.mark.parametrize(
+    ("action", "text", "why"),
+    [
+        ("set kappa", "very", "from 0 to 1, not 'very'"),
+        ("set kappa", "1.5", "from 0 to 1"),
+        ("set kappa", "nan", "from 0 to 1"),
+        ("set kappa", "", "from 0 to 1"),
+        ("ask", "  ", "the question as its text"),
+        ("edit topics", " \n ", "the whole list"),
+        ("edit topics", "Air\nair: too", "'Air' stands in the list twice"),
+        ("shout", "", "'shout' is not one of: go on, set kappa, ask, edit topics, end"),
+    ],
+)
+async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: str, text: str, why: str) -> None:
+    decisions = {"moderation/round/0": Decision(action, text)}
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
+    assert why in floor.forms["moderation/round/0/1"].body
+    assert why in noted(floor)["moderation/round/0"]
+    assert verdict.rounds == 1
+    assert floor.event("contentiousness", "round/1")["after"] == pytest.approx(0.75)
+
+
+async def test_more_is_asked_for_where_a_stop_was_due() -> None:
+    changes = {"round/1/agent/?": finishing, "round/2/agent/?": finishing}
+    floor, verdict = await hold(changes, decisions={"moderation/round/1": Decision("ask", "Really?")})
+    assert "have said all" in floor.forms["moderation/round/1"].body
+    assert (verdict.how, verdict.rounds) == ("both-done", 2)
+
+
+async def test_more_where_the_schedule_has_ended_is_at_the_last_level() -> None:
+    decisions = {"moderation/round/3": Decision("ask", "One more thing?")}
+    floor, verdict = await hold(settings={"schedule": "three-phase"}, decisions=decisions)
+    assert floor.event("contentiousness", "round/4")["after"] == 0.1
+    assert (verdict.how, verdict.rounds) == ("schedule-ended", 4)
+
+
+async def test_nobody_goes_beyond_the_last_round() -> None:
+    decisions = {"moderation/round/1": Decision("set kappa", "0.5")}
+    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
+    assert floor.forms["moderation/round/1"].actions == ("go on", "edit topics")
+    assert "is not one of" in noted(floor)["moderation/round/1"]
+    assert (verdict.how, verdict.rounds) == ("max_rounds", 1)
+
+
+async def test_the_form_shows_what_was_said_and_how_it_was_scored() -> None:
+    floor, _ = await hold()
+    body = floor.forms["moderation/round/0"].body
+    for expected in (
+        "Contentiousness 0.90",
+        "A 6.0, B 6.0",
+        "Trade: round/0/agent/1 on Trade.",
+        "Next: another round at contentiousness 0.75",
+        "1. Trade: About Trade.",
+    ):
+        assert expected in body
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_level_or_unusable(text: str) -> None:
+    try:
+        kappa = read_kappa(text)
+    except Unusable:
+        return
+    assert 0.0 <= kappa <= 1.0
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_topics_or_unusable(text: str) -> None:
+    try:
+        topics = read_topics(text)
+    except Unusable:
+        return
+    assert topics
+    assert len({fold(topic.title) for topic in topics}) == len(topics)
+    assert all(topic.title.strip() for topic in topics)

@@ -1,0 +1,343 @@
+"""SocraSynth on a scripted floor: every way to its verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from socrasynth_script import (
+    LONG,
+    ROUNDS,
+    SUBJECT,
+    agenda,
+    closing,
+    conceding,
+    finishing,
+    hold,
+    marks,
+    reading,
+    speech,
+    themes,
+)
+
+from moot.protocols.case import Case
+from moot.protocols.errors import AskFailed, QuorumFailed
+from moot.protocols.messages import Slots
+from moot.protocols.registry import read_settings
+from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.settings import SocraSynthSettings
+
+
+async def test_the_whole_debate_in_order() -> None:
+    floor, verdict = await hold(settings={"max_rounds": 2})
+    order = list(dict.fromkeys(path.split("/")[0] for path in floor.asks))
+    assert order == ["topics", "round", "crit", "closing", "joint", "panel"]
+    assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("For", "max_rounds", 2, None)
+    assert verdict.payload["totals"] == {"A": 22.5, "B": 16.5}
+    assert verdict.payload["position_bias"] == {"judge/0": 0}
+    assert verdict.payload["joint"]["proposal"] == ["Amended point."]
+    assert set(verdict.flags) == {"judges-not-independent"}
+    kinds = floor.kinds()
+    assert [kind for kind in dict.fromkeys(kinds) if kind != "crit"] == [
+        "topics",
+        "contentiousness",
+        "round",
+        "stop",
+        "closing",
+        "joint",
+        "panel",
+    ]
+    assert kinds.count("round") == 3
+    assert kinds.count("crit") == 3 * 2 + 2
+
+
+@pytest.mark.parametrize("judges", [1, 3])
+@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}])
+async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
+    settings = LONG | {"max_rounds": 4} | more
+    plan = calls_for(make_settings(settings), SUBJECT, judges)
+    floor, verdict = await hold(settings=more | {"max_rounds": 4}, judges=judges)
+    assert verdict.rounds == (3 if "schedule" in more else 4)
+    assert len(floor.asks) == plan.most.count
+    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), "round/0/agent/?": finishing}
+    floor, verdict = await hold(shortest, more, judges=judges)
+    assert verdict.rounds == 0
+    assert len(floor.asks) == plan.least.count
+
+
+def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
+    return read_settings(SocraSynthSettings, settings, name="socrasynth")
+
+
+def test_calls_of_the_defaults() -> None:
+    """What the documentation says a subject costs."""
+    plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
+    assert (plan.least.count, plan.most.count) == (18, 116)
+    plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
+    assert plan.most.count == 94
+
+
+class TestTopics:
+    async def test_what_is_proposed_merged_and_fixed_is_on_record(self) -> None:
+        floor, _ = await hold()
+        data = floor.event("topics")
+        assert [theme["title"] for theme in data["proposed"]["agent/1"]] == ["Trade", "Freedom"]
+        assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air", "Freedom"]
+        assert data["merged"] == [{"into": "Trade", "from": ["A2", "B1"]}]
+        assert (data["by"], data["dropped"], data["wanted"]) == ("moderator", [], 3)
+        shown = floor.asks["topics/moderator"].slots["themes"]
+        assert [theme["tag"] for theme in shown] == ["A1", "A2", "B1", "B2"]
+        assert floor.asks["topics/refine/agent/1"].slots["others"][0]["title"] == "Air"
+
+    async def test_repeats_are_merged_visibly_and_nothing_is_made_up_in_their_place(self) -> None:
+        floor, verdict = await hold({"topics/moderator": agenda("Trade", " trade ", "TRADE", "Air")})
+        data = floor.event("topics")
+        assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air"]
+        assert data["merged"] == [{"into": "Trade", "from": [" trade "]}, {"into": "Trade", "from": ["TRADE"]}]
+        assert "fewer-topics" in verdict.flags
+
+    async def test_more_than_wanted_are_dropped(self) -> None:
+        floor, verdict = await hold({"topics/moderator": agenda("A", "B", "C", "D")})
+        assert floor.event("topics")["dropped"] == ["D"]
+        assert "fewer-topics" not in verdict.flags
+
+    async def test_a_side_without_proposal_is_flagged(self) -> None:
+        floor, verdict = await hold({"topics/*/agent/0": None})
+        assert "proposal-failed" in verdict.flags
+        assert [theme["tag"] for theme in floor.asks["topics/moderator"].slots["themes"]] == ["B1", "B2"]
+
+    async def test_a_failed_refinement_leaves_the_proposal(self) -> None:
+        floor, verdict = await hold({"topics/refine/agent/0": None, "topics/propose/agent/0": themes("Noise")})
+        assert floor.asks["topics/moderator"].slots["themes"][0]["title"] == "Noise"
+        assert "proposal-failed" not in verdict.flags
+
+    async def test_without_any_proposal_the_case_fails(self) -> None:
+        with pytest.raises(QuorumFailed, match="neither side proposed"):
+            await hold({"topics/propose/*": None})
+
+    async def test_without_a_moderator_the_case_fails(self) -> None:
+        with pytest.raises(AskFailed, match="topics/moderator"):
+            await hold({"topics/moderator": None})
+
+
+class TestRounds:
+    async def test_b_sees_what_a_has_just_said_and_the_opening_is_blind(self) -> None:
+        floor, _ = await hold(settings={"max_rounds": 1})
+        assert [floor.asks[f"round/0/agent/{i}"].slots["transcript"] for i in (0, 1)] == [[], []]
+        seen = {
+            i: [(one["round"], one["side"]) for one in floor.asks[f"round/1/agent/{i}"].slots["transcript"]]
+            for i in (0, 1)
+        }
+        assert seen[0] == [(0, "A")] * 3 + [(0, "B")] * 3
+        assert seen[1] == [*seen[0], *[(1, "A")] * 3]
+
+    async def test_levels_fall_as_scheduled(self) -> None:
+        floor, verdict = await hold(settings={"schedule": "three-phase"})
+        levels = [floor.event("contentiousness", f"round/{n}")["after"] for n in range(4)]
+        assert levels == [0.9, 0.7, 0.5, 0.1]
+        assert floor.asks["round/2/agent/1"].slots["contentiousness"]["level"] == "0.50"
+        assert floor.asks["closing/agent/0"].slots["contentiousness"]["level"] == "0.10"
+        assert floor.asks["joint/amend/agent/1"].slots["contentiousness"]["level"] == "0.30"
+        assert (verdict.how, verdict.rounds) == ("schedule-ended", 3)
+
+    async def test_two_phases(self) -> None:
+        floor, verdict = await hold(settings={"schedule": "two-phase", "max_rounds": 3})
+        assert floor.asks["round/3/agent/0"].slots["contentiousness"]["level"] == "0.90"
+        assert floor.asks["closing/agent/0"].slots["contentiousness"]["level"] == "0.30"
+        assert verdict.how == "max_rounds"
+
+    async def test_temperature_follows_contentiousness_only_when_set(self) -> None:
+        floor, _ = await hold(settings={"max_rounds": 1})
+        assert floor.asks["round/1/agent/0"].decoding is None
+        floor, _ = await hold(settings={"max_rounds": 1, "temperature": 1.0, "max_tokens": 77})
+        decoding = floor.asks["round/1/agent/0"].decoding
+        assert decoding is not None
+        assert decoding.temperature == pytest.approx(0.75)
+        assert decoding.max_tokens == 77
+        assert floor.event("round", "round/1")["temperature"] == pytest.approx(0.75)
+
+    async def test_weak_points_go_back_to_the_side_that_made_them(self) -> None:
+        judged = {"crit/round/0/agent/1/*": reading(2.0), "crit/round/0/agent/0/*": reading(9.0, contradicts=True)}
+        floor, _ = await hold(judged, {"max_rounds": 1, "crit.weak_points": 1})
+        a, b = (floor.asks[f"round/1/agent/{i}"].slots for i in (0, 1))
+        assert (a["contradicted"], b["contradicted"]) == (["a weak reason"], [])
+        assert b["deeper"] == ["a weak reason"]
+        data = floor.event("round", "round/0")
+        assert data["crit"] == {
+            "agent/0": floor.event("crit", "crit/round/0/agent/0")["score"],
+            "agent/1": pytest.approx(0.2),
+        }
+        assert data["gamma"] == pytest.approx((data["crit"]["agent/0"] + 0.2) / 2)
+
+    async def test_crit_reads_the_facts_and_the_other_side(self) -> None:
+        floor, _ = await hold(settings={"max_rounds": 0})
+        slots = floor.asks["crit/round/0/agent/1/judge/0"].slots
+        assert slots["facts"] == SUBJECT.passage
+        assert slots["claim"] == "Against: Should the town ban cars?"
+        assert slots["text"].startswith("Trade: round/0/agent/1 on Trade.")
+        assert slots["opposing"].startswith("Trade: round/0/agent/0 on Trade.")
+
+    async def test_a_topic_passed_over_is_on_record(self) -> None:
+        def one_topic(path: str, slots: Slots) -> dict[str, Any]:
+            return speech(path, slots) | {
+                "arguments": [{"topic": 2, "argument": "Air."}, {"topic": 9, "argument": "?"}]
+            }
+
+        floor, _ = await hold({"round/1/agent/0": one_topic}, {"max_rounds": 1})
+        assert floor.event("round", "round/1")["left_out"] == {"agent/0": ["Trade", "Freedom"]}
+
+
+class TestStopping:
+    async def test_on_a_plateau_of_gamma(self) -> None:
+        floor, verdict = await hold(settings={"patience": 2, "min_delta": 0.01})
+        assert (verdict.how, verdict.rounds) == ("plateau", 2)
+        stop = floor.event("stop")
+        assert (stop["reason"], stop["patience"], stop["min_delta"]) == ("plateau", 2, 0.01)
+        assert stop["gammas"] == [pytest.approx(0.6)] * 3
+
+    async def test_unknown_quality_is_no_plateau(self) -> None:
+        floor, verdict = await hold({"crit/*": None}, {"patience": 1, "max_rounds": 3})
+        assert verdict.how == "max_rounds"
+        assert floor.event("round", "round/0")["gamma"] is None
+
+    async def test_when_both_have_said_all(self) -> None:
+        floor, verdict = await hold({"round/1/agent/0": finishing, "round/2/agent/?": finishing})
+        assert (verdict.how, verdict.rounds) == ("both-done", 2)
+        assert floor.event("stop")["finished"] == ["agent/0", "agent/1"]
+
+    async def test_a_concession_is_an_event_and_counts_as_finished(self) -> None:
+        floor, verdict = await hold({"round/1/agent/1": conceding, "round/1/agent/0": finishing})
+        assert (verdict.how, verdict.rounds) == ("both-done", 1)
+        assert floor.event("concession", "round/1/agent/1") == {"side": "B", "round": 1}
+        assert verdict.payload["conceded"] == ["agent/1"]
+        assert "conceded" in verdict.flags
+
+    @pytest.mark.parametrize(("reply", "how"), [({"declined": True}, "declined"), (None, "turn-failed")])
+    async def test_when_a_side_argues_no_further(self, reply: dict[str, Any] | None, how: str) -> None:
+        floor, verdict = await hold({"round/2/agent/0": reply})
+        assert (verdict.how, verdict.rounds, verdict.answer) == (how, 2, "For")
+        assert floor.event("round", "round/2")["failed"] == {"agent/0": "declined" if reply else "refused"}
+        assert floor.event("round", "round/2")["crit"]["agent/0"] is None
+        assert "round/2/agent/1" in floor.asks
+
+    async def test_when_a_side_speaks_of_no_topic(self) -> None:
+        off = {"declined": False, "arguments": [{"topic": 0, "argument": "Weather."}]}
+        _, verdict = await hold({"round/1/agent/1": off})
+        assert verdict.how == "turn-failed"
+
+    @pytest.mark.parametrize("reply", [{"declined": True}, None])
+    async def test_no_debate_without_both_openings(self, reply: dict[str, Any] | None) -> None:
+        with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: (declined|refused)\)"):
+            await hold({"round/0/agent/1": reply})
+
+
+class TestClosing:
+    async def test_the_last_arguments_stand_in_for_a_closing_that_failed(self) -> None:
+        floor, verdict = await hold({"closing/agent/1": None}, {"max_rounds": 1})
+        assert "closing-failed" in verdict.flags
+        assert floor.event("closing")["failed"] == {"agent/1": "refused"}
+        assert floor.asks["panel/order/1/topic/1/judge/0"].slots["second"]["text"] == "round/1/agent/1 on Trade."
+
+    async def test_crit_of_each_topic_on_request(self) -> None:
+        floor, _ = await hold(settings={"crit_topics": True, "max_rounds": 0})
+        assert floor.event("closing")["crit_by_topic"] == {f"agent/{i}": [pytest.approx(0.6)] * 3 for i in (0, 1)}
+        assert floor.asks["crit/closing/topic/2/agent/0/judge/0"].slots["text"] == "closing/agent/0 on Air."
+
+    async def test_a_proposal_with_a_reservation(self) -> None:
+        amended = {"points": ["P"], "consents": False, "reservations": ["Too early."]}
+        floor, verdict = await hold({"joint/amend/agent/1": amended})
+        assert floor.event("joint")["consents"] == {"agent/0": True, "agent/1": False}
+        assert floor.event("joint")["reservations"]["agent/1"] == ["Too early."]
+        assert "reservations" in verdict.flags
+        assert floor.asks["joint/consent/agent/0"].slots["amended"]["points"] == ["P"]
+
+    async def test_parts_of_the_proposal_that_fail(self) -> None:
+        floor, verdict = await hold({"joint/draft/agent/0": None})
+        assert floor.event("joint")["proposal"] is None
+        assert "joint-failed" in verdict.flags
+        floor, verdict = await hold({"joint/amend/agent/1": None})
+        joint = floor.event("joint")
+        assert (joint["proposal"], joint["amended_by"]) == (["Draft point."], None)
+        assert joint["consents"] == {"agent/0": True, "agent/1": None}
+        floor, verdict = await hold({"joint/consent/agent/0": None})
+        assert floor.event("joint")["consents"] == {"agent/0": None, "agent/1": True}
+
+
+class TestPanel:
+    async def test_every_judge_topic_and_order(self) -> None:
+        floor, _ = await hold(judges=2)
+        assert len(floor.paths("panel/")) == 2 * 3 * 2
+        one, two = (floor.asks[f"panel/order/{order}/topic/1/judge/1"].slots for order in (1, 2))
+        assert [one["first"]["stance"], two["first"]["stance"]] == ["for", "against"]
+        assert one["first"] == two["second"]
+        panel = floor.event("panel")
+        found = [(sheet["judge"], sheet["order"], sheet["totals"], sheet["winner"]) for sheet in panel["orders"]]
+        assert found[:2] == [("judge/0", 1, {"A": 24, "B": 18}, "A"), ("judge/0", 2, {"A": 21, "B": 15}, "A")]
+        assert panel["orders"][0]["rationales"] == ["Because."] * 3
+
+    async def test_a_favour_for_the_first_is_a_bias_and_no_win(self) -> None:
+        _, verdict = await hold({"panel/*": marks(9, 5)})
+        assert (verdict.answer, verdict.payload["position_bias"]) == ("Tie", {"judge/0": 12})
+
+    async def test_a_missing_judgment_is_counted_and_not_zero(self) -> None:
+        floor, verdict = await hold({"panel/order/2/topic/1/*": None})
+        assert "judges-missing" in verdict.flags
+        panel = floor.event("panel")
+        assert panel["missing"] == 1
+        assert panel["orders"][1]["scores"][0] is None
+        assert panel["orders"][1]["missing"] == [{"topic": 1, "why": "refused: scripted"}]
+        assert verdict.payload["totals"] == {"A": 15, "B": 11}
+
+    async def test_without_any_judgment_there_is_no_answer(self) -> None:
+        _, verdict = await hold({"panel/*": None})
+        assert (verdict.answer, verdict.payload["totals"]) == (None, None)
+        assert "judges-missing" in verdict.flags
+
+    async def test_a_topic_on_which_neither_closed_is_put_before_nobody(self) -> None:
+        def only_air(path: str, slots: Slots) -> dict[str, Any]:
+            said = closing(path, slots)
+            return said | {"statements": [one for one in said["statements"] if one["topic"] == 2]}
+
+        floor, _ = await hold({"closing/agent/?": only_air})
+        assert {path.split("/")[4] for path in floor.paths("panel/")} == {"2"}
+        assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
+
+
+class TestVersus:
+    async def test_is_off_unless_asked_for(self) -> None:
+        floor, verdict = await hold()
+        assert not floor.paths("versus/")
+        assert "versus" not in verdict.payload
+
+    async def test_blind_and_in_both_orders(self) -> None:
+        floor, verdict = await hold(settings={"versus_qa": True})
+        assert verdict.payload["versus"] == "tie"
+        data = floor.event("versus")
+        assert (data["winner"], data["words"]) == ("tie", {"debate": 2, "answer": 5})
+        assert data["position_bias"] == {"judge/0": 2}
+        one, two = (floor.asks[f"versus/order/{order}/topic/1/judge/0"].slots for order in (1, 2))
+        assert one["first"] == two["second"] == {"points": ["Amended point."], "questions": [], "words": 2}
+
+    @pytest.mark.parametrize("failing", ["versus/answer", "joint/draft/agent/0"])
+    async def test_unknown_without_both_texts(self, failing: str) -> None:
+        floor, verdict = await hold({failing: None}, {"versus_qa": True})
+        assert verdict.payload["versus"] is None
+        assert floor.event("versus")["why"]
+
+
+class TestCases:
+    async def test_a_subject_with_labels_still_runs_and_answers_none_of_them(self) -> None:
+        case = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria"))
+        floor, verdict = await hold({ROUNDS: speech}, {"max_rounds": 1}, case=case)
+        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
+        assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
+        assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
+
+    @pytest.mark.parametrize(("bonus", "answer"), [(3, "Yes"), (-3, "No"), (0, None)])
+    async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:
+        case = Case(id="x", question="Is it Tuesday?", labels=("Yes", "No"))
+        changes = {"panel/order/1/*": marks(5 + bonus, 5), "panel/order/2/*": marks(5, 5 + bonus)}
+        floor, verdict = await hold(changes, {"max_rounds": 0}, case=case)
+        assert verdict.answer == answer
+        assert floor.asks["round/0/agent/1"].slots["labels"] == []
+        assert floor.asks["crit/round/0/agent/1/judge/0"].slots["claim"] == "Against: Is it Tuesday?"

@@ -1,0 +1,236 @@
+"""`labels:FILE`: the closed set that a file names itself, and every way in which it is none."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import TaskFileError
+from moot.protocols.labels import canonical_label
+from moot.protocols.tasks import open_task
+from moot.protocols.tasks.labelled_texts import MAX_LABELS, QUESTION
+
+SPORT: dict[str, Any] = {"text": "The team won.", "label": "Sport"}
+MONEY: dict[str, Any] = {"text": "Shares fell.", "label": "Business"}
+
+
+def spec_of(path: Path, *rows: object) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return f"labels:{path}"
+
+
+def csv_of(path: Path, columns: str, *rows: str) -> str:
+    path.write_bytes("\r\n".join([columns, *rows, ""]).encode())
+    return f"labels:{path}"
+
+
+def cases(spec: str) -> list[LabelledCase]:
+    return list(open_task(spec).cases())
+
+
+def fails(spec: str, line: int, field: str, expected: str) -> None:
+    with pytest.raises(TaskFileError) as caught:
+        open_task(spec).validate()
+    error = caught.value
+    assert (error.file, error.line, error.field) == (spec.partition(":")[2], line, field), error
+    assert expected in error.expected
+    assert "\n" not in str(error)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "texts.jsonl"
+
+
+def test_labels_come_in_the_order_of_the_file(file: Path) -> None:
+    spec = spec_of(file, SPORT, MONEY, {**SPORT, "id": "x", "question": "What is it about?"}, {"text": "Rain."})
+    task = open_task(spec)
+    assert (task.name, task.labels, task.replayable) == ("labels", None, True)
+    found = task.validate()
+    assert found is not None
+    assert (found.count, found.gold, found.unlabelled) == (4, {"Sport": 2, "Business": 1}, 1)
+    first, second, third, fourth = task.cases()
+    assert [item.case.id for item in (first, second, third, fourth)] == ["labels-0", "labels-1", "x", "labels-3"]
+    assert [item.gold for item in (first, second, third, fourth)] == ["Sport", "Business", "Sport", None]
+    assert first.case.labels == ("Sport", "Business")
+    assert first.case.labels is second.case.labels, "cases share what is theirs together"
+    assert first.case.question == f"{QUESTION}\n\nThe team won."
+    assert third.case.question == "What is it about?\n\nThe team won."
+    assert (first.case.aliases, first.case.documents, first.case.passage) == ((), (), "")
+
+
+def test_a_row_without_text_declares_a_label_and_is_no_case(file: Path) -> None:
+    declared = {"label": "Weather", "aliases": ["the weather", "climate"], "documents": ["Weather: rain and sun."]}
+    spec = spec_of(file, {"text": None, **declared}, SPORT, {**MONEY, "documents": ["Shares are parts of firms."]})
+    first, second = cases(spec)
+    assert (first.index, first.case.id, second.index, second.case.id) == (0, "labels-0", 1, "labels-1")
+    assert first.case.labels == ("Weather", "Sport", "Business")
+    assert first.case.aliases == (("the weather", "climate"), (), ())
+    assert first.case.documents == ("Weather: rain and sun.",)
+    assert second.case.documents == ("Weather: rain and sun.", "Shares are parts of firms.")
+    labels, aliases = first.case.labels or (), first.case.aliases
+    assert canonical_label("Climate.", labels, (), aliases) == "Weather"
+
+
+def test_with_declared_labels_permuted_gold_leaves_the_cases_alone(tmp_path: Path) -> None:
+    declared = [{"label": label} for label in ("Business", "Sport")]
+    one = spec_of(tmp_path / "one.jsonl", *declared, SPORT, MONEY)
+    two = spec_of(tmp_path / "two.jsonl", *declared, {**SPORT, "label": "Business"}, {**MONEY, "label": "Sport"})
+    assert [item.case for item in cases(one)] == [item.case for item in cases(two)]
+    assert [item.gold for item in cases(one)] != [item.gold for item in cases(two)]
+
+
+def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(file: Path) -> None:
+    spec = spec_of(file, {**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
+    first, second = cases(spec)
+    assert first.case.aliases == second.case.aliases == (("Sports", "games"), ())
+
+
+def test_csv_with_a_mark_crlf_and_line_breaks_in_cells(tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    rows = ["sports; athletics ;,,Sport ", ",The team won.,Sport", ',"Shares\nfell, ""again"".", Business']
+    spec = csv_of(path, "\ufeffaliases,text,label", *rows)
+    first, second = cases(spec)
+    assert first.case.labels == ("Sport", "Business"), "outer space is no part of a label"
+    assert first.case.aliases == (("sports", "athletics"), ())
+    assert (first.gold, second.gold) == ("Sport", "Business")
+    assert second.case.question == f'{QUESTION}\n\nShares\nfell, "again".'
+
+
+def test_the_same_content_has_the_same_digest_in_both_layouts(tmp_path: Path) -> None:
+    one = spec_of(tmp_path / "a.jsonl", {**SPORT, "aliases": ["sports"]}, MONEY)
+    two = csv_of(tmp_path / "a.csv", "text,label,aliases", "The team won.,Sport,sports", "Shares fell.,Business,")
+    found = [open_task(spec).validate() for spec in (one, two)]
+    assert len({each.digest for each in found if each}) == 1
+
+
+def test_no_two_cases_of_a_file_ask_the_same(file: Path) -> None:
+    texts = [f"Text {number}." for number in range(50)]
+    rows = [{"text": text, "label": "AB"[i % 2]} for i, text in enumerate(texts)]
+    assert len({item.case.question for item in cases(spec_of(file, *rows))}) == 50
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "expected"),
+    [
+        ({**SPORT, "label": ""}, "label", "expected text, found none"),
+        ({**SPORT, "label": " \t"}, "label", "expected text, found none"),
+        ({**SPORT, "label": 3}, "label", "expected text, found 3"),
+        ({**SPORT, "label": ["Sport"]}, "label", "found a list"),
+        ({**SPORT, "label": "..."}, "label", "expected words, '...' is only marks"),
+        ({**SPORT, "label": "SPORT!"}, "label", "expected distinct labels, 'SPORT!' reads like 'Sport' in line 1"),
+        ({**SPORT, "label": "Finance"}, "label", "reads like 'finance', an alias of 'Business' in line 2"),
+        ({**SPORT, "label": "Art, music"}, "label", "without `, ` and line breaks, found 'Art, music'"),
+        ({**SPORT, "label": "Art\nmusic"}, "label", "line breaks"),
+        ({**SPORT, "aliases": ["business"]}, "aliases", "of 'Sport' alone, 'business' reads like 'Business' in line 2"),
+        ({**SPORT, "aliases": ["FINANCE"]}, "aliases", "reads like 'finance', an alias of 'Business' in line 2"),
+        ({**SPORT, "aliases": "games; finance"}, "aliases", "'finance' reads like 'finance', an alias of 'Business'"),
+        ({**SPORT, "aliases": ["?!"]}, "aliases", "only marks"),
+        ({**SPORT, "aliases": [""]}, "aliases", "expected text, found none"),
+        ({**SPORT, "aliases": 3}, "aliases", "expected a list of texts, found 3"),
+        ({"text": "Rain.", "aliases": ["wet"]}, "aliases", "expected a label that they are spellings of, found none"),
+        ({"text": " ", "label": None}, "text", "expected a text, a label or both, found neither"),
+        ({"id": "x"}, "text", "expected a text, a label or both, found neither"),
+        ({"label": "Business", "aliases": ["trade"]}, "label", "one row without text per label, 'Business' has line 2"),
+        ({**SPORT, "text": 3}, "text", "expected text, found 3"),
+        ({**SPORT, "text": "\ud800"}, "text", "surrogate"),
+        ({**SPORT, "label": "\ud800"}, "label", "surrogate"),
+        ({**SPORT, "id": ""}, "id", "found none"),
+        ({**SPORT, "id": "labels-0"}, "id", "occurs earlier"),
+        ({**SPORT, "question": 3}, "question", "expected text, found 3"),
+        ({**SPORT, "documents": "one"}, "documents", "expected a list of texts, found 'one'"),
+        ({"label": "New", "documents": [3]}, "documents", "expected text, found 3"),
+        ([SPORT], "", "expected one JSON object per line"),
+    ],
+)
+def test_a_bad_row_is_named(file: Path, row: object, field: str, expected: str) -> None:
+    declared = {"label": "Business", "aliases": ["finance"]}
+    fails(spec_of(file, SPORT, declared, MONEY, row), 4, field, expected)
+
+
+def test_csv_names_the_line_on_which_a_record_starts(tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    fails(csv_of(path, "text,label", '"a\nb",Sport', "c,Business", "d,"), 5, "label", "expected text, found none")
+    fails(csv_of(path, "text,label", '"a\nb",Sport', "c,sport."), 4, "label", "reads like 'Sport' in line 2")
+    fails(csv_of(path, "text,kind", "a,b"), 1, "label", "is missing; expected the columns text, label")
+    fails(csv_of(path, "text,label,documents", "a,b,c", "d,e,f"), 2, "documents", "expected a list of texts")
+
+
+@pytest.mark.parametrize("rows", [(SPORT, SPORT), ({"text": "Rain."},), ({"label": "Sport"},), ()])
+def test_fewer_than_two_labels(file: Path, rows: tuple[object, ...]) -> None:
+    expected = f"expected at least two labels, found {min(1, sum('label' in str(row) for row in rows))}"
+    fails(spec_of(file, *rows), 0, "label", expected)
+
+
+def test_labels_without_a_case(file: Path) -> None:
+    fails(spec_of(file, {"label": "Sport"}, {"label": "Business"}), 0, "", "expected at least one case")
+
+
+def test_two_hundred_labels_and_not_one_more(file: Path) -> None:
+    assert MAX_LABELS == 200
+    rows = [{"text": f"Text {n}.", "label": f"Label {n}", "aliases": [f"L{n}", f"no. {n}"]} for n in range(200)]
+    found = cases(spec_of(file, *rows))
+    assert len(found) == len(found[-1].case.labels or ()) == 200
+    labels, aliases = found[0].case.labels or (), found[0].case.aliases
+    for item, number in zip(found, range(200), strict=True):
+        assert canonical_label(f"l{number}", labels, (), aliases) == item.gold == f"Label {number}"
+    assert open_task(f"labels:{file}").validate() is not None
+    more = {"text": "Text.", "label": "Label 200"}
+    fails(spec_of(file, *rows, more), 201, "label", "expected at most 200 labels, as every prompt lists them all")
+
+
+def test_only_a_file_can_be_read_twice() -> None:
+    with pytest.raises(TaskFileError, match="-: expected a file: its labels must be known before the first case"):
+        open_task("labels:-")
+    done = subprocess.run(
+        [sys.executable, "-m", "moot", "run", "--task", "labels:-", "--dry-run"], input=b"", capture_output=True
+    )
+    assert done.returncode == 2
+    assert b"it is read twice" in done.stderr
+
+
+def test_opening_reads_nothing_and_a_task_can_be_pickled(file: Path) -> None:
+    task = open_task(spec_of(file, SPORT, {**SPORT, "label": 3}))
+    file.write_text("".join(json.dumps(row) + "\n" for row in (SPORT, MONEY)))
+    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
+    assert pickle.loads(pickle.dumps(task)).validate() == task.validate()
+
+
+def test_a_label_that_came_after_the_check_is_refused(file: Path) -> None:
+    task = open_task(spec_of(file, SPORT, MONEY))
+    assert task.validate() is not None
+    spec_of(file, SPORT, MONEY, {"text": "Rain.", "label": "Weather"})
+    with pytest.raises(
+        TaskFileError, match="expected a label that was there when the file was checked, found 'Weather"
+    ):
+        list(task.cases())
+
+
+def test_reading_is_lazy_but_for_the_labels(file: Path) -> None:
+    reader = open_task(spec_of(file, SPORT, MONEY, {**SPORT, "id": ""})).cases()
+    assert next(reader).case.labels == ("Sport", "Business")
+    assert next(reader).gold == "Business"
+    with pytest.raises(TaskFileError):
+        next(reader)
+
+
+def test_csv_writers_output_is_read(tmp_path: Path) -> None:
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, ("id", "text", "label", "question"))
+    writer.writeheader()
+    writer.writerows([{**SPORT, "id": "a", "question": "What?"}, {**MONEY, "id": "b"}])
+    path = tmp_path / "texts.csv"
+    path.write_text(out.getvalue(), newline="")
+    assert [(item.case.id, item.case.question.split("\n")[0], item.gold) for item in cases(f"labels:{path}")] == [
+        ("a", "What?", "Sport"),
+        ("b", QUESTION, "Business"),
+    ]
