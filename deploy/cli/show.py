@@ -24,21 +24,29 @@ def show(
     crit: Annotated[
         float | None, typer.Option(help="With --questioned: from which CRIT score, 0 to 1 (default: 0.7).")
     ] = None,
+    dial: Annotated[bool, typer.Option("--dial", help="Measure what contentiousness did over the run.")] = False,
     form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
-    if not questioned:
+    of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
+    if dial:
+        _not_with("--dial", of_debate | {"--questioned": questioned or None})
+        from moot.deploy.reading.dial import dial_effect
+        from moot.deploy.reading.dial_show import show_dial
+
+        show_dial(dial_effect(folder), form)
+    elif questioned:
+        _not_with("--questioned", of_debate)
+        from moot.deploy.reading.questioned import CONFIDENCE, CRIT, show_questioned
+        from moot.deploy.reading.questioned import questioned as found
+
+        bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
+        show_questioned(found(folder, *bounds), form)
+    else:
         from moot.deploy.reading.show import show as shown
 
         shown(folder, case, attempt=attempt, form=form, plot=plot)
-        return
-    _not_with("--questioned", {"a case": case, "--attempt": attempt, "--plot": plot})
-    from moot.deploy.reading.questioned import CONFIDENCE, CRIT, show_questioned
-    from moot.deploy.reading.questioned import questioned as found
-
-    bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
-    show_questioned(found(folder, *bounds), form)
 
 
 def _only_with(flag: str, given: bool, others: dict[str, Any]) -> None:

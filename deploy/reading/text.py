@@ -101,7 +101,8 @@ def number(value: float | None, digits: int = 3) -> str:
     """
     if value is None or math.isnan(value):
         return "unknown"
-    return f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
+    written = f"{value:.{digits}f}".rstrip("0").rstrip(".") if digits else f"{value:.0f}"
+    return "0" if written == "-0" else written
 
 
 def crit_words(score: float | None) -> str:

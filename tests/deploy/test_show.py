@@ -317,6 +317,7 @@ def test_numbers_in_words() -> None:
         "unknown", "unknown", "0", "100", "0.124",
     )  # fmt: skip
     assert number(1234.5, 0) == "1234"
+    assert (number(-0.0004), number(-0.4, 0), number(-0.0006)) == ("0", "0", "-0.001")
     assert percent(None) == "unknown"
     assert percent(0.0, (0.0, 0.25), 3) == "0.0 % [0.0, 25.0] (n = 3)"
     assert (p_value(None), p_value(1e-9), p_value(0.05)) == ("unknown", "< 0.0001", "0.0500")

@@ -1,0 +1,241 @@
+"""What contentiousness did, measured over a run: what debates were like at each kappa, and whether they follow it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.record import Noted, read_events, read_facts
+from moot.metrics.bootstrap import cluster_bootstrap
+from moot.metrics.distribution import Floats
+from moot.protocols.errors import ConfigError
+
+MEASURES = {
+    "entropy": "entropy of agent/1, nat",
+    "jsd": "JSD between the sides, nat",
+    "agreement_words": "agreement language, 0 to 1",
+}
+"""What is looked at, in words. agent/1 is the side that answers."""
+
+LEAST_CASES = 10
+"""With fewer, a bootstrap over cases says too little for an interval."""
+
+_MOST_LEVELS = 10
+_RESAMPLES = 2000
+_LEVEL = 0.95
+_ANSWERING = "agent/1"
+
+
+class Measured(BaseModel):
+    """A mean over the rounds at one kappa; None is unknown.
+
+    Attributes:
+        low, high: 95 % bootstrap interval over cases; None with fewer than ten.
+        cases: that have a value there.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    cases: int
+
+
+class Level(BaseModel):
+    """The debates at one level of contentiousness.
+
+    Attributes:
+        kappa: the level, or the middle of a tenth where levels were binned.
+        rounds: how many rounds had it.
+        measured: by key of `MEASURES`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kappa: float
+    rounds: int
+    measured: dict[str, Measured]
+
+
+class Slope(BaseModel):
+    """How a measure follows kappa within cases.
+
+    Attributes:
+        per_kappa: its change from kappa 0 to 1, by least squares around each case's own means; None when unknown.
+        low, high: bootstrap interval over cases, so wide that all slopes together are covered 95 % of the time.
+        cases: with at least two levels of kappa.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    per_kappa: float | None
+    low: float | None
+    high: float | None
+    cases: int
+
+    @property
+    def moves(self) -> bool | None:
+        """Whether the interval excludes 0; None without one."""
+        return None if self.low is None or self.high is None else self.low > 0.0 or self.high < 0.0
+
+
+class DialEffect(BaseModel):
+    """What kappa did in a run.
+
+    Attributes:
+        schedules: as the events name them.
+        binned: whether the levels are tenths, because a schedule gave too many.
+        levels: the lowest first.
+        slopes: by key of `MEASURES`.
+        moves: whether any measure follows kappa; None when that cannot be said.
+        one_kappa_per_round: whether kappa is a function of the round, so that their effects are the same thing here.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_version: int
+    run: str
+    simulated: bool
+    schedules: list[str]
+    binned: bool
+    levels: list[Level]
+    slopes: dict[str, Slope]
+    moves: bool | None
+    one_kappa_per_round: bool
+
+
+class _Round(NamedTuple):
+    case_id: str
+    number: int
+    kappa: float
+    values: Mapping[str, float | None]
+
+
+def dial_effect(folder: str | Path) -> DialEffect:
+    """Measure it in a run, finished or not; of each case the latest attempt counts.
+
+    Raises:
+        ConfigError: no round of the run states a kappa.
+        RecordError: when there is no run in the folder or it cannot be read.
+    """
+    facts = read_facts(folder)
+    events = _latest(read_events(folder, ("round", "contentiousness")))
+    rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
+    if not rounds:
+        raise ConfigError(f"{facts.path}: no round states a kappa: this protocol or schedule has no dial")
+    levels, binned = _levels(rounds)
+    tested = sum(any(each.values[key] is not None for each in rounds) for key in MEASURES)
+    slopes = {key: _slope(rounds, key, tested) for key in MEASURES}
+    known = [slope.moves for slope in slopes.values() if slope.moves is not None]
+    return DialEffect(
+        schema_version=facts.schema_version,
+        run=str(facts.path),
+        simulated=facts.simulated,
+        schedules=sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data}),
+        binned=binned,
+        levels=levels,
+        slopes=slopes,
+        moves=any(known) if known else None,
+        one_kappa_per_round=_one_kappa_per_round(rounds),
+    )
+
+
+def _latest(events: Iterable[Noted]) -> list[Noted]:
+    events = list(events)
+    attempts: dict[str, int] = {}
+    for event in events:
+        attempts[event.case_id] = max(event.attempt, attempts.get(event.case_id, 0))
+    return [event for event in events if event.attempt == attempts[event.case_id]]
+
+
+def _round(event: Noted) -> _Round | None:
+    kappa, number, entropies = _number(event.data.get("kappa")), event.data.get("round"), event.data.get("entropy")
+    if kappa is None or not isinstance(number, int):
+        return None
+    answering = entropies.get(_ANSWERING) if isinstance(entropies, Mapping) else None
+    values = {"entropy": _number(answering)} | {
+        key: _number(event.data.get(key)) for key in MEASURES if key != "entropy"
+    }
+    return _Round(event.case_id, number, kappa, values)
+
+
+def _number(value: Any) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return float(value) if known else None
+
+
+def _levels(rounds: Sequence[_Round]) -> tuple[list[Level], bool]:
+    """The schedule's own levels, or tenths where it gave more than ten."""
+    binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
+    found: dict[float, list[_Round]] = defaultdict(list)
+    for each in rounds:
+        found[round(each.kappa, 1 if binned else 2)].append(each)
+    return [_level(kappa, several) for kappa, several in sorted(found.items())], binned
+
+
+def _level(kappa: float, rounds: Sequence[_Round]) -> Level:
+    measured = {key: _mean([(each.case_id, each.values[key]) for each in rounds]) for key in MEASURES}
+    return Level(kappa=kappa, rounds=len(rounds), measured=measured)
+
+
+def _mean(values: Iterable[tuple[str, float | None]]) -> Measured:
+    by_case: dict[str, list[float]] = defaultdict(list)
+    for case_id, value in values:
+        if value is not None:
+            by_case[case_id].append(value)
+    if not by_case:
+        return Measured(mean=None, low=None, high=None, cases=0)
+    sums = np.array([sum(of_case) for of_case in by_case.values()])
+    counts = np.array([len(of_case) for of_case in by_case.values()])
+    low, high = _interval(sums, counts, _LEVEL)
+    mean = float(sums.sum() / counts.sum())
+    return Measured(mean=mean, low=low, high=high, cases=len(by_case))
+
+
+def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
+    """Each case is compared with itself only, so that hard cases, which stay at a high kappa for longer, do not count
+    as an effect of it."""
+    by_case: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for each in rounds:
+        if (value := each.values[key]) is not None:
+            by_case[each.case_id].append((each.kappa, value))
+    parts = [_around_means(pairs) for pairs in by_case.values() if len({kappa for kappa, _ in pairs}) > 1]
+    if not parts:
+        return Slope(per_kappa=None, low=None, high=None, cases=0)
+    products, squares = (np.array(column) for column in zip(*parts, strict=True))
+    low, high = _interval(products, squares, 1.0 - (1.0 - _LEVEL) / tested)
+    per_kappa = float(products.sum() / squares.sum())
+    return Slope(per_kappa=per_kappa, low=low, high=high, cases=len(parts))
+
+
+def _around_means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    kappa, value = np.array(pairs).T
+    kappa = kappa - kappa.mean()
+    return float(kappa @ (value - value.mean())), float(kappa @ kappa)
+
+
+def _interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
+    """Of the ratio of two sums over cases; nothing with too few."""
+    if len(above) < LEAST_CASES:
+        return None, None
+    found = cluster_bootstrap(
+        lambda drawn: float(above[drawn].sum() / below[drawn].sum()),
+        np.arange(len(above)),
+        resamples=_RESAMPLES,
+        level=level,
+    )
+    return found.low, found.high
+
+
+def _one_kappa_per_round(rounds: Iterable[_Round]) -> bool:
+    kappas: dict[int, set[float]] = defaultdict(set)
+    for each in rounds:
+        kappas[each.number].add(round(each.kappa, 6))
+    return all(len(found) == 1 for found in kappas.values())

@@ -1,0 +1,104 @@
+"""What kappa did in a run, as text, Markdown or JSON."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moot.deploy.reading.dial import LEAST_CASES, MEASURES, DialEffect, Slope
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json, visible_line
+
+_CONFOUNDED = (
+    "Rounds and kappa are confounded, since every schedule moves kappa with the rounds: runs that differ in their "
+    "schedule only (the cells of an ablation) tell the two apart."
+)
+_THE_SAME = (
+    "In this run each round has one kappa in all cases, so that an effect of kappa and one of the rounds are the same "
+    "thing: only runs that differ in their schedule (the cells of an ablation) tell the two apart."
+)
+
+
+def conclusion(found: DialEffect) -> list[str]:
+    """Whether anything follows kappa, and what that does not show."""
+    if found.moves is None:
+        said = (
+            f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases have two levels of kappa."
+        )
+    elif found.moves:
+        moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
+        by = "; ".join(f"{name} {_slope(slope)}" for name, slope in moved.items())
+        said = f"Within cases, the debates change with kappa: {by} from kappa 0 to 1."
+    else:
+        said = "No reaction to the dial can be seen: the interval of every slope over kappa within cases includes 0."
+    return [said, _THE_SAME if found.one_kappa_per_round else _CONFOUNDED]
+
+
+def _header(found: DialEffect) -> list[str]:
+    return ["", "kappa, to 0.1" if found.binned else "kappa", "mean", "95 % interval", "cases"]
+
+
+def _rows(found: DialEffect) -> list[list[str]]:
+    """By measure: its mean at each level, then its slope."""
+    rows = []
+    for key, name in MEASURES.items():
+        for i, level in enumerate(found.levels):
+            at = level.measured[key]
+            kappa = number(level.kappa, 2)
+            rows.append([name if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"])
+        slope = found.slopes[key]
+        rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
+    return rows
+
+
+def _slope(found: Slope) -> str:
+    if found.per_kappa is None:
+        return number(None)
+    sign = "+" if found.per_kappa > 0.0 else ""
+    return f"{sign}{number(found.per_kappa)} ({_ends(found.low, found.high)})"
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return number(None) if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def _head(found: DialEffect) -> str:
+    schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
+    return f"means by kappa and slopes within cases, with bootstrap intervals over cases{schedule}"
+
+
+def dial_text(found: DialEffect) -> RenderableType:
+    """The effect for a terminal."""
+    parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
+    parts += [Text(visible_line(_head(found))), Text()]
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for head in _header(found):
+        table.add_column(head, vertical="bottom")
+    for row in _rows(found):
+        table.add_row(*row)
+    return Group(*parts, table, Text(), *(Text(line) for line in conclusion(found)))
+
+
+def dial_markdown(found: DialEffect) -> str:
+    """The effect as Markdown."""
+    blocks = [f"# What kappa did: {markdown_inline(found.run)}"]
+    if found.simulated:
+        blocks.append(f"**{SIMULATED}**")
+    blocks += [markdown_inline(_head(found)), markdown_table(_header(found), _rows(found)), *conclusion(found)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def show_dial(found: DialEffect, form: str = "text", console: Console | None = None) -> None:
+    """Write the effect to the console.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    emit(
+        form,
+        text=lambda: dial_text(found),
+        json=lambda: safe_json(found),
+        md=lambda: dial_markdown(found),
+        console=console,
+    )
