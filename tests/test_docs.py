@@ -7,7 +7,9 @@ A page is README.md or a file of deploy/docs. Its fenced blocks are taken in ord
 - of a block of `console` each line that starts with `$ ` is run, all by one bash; a line that ends in a backslash
   goes on in the next. `exit=N` is the exit code that is expected instead of 0; `not-run="REASON"` keeps the block from
   being run, and so does `needs=MODULE` where that module is not installed (the page counts as skipped when the rest
-  has run). Lines of output that a page shows must be printed, except a progress bar and the wall time.
+  has run). Lines of output that a page shows must be printed, except a progress bar and the wall time;
+- a block of `console` with `terminal=yes` is a session in a real terminal: its one command is run there, and what
+  stands behind the prompts `> ` and `  | ` is typed.
 
 Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
 """
@@ -49,6 +51,7 @@ from moot.protocols.socrasynth.settings import SocraSynthSettings
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PLAYER = ROOT / "tests" / "actors" / "play_session.py"
 LONGEST_PAGE = 160
 PAGE_S = 240
 NOT_RUN = {
@@ -156,6 +159,13 @@ def script_of(page: Path, folder: Path) -> str:
             kept.write_text(block.text, "utf-8")
             parts.append(f'mkdir -p "$(dirname {shlex.quote(name)})"; cp {shlex.quote(str(kept))} {shlex.quote(name)}')
         where = f"{page.name}:{block.line}"
+        if "terminal" in block.info:
+            session = folder / ".blocks" / str(block.line)
+            session.parent.mkdir(exist_ok=True)
+            session.write_text(block.text, "utf-8")
+            command = f"python {shlex.quote(str(PLAYER))} {shlex.quote(str(session))}"
+            parts.append(_run_line(where, command, int(block.info.get("exit", 0))))
+            continue
         if block.language == "python" and "file" not in block.info:
             parts.append(f"echo '== {where}' >&2; python {shlex.quote(name)}; check $? 0 {where}")
         for line, command in block.commands() if block.language == "console" else ():
@@ -262,7 +272,7 @@ def test_what_is_not_run_is_little_and_says_why() -> None:
 def test_only_known_words_in_info_strings() -> None:
     for page in PAGES:
         for block in blocks(page):
-            known = {"file", "exit", "not-run", "needs"}
+            known = {"file", "exit", "not-run", "needs", "terminal"}
             assert set(block.info) <= known, f"{page.name}:{block.line}"
             assert block.language, f"{page.name}:{block.line}: name a language, `text` for none"
 

@@ -30,6 +30,7 @@ from moot.protocols.errors import ConfigError
 COMMANDS = [
     "run",
     "ablate",
+    "debate",
     "show",
     "calibrate",
     "compare",

@@ -1,0 +1,37 @@
+"""Plays a session as a page shows it: the command after `$ ` in a real terminal, and what follows a prompt typed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pexpect
+
+PROMPTS = ("> ", "  | ")
+
+
+def play(session: str) -> int:
+    """Run the session's command and type its lines; returns the exit code. What is shown goes to standard output."""
+    command, *lines = session.splitlines()
+    child = pexpect.spawn(
+        "bash",
+        ["-c", command.removeprefix("$ ")],
+        env=os.environ | {"TERM": "dumb"},
+        encoding="utf-8",
+        timeout=100,
+        dimensions=(50, 88),
+    )
+    child.logfile_read = sys.stdout
+    for line in lines:
+        prompt = next((each for each in PROMPTS if f"{line} ".startswith(each)), None)
+        if prompt is not None:
+            child.expect_exact(f"\n{prompt}")
+            child.sendline(line[len(prompt) :])
+    child.expect(pexpect.EOF)
+    child.close()
+    return int(child.exitstatus if child.exitstatus is not None else 1)
+
+
+if __name__ == "__main__":
+    sys.exit(play(Path(sys.argv[1]).read_text("utf-8")))

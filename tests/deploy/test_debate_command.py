@@ -1,0 +1,174 @@
+"""`moot debate` without a person: what it prints, where its record goes, what it refuses; and `moot decide`."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from moot.actors.record.tables import read_table
+from moot.deploy.cli import main as cli
+from moot.deploy.running.decide import waiting
+from moot.deploy.running.subject import Subject, debate_out
+
+SUBJECT = "Should cities ban cars?"
+
+
+class Moot:
+    """Runs commands in this process, in an empty folder."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._capsys, self._monkeypatch = capsys, monkeypatch
+
+    def __call__(self, *arguments: str, given: str = "") -> tuple[int, str, str]:
+        """Exit code, standard output and standard error."""
+        self._monkeypatch.setattr(sys, "argv", ["moot", *arguments])
+        self._monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = self._capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture
+def moot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Moot]:
+    """Commands in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield Moot(capsys, monkeypatch)
+    structlog.reset_defaults()
+
+
+def _runs() -> list[str]:
+    return sorted(path.name for path in Path("runs").iterdir())
+
+
+@pytest.mark.parametrize("form", ["text", "json", "md"])
+def test_it_prints_what_show_prints(form: str, moot: Moot) -> None:
+    asked = ("debate", SUBJECT, "--labels", "Yes, No", "--quiet", "--format", form)
+    code, out, err = moot(*asked)
+    assert (code, err) == (0, "")
+    (name,) = _runs()
+    assert name.startswith("selene-should-cities-ban-cars-")
+    assert moot("show", f"runs/{name}", "question", "--format", form)[1] == out
+    assert moot(*asked) == (0, out, "")
+    (case,) = read_table(Path("runs") / name, "cases").to_pylist()
+    assert (case["question"], case["labels"], case["gold"]) == (SUBJECT, ["Yes", "No"], None)
+    assert len(yaml_sessions(name)) == 1, "the second command had nothing to do"
+
+
+def yaml_sessions(name: str) -> list[object]:
+    """The sessions of work on a run."""
+    import yaml
+
+    sessions: list[object] = yaml.safe_load((Path("runs") / name / "run.yaml").read_text())["sessions"]
+    return sessions
+
+
+def test_given_facts_are_the_passage(moot: Moot) -> None:
+    Path("facts.txt").write_text("Trams carry 300 people.\n")
+    code, out, _ = moot("debate", SUBJECT, "--facts", "facts.txt", "--quiet", "--out", "d", "--format", "json")
+    assert code == 0
+    assert json.loads(out)["passage"] == "Trams carry 300 people."
+    assert "passage" in moot("debate", SUBJECT, "--passage", "facts.txt", "--quiet", "--out", "d")[1]
+
+
+def test_another_debate_of_the_same_subject(moot: Moot) -> None:
+    """The same command comes back to the latest one; other facts, labels and seeds have folders of their own."""
+    asked = ("debate", SUBJECT, "--quiet", "--protocol", "single-agent")
+    for more, count in (((), 1), ((), 1), (("--new",), 2), ((), 2), (("--new",), 3), (("--seed", "1"), 4)):
+        assert moot(*asked, *more)[0] == 0
+        assert len(_runs()) == count
+    first = _runs()[0]
+    assert _runs()[:3] == [first, f"{first}-2", f"{first}-3"]
+    assert len(yaml_sessions(f"{first}-2")) == 1
+    Path("facts.txt").write_text("Trams carry 300 people.")
+    assert moot(*asked, "--facts", "facts.txt")[0] == 0
+    assert moot(*asked, "--labels", "Yes,No")[0] == 0
+    assert len(_runs()) == 6
+
+
+def test_names_of_folders(tmp_path: Path) -> None:
+    long = Subject("word " * 100).name
+    assert long.startswith("word-word")
+    assert len(long) < 52
+    assert "--" not in long
+    assert len(Subject("?!").name) == 8
+    assert Subject("Это так?").name != Subject("Это не так?").name
+    names = {Subject("A b?", *more).name for more in ((), ("c",), ("", ("Yes", "No")), ("", ("No", "Yes")))}
+    assert len(names) == 4
+    assert "/" not in debate_out("module:Class", Subject("../../etc"), 0, "simulated", new=False)[len("runs/") :]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("",), "the subject is empty"),
+        ((" \n",), "the subject is empty"),
+        ((SUBJECT, "--facts", "nowhere.txt"), "--facts nowhere.txt: no such file"),
+        ((SUBJECT, "--facts", "bytes.txt"), "--facts bytes.txt: expected UTF-8 text"),
+        ((SUBJECT, "--labels", "Yes,,No"), "--labels 'Yes,,No': expected answers with commas"),
+        ((SUBJECT, "--labels", "Yes,Yes"), "labels"),
+        ((SUBJECT, "--protocol", "selen"), "did you mean 'selene'"),
+        ((SUBJECT, "--format", "pdf"), "unknown format 'pdf'"),
+        ((SUBJECT, "--new", "--out", "there"), "--new names the folder itself"),
+        ((SUBJECT, "--interactive"), "--interactive needs a terminal"),
+        ((SUBJECT, "--agents", "0"), "--agents"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[str, ...], said: str, moot: Moot) -> None:
+    Path("bytes.txt").write_bytes(b"\xff\xfe\x00")
+    code, out, err = moot("debate", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert said in err
+    assert len(err.splitlines()) == 1
+    assert not Path("runs").exists()
+
+
+def test_decisions_by_the_beginnings_of_actions(moot: Moot) -> None:
+    """A parked run is moderated with `moot decide` alone: forms are listed, shown, and answered with their texts."""
+    run: tuple[str, ...] = (
+        "run",
+        "--protocol",
+        "moderated_debate:Moderated",
+        "--attended",
+        "--engine",
+        "inline",
+        "--quiet",
+    )
+    run += ("--limit", "1", "--out", "run")
+    assert "moot decide run sample-001 go on | edit topics" in moot(*run)[2]
+    assert moot("decide", "run")[1] == "sample-001: Topics [go on|edit topics]\n"
+    out = moot("decide", "run", "sample-001")[1]
+    assert "2  edit topics (edits the text)" in out
+    assert "\n  kappa 0.9" in out, "the body keeps its lines"
+    assert moot("decide", "run", "sample-001", "edit", "--text", "-", given="Cost\nPeace\n")[0] == 0
+    assert moot(*run)[0] == 0
+    assert moot("decide", "run", "sample-001", "go", "on")[0] == 0
+    assert moot(*run)[0] == 0
+    for answer, why in (
+        (("set",), "the action 'set kappa' needs a text"),
+        (("e",), "may be any of edit topics, end"),
+        (("shrug",), "unknown action 'shrug'"),
+        (("set", "0.3", "--text", "0.4"), "the text is given twice"),
+    ):
+        code, _, err = moot("decide", "run", "sample-001", *answer)
+        assert (code, why in err) == (2, True), err
+    assert len(waiting("run")) == 1
+    assert "set kappa: 0.3 is recorded" in moot("decide", "run", "sample-001", "set", "kappa", "0.3")[1]
+    assert moot(*run)[0] == 0
+    assert "ask: and the trees? is recorded" in moot("decide", "run", "sample-001", "3", "and the trees?")[1]
+    assert moot(*run)[0] == 0
+    assert moot("decide", "run", "sample-001", "end")[0] == 0
+    assert moot(*run)[0] == 0
+    (verdict,) = read_table("run", "verdicts").to_pylist()
+    assert json.loads(verdict["payload"]) == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
+    code, _, err = moot("decide", "run", "sample-001", "end")
+    assert (code, "no debate waits for a person" in err) == (2, True)
