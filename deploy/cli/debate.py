@@ -42,7 +42,7 @@ def debate(
     prompts: options.Prompts = None,
     placement: options.PlacementName = None,
     engine: Annotated[
-        str | None, typer.Option(help="inline, in this process (the default), or ray (the default with --address).")
+        str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
     ] = None,
     address: options.Address = None,
     save_tokens: options.SaveTokens = None,
@@ -73,7 +73,7 @@ def debate(
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags = options.fields_of(context.params)
-    flags["engine"] = engine or ("ray" if address else "inline")
+    flags["engine"] = engine or ("ray" if address or placement else "inline")
     flags["attended"] = interactive or None
     prepared = _prepared(subject, labels, facts, flags, new=new)
     hold = _moderated if interactive else _by_itself
@@ -122,7 +122,7 @@ def _shown(done: Run, prepared: Prepared, form: str, *, quiet: bool) -> int:
 def _moderated(prepared: Prepared, form: str, *, quiet: bool) -> int:
     from moot.deploy.cli.moderated import hold_moderated
 
-    done = hold_moderated(prepared)
+    done = hold_moderated(prepared, quiet=quiet)
     if done.status == "finished" and (form != "text" or not sys.stdout.isatty()):
         return _shown(done, prepared, form, quiet=quiet)
     return done.exit_code

@@ -19,15 +19,18 @@ from moot.deploy.running.session import Session
 from moot.deploy.running.subject import CASE_ID
 
 
-def hold_moderated(prepared: Prepared) -> Run:
+def hold_moderated(prepared: Prepared, *, quiet: bool) -> Run:
     """Hold a debate with the person at the terminal as its moderator; everything is said on stderr.
+
+    Args:
+        quiet: not to say that models are at work.
 
     Raises:
         UserError: something is wrong with what was asked for; nothing has been written then.
         RecordError: the record cannot be read or written.
     """
     console = Console(stderr=True)
-    working = Working(console)
+    working = Working(console, quiet=quiet)
     dialogue = Dialogue(prepared.folder, console)
     with Terminal(dialogue.hold, working) as terminal:
         session = Session(prepared, working, terminal)

@@ -31,18 +31,20 @@ class Working(Silent):
 
     Args:
         console: where.
+        quiet: not even then.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
         self._status = console.status("starting")
         self._lock = threading.Lock()
-        self._begun = self._over = False
+        self._begun, self._over = False, quiet
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
         with self._lock:
             self._begun = True
-            self._status.start()
+            if not self._over:
+                self._status.start()
 
     def counts(self, counts: Counts) -> None:
         """See `Listener.counts`."""

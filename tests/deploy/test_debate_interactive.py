@@ -141,6 +141,37 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, 
     assert _paid(server) == _once(1)
 
 
+def test_a_second_ctrl_c_ends_it_at_once(server: ScriptedServer, tmp_path: Path) -> None:
+    server.gated = "/round/1/"
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("go")
+        _until(lambda: len(_paid(server)) == 3)
+        terminal.child.sendcontrol("c")
+        terminal.sees("stopping: finishing calls under way")
+        terminal.child.sendcontrol("c")
+        assert terminal.ends()[0] == 130
+    server.gate.set()
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        assert "Round 1" in terminal.types("end")
+        assert terminal.ends()[0] == 0
+    assert _paid(server)["topics"] == 1
+
+
+def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
+    server.gated = "/round/1/"
+    with Terminal(tmp_path, *_command(server)) as terminal:
+        terminal.types("xg\x1b[D\x7f")  # back over the g, and the x is gone
+        _until(lambda: len(_paid(server)) == 3)
+        terminal.child.sendline("end")  # before there is a form that it could answer
+        time.sleep(0.3)
+        server.gate.set()
+        assert "Round 1" in terminal.types("2 0.5")
+        terminal.types("5")
+        assert terminal.ends()[0] == 0
+    assert _verdict(tmp_path)["payload"]["kappa"] == 0.5
+    assert _paid(server) == _once(1)
+
+
 def test_a_second_terminal_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
     with Terminal(tmp_path, *_command(server)) as first:
         first.sees("\n> ")
