@@ -343,6 +343,37 @@ class TestMore:
         assert floor.event("crit", "crit/round/0/agent/0")["score"] == pytest.approx(0.6)
         assert verdict.payload["crit"]["agent/0"] == pytest.approx(0.6)
 
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {},
+            {"agents": 3, "max_rounds": 2},
+            {"gate": False, "crit_turns": "last"},
+            {"gate": False, "crit_turns": "none"},
+            {"schedule": "ensemble"},
+            {"follow_ups": "always"},
+            {"crit.max_depth": 1, "crit.max_calls": 3},
+        ],
+        ids=str,
+    )
+    async def test_as_many_calls_as_it_says_beforehand(self, settings: dict[str, Any]) -> None:
+        """A debate at rest takes the fewest, one that never rests and is read deeply the most."""
+
+        def restless(path: str, _: Any) -> dict[str, Any]:
+            return says(FIRST_A if int(path.split("/")[1]) % 2 else FIRST_B)
+
+        deep = reads(8) | {"reasons": [{**reads(8)["reasons"][0], "text": t, "is_claim": True} for t in "abc"]}
+        asked = {"follow-ups/*": {"questions": ["Q"], "tests": ["T"]}}
+        protocol = make_protocol("evince", {"follow_ups": "never", **settings})
+        assert isinstance(protocol, Evince)
+        for judges, script in (
+            (1, {"round/*": says(FIRST_A), "crit/*": reads(8), **asked}),
+            (2, {"round/*": restless, "crit/*": deep, **asked}),
+        ):
+            _, floor = await debate(script, judges=judges, **settings)
+            plan = protocol.calls(CASE, judges)
+            assert len(floor.asks) == (plan.least if judges == 1 else plan.most).count
+
     def test_what_it_declares(self) -> None:
         assert Evince(EvinceSettings()).roles == ("agent", "judge")
         assert Evince().judges_apart
