@@ -366,10 +366,11 @@ class TestMore:
         asked = {"follow-ups/*": {"questions": ["Q"], "tests": ["T"]}}
         protocol = make_protocol("evince", {"follow_ups": "never", **settings})
         assert isinstance(protocol, Evince)
-        for judges, script in (
+        scripts: tuple[tuple[int, Script], ...] = (
             (1, {"round/*": says(FIRST_A), "crit/*": reads(8), **asked}),
             (2, {"round/*": restless, "crit/*": deep, **asked}),
-        ):
+        )
+        for judges, script in scripts:
             _, floor = await debate(script, judges=judges, **settings)
             plan = protocol.calls(CASE, judges)
             assert len(floor.asks) == (plan.least if judges == 1 else plan.most).count
