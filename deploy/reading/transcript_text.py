@@ -25,6 +25,8 @@ from moot.deploy.reading.transcript_signals import (
 )
 from moot.deploy.reading.transcript_views import Cost, EventView, Section, Transcript, TurnView, VerdictView
 
+_LONG = 60
+
 
 def transcript_text(debate: Transcript) -> RenderableType:
     """The transcript for a terminal; whatever models wrote is plain text."""
@@ -154,8 +156,20 @@ def turn_body(turn: TurnView) -> str:
         extra = "; ".join(f"{key}: {value}" for key, value in plain_pairs(rest))
         return f"{extra}\n{said}" if extra else said
     if data and turn.outcome != "invalid":
-        return "\n".join(f"{key}: {value}" for key, value in plain_pairs(data))
+        return "\n".join(line for key, value in data.items() for line in _said(key, value))
     return turn.text
+
+
+def _said(key: str, value: object) -> Iterable[str]:
+    """One part of a reply: a stated distribution in a line, long texts one by one, anything else as it comes."""
+    several = value if isinstance(value, list) else []
+    if several and all(isinstance(each, dict) and each.keys() == {"label", "probability"} for each in several):
+        yield f"{key}: {', '.join(f'{label} {p}' for label, p in (each.values() for each in several))}"
+    elif any(isinstance(each, str) and len(each) > _LONG for each in several):
+        yield f"{key}:"
+        yield from (f"- {each}" for each in several)
+    else:
+        yield from (f"{name}: {words}" for name, words in plain_pairs({key: value}))
 
 
 def _section(section: Section) -> Iterable[RenderableType]:
