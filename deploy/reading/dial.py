@@ -54,7 +54,7 @@ class Level(BaseModel):
     Attributes:
         kappa: the level, or the middle of a tenth where levels were binned.
         rounds: how many rounds had it.
-        measured: by key of `MEASURES`.
+        measured: by key of `MEASURES`, those that any round of the run holds.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,7 +93,7 @@ class DialEffect(BaseModel):
         schedules: as the events name them.
         binned: whether the levels are tenths, because a schedule gave too many.
         levels: the lowest first.
-        slopes: by key of `MEASURES`.
+        slopes: by the same keys.
         moves: whether any measure follows kappa; None when that cannot be said.
         one_kappa_per_round: whether kappa is a function of the round, so that their effects are the same thing here.
     """
@@ -122,7 +122,7 @@ def dial_effect(folder: str | Path) -> DialEffect:
     """Measure it in a run, finished or not; of each case the latest attempt counts.
 
     Raises:
-        ConfigError: no round of the run states a kappa.
+        ConfigError: no round of the run states a kappa, or none holds anything that is measured.
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_facts(folder)
@@ -130,9 +130,11 @@ def dial_effect(folder: str | Path) -> DialEffect:
     rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
     if not rounds:
         raise ConfigError(f"{facts.path}: no round states a kappa: this protocol or schedule has no dial")
-    levels, binned = _levels(rounds)
-    tested = sum(any(each.values[key] is not None for each in rounds) for key in MEASURES)
-    slopes = {key: _slope(rounds, key, tested) for key in MEASURES}
+    keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
+    if not keys:
+        raise ConfigError(f"{facts.path}: rounds state a kappa, but hold no distributions that it could have changed")
+    levels, binned = _levels(rounds, keys)
+    slopes = {key: _slope(rounds, key, len(keys)) for key in keys}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
     return DialEffect(
         schema_version=facts.schema_version,
@@ -171,17 +173,17 @@ def _number(value: Any) -> float | None:
     return float(value) if known else None
 
 
-def _levels(rounds: Sequence[_Round]) -> tuple[list[Level], bool]:
+def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[Level], bool]:
     """The schedule's own levels, or tenths where it gave more than ten."""
     binned = len({round(each.kappa, 2) for each in rounds}) > _MOST_LEVELS
     found: dict[float, list[_Round]] = defaultdict(list)
     for each in rounds:
         found[round(each.kappa, 1 if binned else 2)].append(each)
-    return [_level(kappa, several) for kappa, several in sorted(found.items())], binned
+    return [_level(kappa, several, keys) for kappa, several in sorted(found.items())], binned
 
 
-def _level(kappa: float, rounds: Sequence[_Round]) -> Level:
-    measured = {key: _mean([(each.case_id, each.values[key]) for each in rounds]) for key in MEASURES}
+def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> Level:
+    measured = {key: _mean([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
     return Level(kappa=kappa, rounds=len(rounds), measured=measured)
 
 

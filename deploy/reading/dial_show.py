@@ -42,12 +42,13 @@ def _header(found: DialEffect) -> list[str]:
 def _rows(found: DialEffect) -> list[list[str]]:
     """By measure: its mean at each level, then its slope."""
     rows = []
-    for key, name in MEASURES.items():
+    for key, slope in found.slopes.items():
         for i, level in enumerate(found.levels):
             at = level.measured[key]
             kappa = number(level.kappa, 2)
-            rows.append([name if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"])
-        slope = found.slopes[key]
+            rows.append(
+                [MEASURES[key] if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"]
+            )
         rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
     return rows
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from moot.deploy.reading.text import number
-
-OTHER = "(other)"
-"""Where the mass of what is outside the closed set stands in a distribution."""
+from moot.protocols.distribution import OTHER
 
 _SHOWN = 8
 
@@ -18,7 +16,7 @@ Distribution = Mapping[str, float | None]
 def rows_of(distributions: Sequence[Distribution], shown: int = _SHOWN) -> list[tuple[str, list[float | None]]]:
     """Labels with their probability in each distribution, the likeliest first; then the other labels, then `OTHER`.
 
-    Labels that any distribution gives no mass at all have no row. A label that a distribution does not name has the
+    Labels that no distribution gives any mass have no row. A label that a distribution does not name has the
     probability 0 there.
 
     Args:

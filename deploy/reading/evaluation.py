@@ -14,12 +14,12 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.consensus import ConsensusVerdict
-from moot.deploy.reading.distributions import OTHER
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.brier import brier_multiclass, brier_top_label
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.classification import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
+from moot.protocols.distribution import OTHER
 
 BINS = 15
 """Of the calibration error; equally many cases in each, as far as equal confidences allow."""

@@ -18,7 +18,6 @@ from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import (
-    crit_words,
     emit,
     markdown_inline,
     markdown_table,
@@ -26,6 +25,7 @@ from moot.deploy.reading.text import (
     safe_json,
     visible_line,
 )
+from moot.protocols.crit.scoring import out_of_ten
 from moot.protocols.errors import ConfigError
 
 CONFIDENCE, CRIT = 0.8, 0.7
@@ -132,7 +132,7 @@ def contradicted(
 
 
 def _head(found: Questioned) -> str:
-    bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {crit_words(found.crit_from)}"
+    bounds = f"confidence >= {number(found.confidence_from)} and CRIT >= {out_of_ten(found.crit_from)}"
     of = f"{number_of_cases(found.compared)} with a label and a converged consensus"
     unknown = f"; {found.unknown:,} more contradict theirs, but confidence or CRIT is unknown" if found.unknown else ""
     return f"{len(found.labels):,} of {of} contradict the label with {bounds}{unknown}"
@@ -145,7 +145,7 @@ def _rows(labels: Sequence[QuestionedLabel]) -> list[tuple[str, ...]]:
             each.gold,
             each.consensus,
             number(each.confidence),
-            crit_words(each.crit_mean),
+            out_of_ten(each.crit_mean),
             _short(visible_line(each.question)),
         )
         for each in labels

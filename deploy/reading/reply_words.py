@@ -1,4 +1,4 @@
-"""A structured reply in words: a line per list item, so that a debate reads like one."""
+"""A structured reply in words: a line per item of a list, and a distribution in one line."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from typing import Any
 
 from moot.deploy.reading.transcript_signals import plain_pairs
 
+_LIKELIHOOD = {"label", "probability"}
+_LONG = 40
+"""Characters from which the texts of a list have lines of their own."""
+
 
 def reply_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Keys with their values; of a list each item has a line, an object in it as its text and then its numbers.
+    """Keys with their values; of objects or long texts in a list each has a line, an object as its text and numbers.
 
     >>> list(reply_lines({"claim": "Flu", "reasons": [{"text": "fever", "validity": 8, "is_claim": True}]}))
     ['claim: Flu', 'reasons:', '  - fever (validity 8, is_claim)']
     """
     for key, value in data.items():
-        if isinstance(value, list) and value:
+        several = value if isinstance(value, list) else []
+        if several and all(isinstance(item, Mapping) and item.keys() == _LIKELIHOOD for item in several):
+            yield f"{key}: " + ", ".join(f"{item['label']} {item['probability']}" for item in several)
+        elif any(isinstance(item, Mapping) or len(str(item)) > _LONG for item in several):
             yield f"{key}:"
-            yield from (f"  - {_item(item)}" for item in value)
+            yield from (f"  - {_item(item)}" for item in several)
         else:
             yield from (f"{name}: {text}" for name, text in plain_pairs({key: value}))
 

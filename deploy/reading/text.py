@@ -105,15 +105,6 @@ def number(value: float | None, digits: int = 3) -> str:
     return "0" if written == "-0" else written
 
 
-def crit_words(score: float | None) -> str:
-    """A CRIT score, recorded in [0, 1], as it is shown.
-
-    >>> crit_words(0.75), crit_words(None)
-    ('7.5/10', 'unknown')
-    """
-    return number(None) if score is None else f"{10.0 * score:.1f}/10"
-
-
 def count(value: int | None) -> str:
     """A whole number with thousands apart, or `unknown`."""
     return "unknown" if value is None else f"{value:,}"

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from moot.deploy.reading.evince_events import CritData, Point, ReadByJudge, read_as
 from moot.deploy.reading.shown import Shown
-from moot.deploy.reading.text import crit_words, number
+from moot.deploy.reading.text import number
 from moot.deploy.reading.transcript_views import EventView
+from moot.protocols.crit.scoring import out_of_ten
 
 _HEADER = ("judge", "", "argument", "gamma", "theta", "s")
 
@@ -18,13 +19,13 @@ def crit_event(event: EventView) -> Shown | None:
     if data is None:
         return None
     rows = [row for judge, read in data.judges.items() for row in _rows(judge, read)]
-    lines = [f"{judge} {crit_words(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
+    lines = [f"{judge} {out_of_ten(score)}" for judge, score in data.by_judge.items() if len(data.by_judge) > 1]
     lines += [f"{judge} is missing: {why}" for judge, why in data.missing.items()]
     lines += [f"contradicts the given facts: {text}" for text in data.contradicted]
     lines += [f"weak: {text}" for text in data.weak]
     if data.notes:
         lines.append(f"notes: {', '.join(data.notes)}")
-    return Shown(f"CRIT of {event.path.removeprefix('crit/')}: {crit_words(data.score)}", _HEADER, rows, lines)
+    return Shown(f"CRIT of {event.path.removeprefix('crit/')}: {out_of_ten(data.score)}", _HEADER, rows, lines)
 
 
 def _rows(judge: str, read: ReadByJudge, depth: int = 0) -> Iterable[tuple[str, ...]]:

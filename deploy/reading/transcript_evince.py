@@ -20,11 +20,12 @@ from moot.deploy.reading.evince_events import (
     read_as,
 )
 from moot.deploy.reading.shown import Shown
-from moot.deploy.reading.text import crit_words, number
+from moot.deploy.reading.text import number
 from moot.deploy.reading.trace import aligned
 from moot.deploy.reading.transcript_crit import crit_event
 from moot.deploy.reading.transcript_signals import plain_pairs
 from moot.deploy.reading.transcript_views import EventView
+from moot.protocols.crit.scoring import out_of_ten
 
 _REASONS = {
     "converged": "the sides stand still and agree",
@@ -101,7 +102,7 @@ def _quality_gate(event: EventView) -> Shown | None:
     if not data.on:
         return Shown(f"quality gate: {who} were not held against a bar ({data.why})")
     said = "shown to the others" if data.passed else "WITHHELD from the others"
-    against = f"CRIT {crit_words(data.crit)}, bar {crit_words(data.threshold)}"
+    against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
     return Shown(f"quality gate: {who} were {said} ({data.why}: {against})")
 
 
@@ -165,7 +166,7 @@ def consensus_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
         return None
     first, last = number(data.mixture_entropy_first), number(data.mixture_entropy_last)
     pairs = {
-        "CRIT, mean of the sides": ("crit_mean", crit_words(data.crit_mean)),
+        "CRIT, mean of the sides": ("crit_mean", out_of_ten(data.crit_mean)),
         "uncertainty (0 to 1)": ("uncertainty", number(data.uncertainty)),
         "entropy of the mixture": ("mixture_entropy_first", f"{first} nat at first, {last} nat at last"),
     }

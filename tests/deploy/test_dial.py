@@ -85,8 +85,9 @@ def test_cases_are_compared_with_themselves(planted: Callable[..., Path], sessio
     found = dial_effect(planted(session))
     assert found.slopes["agreement_words"].per_kappa == pytest.approx(0.0, abs=0.11)
     assert found.moves is False
-    assert found.slopes["entropy"].per_kappa is None
-    assert found.levels[0].measured["entropy"].mean is None
+    assert found.slopes.keys() == found.levels[0].measured.keys() == {"agreement_words"}, (
+        "what no round holds is left out"
+    )
 
 
 def test_few_cases_have_means_and_no_intervals(
@@ -148,6 +149,13 @@ def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: A
     session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 0.6})
     session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 0.2}, attempt=1)
     assert dial_effect(planted(session)).levels[0].measured["jsd"].mean == 0.2
+
+
+def test_rounds_with_nothing_to_measure_are_refused(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c1")
+    session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "entropy": None, "jsd": "high"})
+    with pytest.raises(ConfigError, match="hold no distributions that it could have changed"):
+        dial_effect(planted(session))
 
 
 def test_a_run_without_a_dial_is_refused(

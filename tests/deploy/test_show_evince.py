@@ -19,6 +19,7 @@ from moot.deploy.reading.transcript_views import EventView
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 A, B = {"HCV": 0.4, "HBV": 0.35, "(other)": 0.25}, {"HBV": 0.6, EVIL: 0.4}
+STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0.3}]
 POINT = {"text": EVIL, "gamma": 0.8, "theta": 0.5, "s": 0.8, "contradicts_facts": True, "repeats": None, "deeper": None}
 RIVAL = {**POINT, "text": "a rival", "s": 0.2, "contradicts_facts": False, "repeats": 0}
 DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "rivals": []}}
@@ -33,7 +34,7 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
     session.event("c1", "round", "round/1", swap)
     for turn, changes in (("round/0/agent/0", []), ("round/0/agent/1", _changes())):
         session.event("c1", "distribution", turn, {"given": [[EVIL, 0.4]], "cleaned": B, "changes": changes})
-        session.reply("c1", turn, 5, data=json.dumps({"distribution": [{"label": EVIL, "probability": 1}]}))
+        session.reply("c1", turn, 5, data=json.dumps({"distribution": STATED, "arguments": ["one " * 20, EVIL]}))
     gate = {"on": True, "threshold": 0.5, "crit": 0.31, "passed": False, "why": "below the bar"}
     session.event("c1", "quality-gate", "round/0/agent/0", gate)
     session.event("c1", "quality-gate", "round/0/agent/1", gate | {"crit": None, "passed": True, "why": "no score"})
@@ -78,6 +79,8 @@ def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
     text = " ".join(printed(show, debate, "c1", width=220).split())
     for expected in (
         "agent/0 says HBV 0.6,",
+        "distribution: HBV 0.6, [bold red]x[/]",
+        "arguments: - one one",
         "mended: 'Hep C' was read as 'HCV'",
         "is none of the labels: its mass went to (other)",
         "mended: 'HBV' was named again: its masses were added up",
