@@ -95,9 +95,3 @@ async def test_judges_are_not_told_which_text_is_the_debates() -> None:
         assert not re.search(r"debat|single|answer", text.lower())
         assert "2 words" in text
         assert "5 words" in text
-
-
-@pytest.mark.parametrize("name", [name for name in TEMPLATES.sources if name.startswith("socrasynth/")])
-def test_headers_name_every_slot(name: str) -> None:
-    """So that a changed template of the user's may use them all."""
-    assert TEMPLATES._slots(name) <= TEMPLATES._declared(name)
