@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.roles import RoleBinding
     from moot.deploy.calibration.calibrate import calibrate
-    from moot.deploy.reading.compare import compare
     from moot.deploy.reading.show import show
-    from moot.deploy.reading.summary import Summary, summarise
+    from moot.deploy.reading.summaries.compare import compare
+    from moot.deploy.reading.summaries.summary import Summary, summarise
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.outcome import Run
     from moot.deploy.running.run import arun, run, stream
@@ -37,13 +37,13 @@ _HOME = {
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.roles": ("RoleBinding",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
-    "moot.deploy.reading.compare": ("compare",),
+    "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
     "moot.deploy.running.outcome": ("Run",),
     "moot.deploy.running.run": ("arun", "run", "stream"),
     "moot.deploy.reading.show": ("show",),
     "moot.deploy.running.single": ("Debated", "debate"),
-    "moot.deploy.reading.summary": ("Summary", "summarise"),
+    "moot.deploy.reading.summaries.summary": ("Summary", "summarise"),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),

@@ -38,9 +38,9 @@ from packaging.utils import canonicalize_name
 from pydantic import BaseModel
 
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
-from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
-from moot.deploy.reading.measures import MEASURES
+from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.running.declared import forms
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings

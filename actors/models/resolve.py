@@ -234,7 +234,7 @@ def _local(spec: ModelSpec, seed: int, load: bool) -> Model:
 
 
 def _simulated(spec: ModelSpec, seed: int, answer_key: AnswerKey | None) -> Model:
-    from moot.actors.models.simulated import SimulatedModel
-    from moot.actors.models.simulated_settings import SimulatedSettings
+    from moot.actors.models.simulated.model import SimulatedModel
+    from moot.actors.models.simulated.settings import SimulatedSettings
 
     return SimulatedModel(SimulatedSettings.from_query(spec.name), seed, answer_key, spec.name)

@@ -13,7 +13,7 @@ from moot.deploy.ablation.cases import CellCases, pairs, read_cell
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
-from moot.deploy.reading.summary import Paired, Summary, paired, summarise
+from moot.deploy.reading.summaries.summary import Paired, Summary, paired, summarise
 from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError
 

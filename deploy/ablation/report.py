@@ -9,8 +9,8 @@ from rich.text import Text
 
 from moot.deploy.ablation.brier import Brier, BrierAgainst
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
-from moot.deploy.reading.compare import Block, block_table
 from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import (
     Interval,
     count,

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.costs import measurement_only, total_tokens
 from moot.deploy.reading.record import CaseKey, Noted, Reply, latest_verdicts, read_events, read_replies
+from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.protocols.errors import ConfigError
 from moot.protocols.tasks.scoring import is_correct
 

@@ -156,8 +156,8 @@ def compare(
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""
-    from moot.deploy.reading.compare import compare as compared
-    from moot.deploy.reading.compare import show_comparison
+    from moot.deploy.reading.summaries.compare import compare as compared
+    from moot.deploy.reading.summaries.compare import show_comparison
 
     show_comparison(compared(folders), form)
 

@@ -10,8 +10,8 @@ from rich.text import Text
 from moot.deploy.cli.run import shown, tell, tell_interrupted, tell_stopping
 from moot.deploy.moderation.dialogue import Dialogue
 from moot.deploy.moderation.terminal import Terminal, Working
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_text import ending
+from moot.deploy.reading.transcripts.text import ending
+from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared

@@ -102,7 +102,7 @@ async def _check(runs: Sequence[Prepared], *, network: bool) -> None:
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
-    from moot.deploy.reading.compare import compare, show_comparison
+    from moot.deploy.reading.summaries.compare import compare, show_comparison
 
     for each in runs:
         check_resumable(each)
@@ -124,7 +124,7 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
 
 def _one(prepared: Prepared, *, quiet: bool) -> int:
     from moot.deploy.reading.show import show_summary
-    from moot.deploy.reading.summary import summarise
+    from moot.deploy.reading.summaries.summary import summarise
 
     done = hold_visibly(prepared, quiet=quiet)
     if done.status == "interrupted":

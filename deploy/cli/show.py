@@ -32,14 +32,14 @@ def show(
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
     if dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
-        from moot.deploy.reading.dial import dial_effect
-        from moot.deploy.reading.dial_show import show_dial
+        from moot.deploy.reading.rounds.dial import dial_effect
+        from moot.deploy.reading.rounds.dial_show import show_dial
 
         show_dial(dial_effect(folder), form)
     elif questioned:
         _not_with("--questioned", of_debate)
-        from moot.deploy.reading.questioned import CONFIDENCE, CRIT, show_questioned
-        from moot.deploy.reading.questioned import questioned as found
+        from moot.deploy.reading.summaries.questioned import CONFIDENCE, CRIT, show_questioned
+        from moot.deploy.reading.summaries.questioned import questioned as found
 
         bounds = (CONFIDENCE if confidence is None else confidence, CRIT if crit is None else crit)
         show_questioned(found(folder, *bounds), form)

@@ -34,7 +34,7 @@ def simulate(
 ) -> None:
     """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
     from moot.actors.models.answer_key import AnswerKey
-    from moot.actors.models.simulated_settings import SimulatedSettings
+    from moot.actors.models.simulated.settings import SimulatedSettings
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.validated import validated
     from moot.deploy.simulation.server import SimulateOptions, run_server

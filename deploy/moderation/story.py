@@ -11,10 +11,10 @@ from rich.text import Text
 
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.deploy.reading.text import visible, visible_line
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_signals import plain_pairs
-from moot.deploy.reading.transcript_text import transcript_text, turn_body, turn_head
-from moot.deploy.reading.transcript_views import EventView, TurnView
+from moot.deploy.reading.transcripts.selene import plain_pairs
+from moot.deploy.reading.transcripts.text import transcript_text, turn_body, turn_head
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.views import EventView, TurnView
 from moot.protocols.errors import ConfigError
 
 _SHORT_TURN, _SHORT_EVENT, _SHORT_VALUE = 320, 240, 60

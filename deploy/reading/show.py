@@ -12,10 +12,10 @@ from rich.text import Text
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.text import document_text
-from moot.deploy.reading.evaluation import evaluation_rows
-from moot.deploy.reading.figure import save_figure
+from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summary import Paired, Summary, summarise
+from moot.deploy.reading.summaries.evaluation import evaluation_rows
+from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
     emit,
@@ -28,9 +28,9 @@ from moot.deploy.reading.text import (
     times,
     visible_line,
 )
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_markdown import transcript_markdown
-from moot.deploy.reading.transcript_text import transcript_text
+from moot.deploy.reading.transcripts.markdown import transcript_markdown
+from moot.deploy.reading.transcripts.text import transcript_text
+from moot.deploy.reading.transcripts.transcript import transcript
 from moot.protocols.errors import ConfigError
 
 

@@ -13,7 +13,7 @@ from moot.protocols.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from moot.deploy.reading.summary import Summary
+    from moot.deploy.reading.summaries.summary import Summary
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
 """How a session ended; `waiting` when only debates are left that wait for a person, `stopped` by a budget or because an
@@ -59,7 +59,7 @@ class Run:
     @cached_property
     def summary(self) -> Summary:
         """The run's figures, as `moot show` gives them."""
-        from moot.deploy.reading.summary import summarise
+        from moot.deploy.reading.summaries.summary import summarise
 
         return summarise(self.path)
 

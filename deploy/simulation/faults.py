@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.simulated_draws import stable_uniform
+from moot.actors.models.simulated.draws import stable_uniform
 from moot.protocols.messages import Usage
 
 _TORN_SHARE = 0.7

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.actors.models.simulated import MAX_ALTERNATIVES
+from moot.actors.models.simulated.model import MAX_ALTERNATIVES
 from moot.deploy.simulation.rate_limit import openai_rate_headers
 from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
 from moot.protocols.case import Image

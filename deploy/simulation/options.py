@@ -6,7 +6,7 @@ import ipaddress
 import os
 from dataclasses import dataclass, field
 
-from moot.actors.models.simulated import SimulatedSettings
+from moot.actors.models.simulated.model import SimulatedSettings
 from moot.protocols.errors import ConfigError, MissingKey
 
 

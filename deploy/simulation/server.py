@@ -1,7 +1,7 @@
 """`moot simulate`: the simulated model as a local HTTP server that speaks OpenAI's and Anthropic's wires.
 
 Its replies are those of the embedded model of the same seed, its vectors those of the hashed n-grams. What may not be
-concluded from them is said in `moot.actors.models.simulated`. `GET /stats` says what was served, step by step: an
+concluded from them is said in `moot.actors.models.simulated.model`. `GET /stats` says what was served, step by step: an
 oracle that does not depend on any client's record.
 """
 
@@ -27,9 +27,9 @@ from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.simulated import SimulatedModel
-from moot.actors.models.simulated_draws import stable_uniform
-from moot.actors.models.simulated_prompt import count_reasks
+from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.model import SimulatedModel
+from moot.actors.models.simulated.prompt import count_reasks
 from moot.deploy.simulation.anthropic_wire import ANTHROPIC
 from moot.deploy.simulation.embeddings_wire import embeddings, read_embeddings_request
 from moot.deploy.simulation.faults import garble, is_garbled

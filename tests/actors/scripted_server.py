@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import msgspec
 from aiohttp import web
 
-from moot.actors.models.simulated import SimulatedModel, SimulatedSettings
+from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.deploy.simulation.openai_wire import completion, read_request
 
 _MARKER = re.compile(r"\[\[([\w-]+)\]\]")

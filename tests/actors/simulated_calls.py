@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import ModelReply
-from moot.actors.models.simulated import SimulatedModel, SimulatedSettings
+from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.protocols.messages import Message
 from moot.protocols.replies import Position, parse_reply
 from moot.protocols.templates import Templates

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_calls import judging, model, opening, position, question, revision
 
-from moot.actors.models.simulated_prompt import read_prompt
-from moot.actors.models.simulated_register import PLAIN, REGISTERS, Register, register_of
+from moot.actors.models.simulated.prompt import read_prompt
+from moot.actors.models.simulated.register import PLAIN, REGISTERS, Register, register_of
 from moot.protocols.messages import Decoding, Message
 
 COUNT = 300

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 from simulated_calls import TEMPLATES, model
 
-from moot.actors.models.simulated_register import REGISTERS
+from moot.actors.models.simulated.register import REGISTERS
 from moot.protocols.case import Case
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import parse_reply

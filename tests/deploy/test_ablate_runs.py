@@ -24,7 +24,7 @@ from moot.deploy.ablation.grid import parse_axes
 from moot.deploy.ablation.hold import Held, hold_grid
 from moot.deploy.ablation.prepare import prepare_grid
 from moot.deploy.cli import main as cli
-from moot.deploy.reading.summary import summarise
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run

@@ -16,7 +16,7 @@ from simulate_server import simulated_server
 import moot
 from moot.actors.models.interface import Capabilities
 from moot.actors.models.probe import STEP_KEY
-from moot.actors.models.simulated import SimulatedModel
+from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, UserError
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.deploy.reading.consensus import ConsensusVerdict
-from moot.deploy.reading.evaluation import Evaluation, evaluate
 from moot.deploy.reading.show import show
-from moot.deploy.reading.summary import Summary, summarise
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict
+from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.summary import Summary, summarise
 
 LABELS = ("a", "b", "c", "d")
 CONSENSUS = {"distribution_from": "consensus"}

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from moot.deploy.cli.main import main
-from moot.deploy.reading.questioned import NOTE, Questioned, questioned, show_questioned
 from moot.deploy.reading.show import show
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summary import summarise
+from moot.deploy.reading.summaries.questioned import NOTE, Questioned, questioned, show_questioned
+from moot.deploy.reading.summaries.summary import summarise
 from moot.protocols.errors import ConfigError
 
 EVIL = "Is it [bold red]x[/] \x1b[2J | <script>?" + " and so on" * 20

@@ -21,7 +21,7 @@ from moot.actors.record.progress import Counts
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.show import summary_rows
-from moot.deploy.reading.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.progress import figures
 from moot.deploy.running.run import prepared_from, run

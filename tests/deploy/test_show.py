@@ -15,7 +15,7 @@ from moot.deploy.reading.natural import natural
 from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.show import show, summary_markdown
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summary import Summary, summarise
+from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import (
     markdown_block,
     markdown_inline,
@@ -26,10 +26,10 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_markdown import transcript_markdown
-from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging
-from moot.deploy.reading.transcript_views import EventView, Transcript
+from moot.deploy.reading.transcripts.markdown import transcript_markdown
+from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.views import EventView, Transcript
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Event
 

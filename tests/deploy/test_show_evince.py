@@ -12,9 +12,9 @@ import pytest
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_evince import consensus_pairs, evince_event
-from moot.deploy.reading.transcript_views import EventView
+from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.views import EventView
 
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$ {0.__class__}"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

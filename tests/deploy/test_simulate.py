@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.compatible import CompatibleModel
-from moot.actors.models.simulated import SimulatedModel, SimulatedSettings
+from moot.actors.models.simulated.model import SimulatedModel, SimulatedSettings
 from moot.deploy.cli.main import app
 from moot.deploy.simulation.rate_limit import RateLimit, retry_headers
 from moot.deploy.simulation.server import SimulateOptions, run_server, serve

@@ -17,7 +17,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.json_schema import json_schema
-from moot.actors.models.simulated import SimulatedModel
+from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.simulation.server import SimulateOptions, serve
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Decoding, Message

@@ -14,7 +14,7 @@ from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.views import Document
 from moot.deploy.reading.show import show
-from moot.deploy.reading.transcript import transcript
+from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"

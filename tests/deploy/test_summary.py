@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.reading.costs import measurement_only
-from moot.deploy.reading.summary import Paired, Summary, summarise
+from moot.deploy.reading.summaries.costs import measurement_only
+from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
 from moot.metrics.proportion import wilson_interval
 from moot.protocols.errors import RecordError
 

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from moot.deploy.reading.rounds.sparkline import BLOCKS, PLAIN, sparkline
+from moot.deploy.reading.rounds.trace import Trace, aligned, trace_of
+from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.show import show
-from moot.deploy.reading.sparkline import BLOCKS, PLAIN, sparkline
-from moot.deploy.reading.trace import Trace, aligned, trace_of
-from moot.deploy.reading.trace_text import TraceText
-from moot.deploy.reading.transcript import transcript
-from moot.deploy.reading.transcript_markdown import transcript_markdown
+from moot.deploy.reading.transcripts.markdown import transcript_markdown
+from moot.deploy.reading.transcripts.transcript import transcript
 
 P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}
 ROUNDS = [(None, P, Q), (0.9, Q, P), (0.5, P, P)]

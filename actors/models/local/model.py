@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.local.folder import model_folder, require_extra
-from moot.actors.models.simulated_draws import call_digest
+from moot.actors.models.simulated.draws import call_digest
 from moot.protocols.messages import Decoding, Message
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from moot.deploy.reading.document.words import (
     versus_words,
 )
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcript_text import cost_words
+from moot.deploy.reading.transcripts.text import cost_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from moot.deploy.reading.document.views import (
     View,
 )
 from moot.deploy.reading.natural import natural
-from moot.deploy.reading.transcript_views import EventView, Transcript, TurnView
+from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 
 V = TypeVar("V", bound=View)
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from moot.deploy.reading.transcript_views import Cost, State, VerdictView
+from moot.deploy.reading.transcripts.views import Cost, State, VerdictView
 
 Letter = Literal["A", "B"]
 

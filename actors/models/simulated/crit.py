@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from random import Random
 from statistics import NormalDist
 
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_judge import content_words
-from moot.actors.models.simulated_prompt import SeenPrompt
-from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.protocols.selene.sentences import split_sentences
 
 _MOST_REASONS, _MOST_RIVALS = 4, 2

@@ -6,10 +6,10 @@ import json
 from random import Random
 from statistics import NormalDist
 
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_judge import content_words
-from moot.actors.models.simulated_prompt import SeenPrompt
-from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
 
 _NORMAL = NormalDist()
 _LOWEST, _SPAN = 0.35, 0.4

@@ -12,11 +12,11 @@ from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 from moot.actors.record.folder import write_whole
-from moot.deploy.reading.measures import Panel
 from moot.deploy.reading.natural import natural
+from moot.deploy.reading.rounds.measures import Panel
+from moot.deploy.reading.rounds.trace import Series, Trace
 from moot.deploy.reading.text import visible_line
-from moot.deploy.reading.trace import Series, Trace
-from moot.deploy.reading.transcript_views import Transcript
+from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError
 
 if TYPE_CHECKING:

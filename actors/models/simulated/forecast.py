@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from moot.actors.models.simulated_agent import SimulatedAgent
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_prompt import SeenPrompt, SeenReply
-from moot.actors.models.simulated_settings import SimulatedSettings
-from moot.actors.models.simulated_text import draw_trace
+from moot.actors.models.simulated.agent import SimulatedAgent
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
+from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.text import draw_trace
 
 _NAMED = 5
 _NOISE = 0.12

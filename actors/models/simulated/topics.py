@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_prompt import SeenFence, SeenPrompt
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.prompt import SeenFence, SeenPrompt
 from moot.protocols.labels import fold
 
 _CONCERNS = (

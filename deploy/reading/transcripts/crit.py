@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moot.deploy.reading.evince_events import CritData, Point, ReadByJudge, read_as
-from moot.deploy.reading.shown import Shown
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcript_views import EventView
+from moot.deploy.reading.transcripts.evince_events import CritData, Point, ReadByJudge, read_as
+from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 
 _HEADER = ("judge", "", "argument", "gamma", "theta", "s")

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
-from moot.deploy.reading.reply_words import reply_lines
+from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import count, number, visible, visible_line
-from moot.deploy.reading.trace_text import TraceText
-from moot.deploy.reading.transcript_evince import consensus_pairs, evince_event
-from moot.deploy.reading.transcript_signals import (
+from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
+from moot.deploy.reading.transcripts.reply_words import reply_lines
+from moot.deploy.reading.transcripts.selene import (
     gate_signals,
     is_gate,
     is_judging,
@@ -24,7 +24,7 @@ from moot.deploy.reading.transcript_signals import (
     judging_words,
     plain_pairs,
 )
-from moot.deploy.reading.transcript_views import Cost, EventView, Section, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcripts.views import Cost, EventView, Section, Transcript, TurnView, VerdictView
 
 
 def transcript_text(debate: Transcript) -> RenderableType:

@@ -17,19 +17,19 @@ from pydantic import BaseModel
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
-from moot.actors.models.simulated_agent import SimulatedAgent
-from moot.actors.models.simulated_crit import SimulatedCrit
-from moot.actors.models.simulated_debater import SimulatedDebater, write_consent, write_proposal
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_draws import call_digest
-from moot.actors.models.simulated_forecast import SimulatedForecaster, write_follow_ups
-from moot.actors.models.simulated_judge import SimulatedJudge
-from moot.actors.models.simulated_panel import SimulatedPanelist
-from moot.actors.models.simulated_prompt import SeenPrompt, read_prompt
-from moot.actors.models.simulated_settings import SimulatedSettings
-from moot.actors.models.simulated_text import write_paraphrase, write_plain
-from moot.actors.models.simulated_tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated_topics import write_agenda, write_themes
+from moot.actors.models.simulated.agent import SimulatedAgent
+from moot.actors.models.simulated.crit import SimulatedCrit
+from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draws import call_digest
+from moot.actors.models.simulated.forecast import SimulatedForecaster, write_follow_ups
+from moot.actors.models.simulated.judge import SimulatedJudge
+from moot.actors.models.simulated.panel import SimulatedPanelist
+from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
+from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.text import write_paraphrase, write_plain
+from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
+from moot.actors.models.simulated.topics import write_agenda, write_themes
 from moot.protocols.messages import Decoding, Message, Usage
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]

@@ -14,10 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.consensus import consensus_verdicts
-from moot.deploy.reading.costs import case_costs, relative_cost, totals
-from moot.deploy.reading.evaluation import Evaluation, evaluate
-from moot.deploy.reading.questioned import contradicted, converged
 from moot.deploy.reading.record import (
     CaseKey,
     Noted,
@@ -29,7 +25,11 @@ from moot.deploy.reading.record import (
     read_facts,
     read_replies,
 )
-from moot.deploy.reading.stopped import StoppedEarly, stopped_early
+from moot.deploy.reading.summaries.consensus import consensus_verdicts
+from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
+from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.questioned import contradicted, converged
+from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.evidence_weighting import judge_stability
 from moot.metrics.proportion import wilson_interval
@@ -80,7 +80,7 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
-            `moot.deploy.reading.questioned`; None when no verdict can be compared like that.
+            `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.measures import BY_KEY, MEASURES, Measure
 from moot.deploy.reading.natural import natural
+from moot.deploy.reading.rounds.measures import BY_KEY, MEASURES, Measure
 from moot.deploy.reading.text import number
 
 

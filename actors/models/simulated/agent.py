@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated_draft import Draft, json_draft
-from moot.actors.models.simulated_draws import stable_digest, stable_uniform
-from moot.actors.models.simulated_invention import Invention, invent
-from moot.actors.models.simulated_prompt import SeenPrompt, SeenReply
-from moot.actors.models.simulated_register import PLAIN, Register, register_of
-from moot.actors.models.simulated_settings import SimulatedSettings
-from moot.actors.models.simulated_text import draw_trace
+from moot.actors.models.simulated.draft import Draft, json_draft
+from moot.actors.models.simulated.draws import stable_digest, stable_uniform
+from moot.actors.models.simulated.invention import Invention, invent
+from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
+from moot.actors.models.simulated.register import PLAIN, Register, register_of
+from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.text import draw_trace
 from moot.protocols.labels import canonical_label, fold
 
 _SUREST = 0.985

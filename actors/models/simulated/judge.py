@@ -6,9 +6,9 @@ import re
 from random import Random
 from statistics import NormalDist
 
-from moot.actors.models.simulated_draft import Draft, json_draft
-from moot.actors.models.simulated_prompt import SeenPrompt
-from moot.actors.models.simulated_settings import SimulatedSettings
+from moot.actors.models.simulated.draft import Draft, json_draft
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
 
 _WORD = re.compile(r"\w{3,}")
 _COMMON = frozenset(

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from random import Random
 
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_draws import stable_uniform
-from moot.actors.models.simulated_prompt import SeenPrompt
-from moot.actors.models.simulated_register import PLAIN, Register
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.register import PLAIN, Register
 
 _MATERIAL_CHARACTERS = 20_000
 _PLAIN_WORDS = 40

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.consensus import ConsensusVerdict
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict
 from moot.deploy.reading.text import Interval, number, percent
 from moot.metrics.brier import brier_multiclass, brier_top_label
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error

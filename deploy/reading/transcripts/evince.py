@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
-from moot.deploy.reading.evince_events import (
+from moot.deploy.reading.rounds.trace import aligned
+from moot.deploy.reading.text import number
+from moot.deploy.reading.transcripts.crit import crit_event
+from moot.deploy.reading.transcripts.evince_events import (
     Change,
     ConsensusData,
     ConsensusPayload,
@@ -19,12 +22,9 @@ from moot.deploy.reading.evince_events import (
     StopData,
     read_as,
 )
-from moot.deploy.reading.shown import Shown
-from moot.deploy.reading.text import number
-from moot.deploy.reading.trace import aligned
-from moot.deploy.reading.transcript_crit import crit_event
-from moot.deploy.reading.transcript_signals import plain_pairs
-from moot.deploy.reading.transcript_views import EventView
+from moot.deploy.reading.transcripts.selene import plain_pairs
+from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten
 
 _REASONS = {

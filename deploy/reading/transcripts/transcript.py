@@ -1,4 +1,4 @@
-"""One debate as a transcript, read from the record; `transcript_show` and `transcript_markdown` render it."""
+"""One debate as a transcript, read from the record; `text` and `markdown` beside it render it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.record import decoded, read_facts
+from moot.deploy.reading.rounds.trace import trace_of
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible_line
-from moot.deploy.reading.trace import trace_of
-from moot.deploy.reading.transcript_stages import sections_of
-from moot.deploy.reading.transcript_views import Cost, EventView, State, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcripts.stages import sections_of
+from moot.deploy.reading.transcripts.views import Cost, EventView, State, Transcript, TurnView, VerdictView
 from moot.protocols.errors import ConfigError
 
 _TURN_COLUMNS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moot.deploy.reading.transcript_signals import plain_pairs
+from moot.deploy.reading.transcripts.selene import plain_pairs
 
 _LIKELIHOOD = {"label", "probability"}
 _LONG = 40

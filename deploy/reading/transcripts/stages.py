@@ -8,7 +8,7 @@ from math import inf
 
 from moot.actors.record.rows import call_of, step_of
 from moot.deploy.reading.natural import natural
-from moot.deploy.reading.transcript_views import EventView, Section, TurnView
+from moot.deploy.reading.transcripts.views import EventView, Section, TurnView
 
 _STAGES = (
     (re.compile(r"opening/"), "Independent answers"),

@@ -6,12 +6,12 @@ import json
 import re
 from random import Random
 
-from moot.actors.models.simulated_draft import Draft
-from moot.actors.models.simulated_draws import stable_uniform
-from moot.actors.models.simulated_prompt import SeenFence, SeenPrompt
-from moot.actors.models.simulated_register import PLAIN, register_of
-from moot.actors.models.simulated_settings import SimulatedSettings
-from moot.actors.models.simulated_text import Trace, sentences_of
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.prompt import SeenFence, SeenPrompt
+from moot.actors.models.simulated.register import PLAIN, register_of
+from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.text import Trace, sentences_of
 
 _SECOND = re.compile(r"\bYou are debater B\b")
 _LOW, _CONCEDES = 0.3, 0.1

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcript_views import EventView
+from moot.deploy.reading.transcripts.views import EventView
 
 _NUMBERS = ("d", "tau_d", "m", "tau_m", "p", "tau_p")
 _JUDGMENT_KEYS = frozenset({"variant", "judge", "pass", "support", "score", "missing", "path"})

@@ -13,9 +13,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.reading.consensus import ConsensusVerdict, consensus_verdicts
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.summaries.consensus import ConsensusVerdict, consensus_verdicts
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import (
     emit,

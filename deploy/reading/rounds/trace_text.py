@@ -9,10 +9,10 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.reading.measures import Measure, Panel
-from moot.deploy.reading.sparkline import BLOCKS, PLAIN, sparkline
+from moot.deploy.reading.rounds.measures import Measure, Panel
+from moot.deploy.reading.rounds.sparkline import BLOCKS, PLAIN, sparkline
+from moot.deploy.reading.rounds.trace import Series, Trace, aligned
 from moot.deploy.reading.text import markdown_inline, markdown_table, number, visible_line
-from moot.deploy.reading.trace import Series, Trace, aligned
 
 _GAP = 2
 _ROUND = "round"

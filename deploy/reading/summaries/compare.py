@@ -15,7 +15,7 @@ from rich.text import Text
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summary import Paired, paired, summarise
+from moot.deploy.reading.summaries.summary import Paired, paired, summarise
 from moot.deploy.reading.text import (
     Interval,
     emit,

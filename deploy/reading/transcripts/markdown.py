@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
-from moot.deploy.reading.trace_text import trace_markdown
-from moot.deploy.reading.transcript_evince import evince_event
-from moot.deploy.reading.transcript_signals import gate_signals, is_gate, is_judging, judging_words, plain_pairs
-from moot.deploy.reading.transcript_text import (
+from moot.deploy.reading.transcripts.evince import evince_event
+from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging, judging_words, plain_pairs
+from moot.deploy.reading.transcripts.text import (
     JUDGED_HEADER,
     case_pairs,
     cost_words,
@@ -17,7 +17,7 @@ from moot.deploy.reading.transcript_text import (
     turn_head,
     verdict_pairs,
 )
-from moot.deploy.reading.transcript_views import EventView, Transcript
+from moot.deploy.reading.transcripts.views import EventView, Transcript
 
 
 def transcript_markdown(debate: Transcript) -> str:

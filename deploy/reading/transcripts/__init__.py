@@ -1,0 +1,1 @@
+"""One debate, from opening to verdict, as text, Markdown or data."""
