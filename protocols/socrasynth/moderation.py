@@ -72,7 +72,8 @@ async def _consult(
 ) -> Guidance:
     remark, again, place = "", 0, path
     while True:
-        form = Form(title, _body(remark, report, guidance, actions), actions)
+        # The report stands on the first form only: what follows is about what was decided.
+        form = _form(title, _body(remark or report, guidance, actions), guidance, actions)
         decision = await floor.consult(form, path=place)
         if decision.action == GO_ON:
             return guidance
@@ -90,6 +91,21 @@ async def _consult(
         place = f"{path}/{again}"
 
 
+def _form(title: str, body: str, guidance: Guidance, actions: tuple[str, ...]) -> Form:
+    edits = [action for action in actions if action in (EDIT, EDIT_TOPICS)]
+    return Form(
+        title,
+        body,
+        actions,
+        needs_text=tuple(action for action in actions if action in (SET_KAPPA, ASK)),
+        drafts={action: "\n".join(map(_line, guidance.topics)) for action in edits},
+    )
+
+
+def _line(topic: Topic) -> str:
+    return f"{topic.title}: {topic.description}" if topic.description else topic.title
+
+
 def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> Guidance:
     """The guidance after a decision.
 
@@ -102,7 +118,7 @@ def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> G
     if decision.action == END:
         return replace(guidance, ended=True)
     if decision.action in (EDIT, EDIT_TOPICS):
-        return replace(guidance, topics=read_topics(text))
+        return replace(guidance, topics=read_topics(text, guidance.topics))
     if decision.action == ASK:
         if not text:
             raise Unusable("`ask` needs the question as its text")
@@ -125,8 +141,11 @@ def read_kappa(text: str) -> float:
     return kappa
 
 
-def read_topics(text: str) -> tuple[Topic, ...]:
+def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
     """Topics from a person's list, one a line; numbers and dashes before them are dropped.
+
+    Args:
+        known: the topics as they were; a title of theirs that holds a colon is read as one.
 
     Raises:
         Unusable: there is none, or two have the same title.
@@ -136,9 +155,9 @@ def read_topics(text: str) -> tuple[Topic, ...]:
     """
     topics = []
     for line in text.splitlines():
-        title, _, description = _NUMBERING.sub("", line).partition(":")
-        if title.strip():
-            topics.append(Topic(title.strip(), description.strip()))
+        topic = _topic(_NUMBERING.sub("", line).strip(), known)
+        if topic.title:
+            topics.append(topic)
     if not topics:
         raise Unusable("editing needs the whole list as its text, one a line: TITLE: DESCRIPTION")
     titles = [fold(topic.title) for topic in topics]
@@ -148,12 +167,15 @@ def read_topics(text: str) -> tuple[Topic, ...]:
     return tuple(topics)
 
 
-def _body(remark: str, report: str, guidance: Guidance, actions: Sequence[str]) -> str:
-    listed = [
-        f"{number}. {topic.title}: {topic.description}" if topic.description else f"{number}. {topic.title}"
-        for number, topic in enumerate(guidance.topics, start=1)
-    ]
-    parts = [remark, report, "\n".join(["Topics:", *listed])]
+def _topic(line: str, known: Sequence[Topic]) -> Topic:
+    titles = [topic.title for topic in known if line == topic.title or line.startswith(f"{topic.title}:")]
+    title = max(titles, key=len) if titles else line.partition(":")[0]
+    return Topic(title.strip(), line[len(title) :].removeprefix(":").strip())
+
+
+def _body(said: str, guidance: Guidance, actions: Sequence[str]) -> str:
+    listed = [f"{number}. {_line(topic)}" for number, topic in enumerate(guidance.topics, start=1)]
+    parts = [said, "\n".join(["Topics:", *listed])]
     if guidance.kappa is not None:
         parts.append(f"Contentiousness of the next round, as you set it: {guidance.kappa:g}")
     if guidance.questions:

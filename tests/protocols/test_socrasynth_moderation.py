@@ -10,6 +10,7 @@ from socrasynth_script import finishing, hold
 from moot.protocols.labels import fold
 from moot.protocols.messages import Decision
 from moot.protocols.socrasynth.moderation import Unusable, read_kappa, read_topics
+from moot.protocols.socrasynth.sides import Topic
 
 
 def noted(floor: object) -> dict[str, str]:
@@ -124,6 +125,20 @@ async def test_the_form_shows_what_was_said_and_how_it_was_scored() -> None:
         "1. Trade: About Trade.",
     ):
         assert expected in body
+
+
+async def test_a_form_brings_what_is_to_be_edited_and_says_what_needs_a_text() -> None:
+    floor, _ = await hold(decisions={"moderation/round/0": Decision("edit topics", "Air: all of it\nNoise")})
+    form = floor.forms["moderation/round/0"]
+    assert form.needs_text == ("set kappa", "ask")
+    assert form.drafts == {"edit topics": "Trade: About Trade.\nAir: About Air.\nFreedom: About Freedom."}
+    assert floor.forms["moderation/round/0/1"].drafts == {"edit topics": "Air: all of it\nNoise"}
+    assert list(floor.forms["moderation/topics"].drafts) == ["edit"]
+
+
+def test_what_was_not_edited_stays_though_its_title_holds_a_colon() -> None:
+    known = (Topic("Air: clean or cheap", "who: pays"), Topic("Air", ""))
+    assert read_topics("Air: clean or cheap: who: pays\nAir", known) == known
 
 
 @given(st.text(max_size=60))
