@@ -10,6 +10,8 @@ import typer
 
 from moot.deploy.cli import options
 
+DEFAULT_PROTOCOL = "socrasynth"
+
 if TYPE_CHECKING:
     from moot.deploy.running.outcome import Run
     from moot.deploy.running.prepare import Prepared
@@ -28,7 +30,7 @@ def debate(
     labels: Annotated[
         str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="A protocol (default: selene), or module:Class.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="A protocol (default: socrasynth), or module:Class.")] = None,
     model: options.Model = None,
     role: options.Role = None,
     agents: options.Agents = None,
@@ -73,6 +75,7 @@ def debate(
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags = options.fields_of(context.params)
+    flags["protocol"] = protocol or DEFAULT_PROTOCOL
     flags["engine"] = engine or ("ray" if address or placement else "inline")
     flags["attended"] = interactive or None
     prepared = _prepared(subject, labels, facts, flags, new=new)

@@ -10,6 +10,8 @@ from rich.text import Text
 from moot.deploy.cli.run import shown, tell, tell_interrupted, tell_stopping
 from moot.deploy.moderation.dialogue import Dialogue
 from moot.deploy.moderation.terminal import Terminal, Working
+from moot.deploy.reading.document.read import document_of
+from moot.deploy.reading.show import debate_text
 from moot.deploy.reading.transcripts.text import ending
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.interrupt import hold_in_thread
@@ -57,8 +59,12 @@ def _tell_end(done: Run, prepared: Prepared, dialogue: Dialogue, console: Consol
         return
     tell(done, prepared, quiet=True)
     if done.done:
-        dialogue.tell_news(CASE_ID)
         if not asked and done.worked:
             console.print(Text("nobody was asked anything: this protocol did not consult a person"))
-        console.print(ending(transcript(prepared.folder, CASE_ID)))
+        debate = transcript(prepared.folder, CASE_ID)
+        if document_of(debate) is None:
+            dialogue.tell_news(CASE_ID)
+            console.print(ending(debate))
+        else:
+            console.print(debate_text(debate))
     console.print(Text(f"next: moot show {shown(prepared)} {CASE_ID}"))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
+from moot.deploy.reading.show import debate_text
 from moot.deploy.reading.text import visible, visible_line
 from moot.deploy.reading.transcripts.selene import plain_pairs
-from moot.deploy.reading.transcripts.text import transcript_text, turn_body, turn_head
+from moot.deploy.reading.transcripts.text import turn_body, turn_head
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import EventView, TurnView
 from moot.protocols.errors import ConfigError
@@ -57,7 +59,7 @@ class Story:
         Raises:
             RecordError: the record cannot be read.
         """
-        return transcript_text(transcript(self._folder, self._case_id))
+        return debate_text(transcript(self._folder, self._case_id))
 
     def turn(self, number: int) -> RenderableType:
         """A turn that `news` has told, whole.
@@ -75,19 +77,22 @@ class Story:
         self._known.add(path)
 
     def _new_turns(self, turns: Iterable[TurnView]) -> Iterable[RenderableType]:
-        for turn in turns:
-            told = (turn.path, turn.text)
-            if told in self._told or turn.superseded or turn.path in self._known:
-                continue
-            self._told.add(told)
+        """The debaters' turns in short; the judges' by number only: what they found is in the events."""
+        told = {(turn.path, turn.text): turn for turn in turns if not turn.superseded and turn.path not in self._known}
+        new = [turn for key, turn in told.items() if key not in self._told]
+        self._told |= told.keys()
+        judging = [turn for turn in new if turn.role.startswith("judge")]
+        for turn in new:
             if turn.role == "person":
                 yield Text(visible_line(_decided(turn)), style="bold")
-                continue
-            self._turns.append(turn)
-            yield _head(len(self._turns), turn)
-            if body := visible_line(turn_body(turn)):
-                hint = f"  (show {len(self._turns)}: all of it)" if len(body) > _SHORT_TURN else ""
-                yield Padding(Text(_cut(body, _SHORT_TURN) + hint), (0, 0, 0, 4), expand=False)
+            elif turn not in judging:
+                self._turns.append(turn)
+                yield from _in_short(len(self._turns), turn)
+        if judging:
+            first = len(self._turns) + 1
+            self._turns += judging
+            numbers = f"{first}" if len(judging) == 1 else f"{first} to {len(self._turns)}"
+            yield Text(f"[{numbers}] replies of judges  (show {first}: all of it)")
 
     def _new_events(self, events: Iterable[EventView]) -> Iterable[RenderableType]:
         for event in events:
@@ -104,6 +109,13 @@ def _head(number: int, turn: TurnView) -> Text:
     return Text(f"[{number}] {visible_line(turn_head(turn))}", style=style)
 
 
+def _in_short(number: int, turn: TurnView) -> Iterable[RenderableType]:
+    yield _head(number, turn)
+    if body := visible_line(turn_body(turn)):
+        hint = f"  (show {number}: all of it)" if len(body) > _SHORT_TURN else ""
+        yield Padding(Text(_cut(body, _SHORT_TURN) + hint), (0, 0, 0, 4), expand=False)
+
+
 def _decided(turn: TurnView) -> str:
     data = turn.data or {}
     who = "you" if turn.model == "person" else turn.model
@@ -112,9 +124,15 @@ def _decided(turn: TurnView) -> str:
 
 
 def _facts(event: EventView) -> str:
-    """An event's short values in a line; the long ones are for `show`."""
-    pairs = ((name, visible_line(value)) for name, value in plain_pairs(event.data))
-    return _cut("; ".join(f"{name} {value}" for name, value in pairs if len(value) <= _SHORT_VALUE), _SHORT_EVENT)
+    """An event's short values in a line, no deeper than one level; the rest is for `show`."""
+    flat = {name: value for name, value in event.data.items() if not isinstance(value, Mapping) or _is_flat(value)}
+    pairs = ((name, visible_line(value)) for name, value in plain_pairs(flat))
+    said = [f"{name} {value}" for name, value in pairs if value != "-" and len(value) <= _SHORT_VALUE]
+    return _cut("; ".join(said), _SHORT_EVENT)
+
+
+def _is_flat(value: Mapping[str, Any]) -> bool:
+    return not any(isinstance(inner, Mapping | list) for inner in value.values())
 
 
 def _cut(text: str, most: int) -> str:

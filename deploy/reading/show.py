@@ -31,6 +31,7 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcripts.markdown import transcript_markdown
 from moot.deploy.reading.transcripts.text import transcript_text
 from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.views import Transcript
 from moot.protocols.errors import ConfigError
 
 
@@ -66,22 +67,19 @@ def show(
     if plot is not None:
         save_figure(debate, Path(plot))
     document = document_of(debate)
-    if document is not None:
-        emit(
-            form,
-            text=lambda: document_text(document),
-            json=lambda: safe_json(document),
-            md=lambda: document_markdown(document),
-            console=console,
-        )
-        return
     emit(
         form,
-        text=lambda: transcript_text(debate),
-        json=lambda: safe_json(debate),
-        md=lambda: transcript_markdown(debate),
+        text=lambda: debate_text(debate),
+        json=lambda: safe_json(document or debate),
+        md=lambda: transcript_markdown(debate) if document is None else document_markdown(document),
         console=console,
     )
+
+
+def debate_text(debate: Transcript) -> RenderableType:
+    """A debate for a terminal as `show` gives it: of a debate on a subject a document, of any other its transcript."""
+    document = document_of(debate)
+    return transcript_text(debate) if document is None else document_text(document)
 
 
 def show_summary(summary: Summary, form: str = "text", console: Console | None = None) -> None:

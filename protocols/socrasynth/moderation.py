@@ -103,7 +103,9 @@ def _form(title: str, body: str, guidance: Guidance, actions: tuple[str, ...]) -
 
 
 def _line(topic: Topic) -> str:
-    return f"{topic.title}: {topic.description}" if topic.description else topic.title
+    """A topic on one line, as `read_topics` reads it."""
+    line = f"{topic.title}: {topic.description}" if topic.description else topic.title
+    return " ".join(line.split())
 
 
 def changed(guidance: Guidance, decision: Decision, actions: Sequence[str]) -> Guidance:

@@ -228,6 +228,27 @@ def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) ->
     assert _verdict(tmp_path)["payload"]["topics"].splitlines()[-2:] == ["Peace", "Trees"]
 
 
+def test_socrasynth_is_moderated(tmp_path: Path) -> None:
+    """The protocol that is debated unless another is named; its topics are a text to edit as it stands."""
+    (tmp_path / "editor.py").write_text("import sys; open(sys.argv[1], 'a').write('Trees: who plants them')")
+    editor = f"{sys.executable} {tmp_path / 'editor.py'}"
+    with Terminal(tmp_path, "debate", SUBJECT, "-i", "--out", "run", EDITOR=editor) as terminal:
+        terminal.types("edit")
+        assert "6. Trees: who plants them" in terminal.types("go")
+        assert "Quality of the arguments" in terminal.types("set much")
+        assert "Not used: `set kappa` needs a number" in terminal.types("set 0.3")
+        terminal.types("ask Who pays?")
+        terminal.types("go on")
+        terminal.types("end")
+        code, shown = terminal.ends()
+    assert code == 0
+    assert "ask (Who pays?). Done: ask." in shown
+    verdict = _verdict(tmp_path)
+    assert (verdict["how"], verdict["rounds"]) == ("ended-by-person", 1)
+    turns = {row["path"]: row for row in read_table(tmp_path / "run", "turns", ["template", "messages"]).to_pylist()}
+    assert "Who pays?" in str(turns["round/1/agent/0"])
+
+
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
     """The conversation stays on the terminal."""
     with Terminal(tmp_path, *_command(server, "--format", "md"), into="debate.md") as terminal:

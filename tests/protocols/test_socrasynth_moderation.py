@@ -159,3 +159,12 @@ def test_any_text_is_topics_or_unusable(text: str) -> None:
     assert topics
     assert len({fold(topic.title) for topic in topics}) == len(topics)
     assert all(topic.title.strip() for topic in topics)
+
+
+async def test_forms_say_what_needs_a_text_and_give_the_topics_to_edit() -> None:
+    floor, _ = await hold(decisions={"moderation/topics": Decision("edit", "1. Noise: at night\n- Air")})
+    first, again, after = (floor.forms[f"moderation/{path}"] for path in ("topics", "topics/1", "round/0"))
+    assert [topic.title for topic in read_topics(first.drafts["edit"])] == ["Trade", "Air", "Freedom"]
+    assert again.drafts == {"edit": "Noise: at night\nAir"}
+    assert after.drafts == {"edit topics": "Noise: at night\nAir"}
+    assert [action for action in after.actions if after.takes_text(action)] == ["set kappa", "ask", "edit topics"]
