@@ -74,3 +74,14 @@ def case_slots(case: Case) -> dict[str, Any]:
         "passage": case.passage,
         "title": case.title,
     }
+
+
+def label_in_words(case: Case, answer: str) -> str:
+    """An answer as a judge reads it: a lettered label with the text of its choice.
+
+    >>> label_in_words(Case(id="c", question="?", labels=("A", "B"), choices=("red", "blue")), "B")
+    'B) blue'
+    """
+    if case.labels and case.choices and answer in case.labels:
+        return f"{answer}) {case.choices[case.labels.index(answer)]}"
+    return answer

@@ -14,6 +14,9 @@ from moot.metrics.divergence import total_variation
 
 Rest = Literal["converged", "stalled"]
 
+_ROUNDING = 1e-9
+"""Models state two decimals: a move of exactly the bound shall not hang on how a computer subtracts them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shift:
@@ -61,9 +64,9 @@ def at_rest(moves: Sequence[float], divergence: float, *, epsilon: float, tau: f
     >>> at_rest([0.01, 0.0], 0.002, epsilon=0.05, tau=0.02), at_rest([0.01, 0.0], 0.4, epsilon=0.05, tau=0.02)
     ('converged', 'stalled')
     """
-    if max(moves) >= epsilon:
+    if max(moves) > epsilon - _ROUNDING:
         return None
-    return "converged" if divergence < tau else "stalled"
+    return "converged" if divergence < tau - _ROUNDING else "stalled"
 
 
 def printed_rest(changes: Sequence[float | None], crit_change: float | None, *, epsilon: float) -> bool:

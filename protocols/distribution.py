@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ OTHER = "(other)"
 _SUM_TOLERANCE = 1e-6
 _PERCENT_FROM = 10.0
 _MOST_NAMED = 500
+_LARGEST = 1e300
+"""What is larger is no probability, and sums of it would overflow."""
 
 
 class Likelihood(Reply):
@@ -41,14 +44,14 @@ class Likelihood(Reply):
     @classmethod
     def _number(cls, value: Any) -> float:
         # What is no number becomes NaN, so that `clean` can tell it.
+        number: float = math.nan
         if isinstance(value, str):
             text = value.strip()
-            try:
-                return float(text.rstrip("%")) / (100.0 if text.endswith("%") else 1.0)
-            except ValueError:
-                return math.nan
-        usable = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if usable and abs(value) < 1e300 else math.nan
+            with suppress(ValueError):
+                number = float(text.rstrip("%")) / (100.0 if text.endswith("%") else 1.0)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST:
+            number = float(value)
+        return number if abs(number) < _LARGEST else math.nan
 
 
 class Predicted(Reply):
@@ -166,7 +169,8 @@ def _placed(given: str, places: Mapping[str, int], label: str | None, changes: l
     if given in places and given != OTHER:
         return given
     if label is None:
-        changes.append({"what": "unknown", "label": given, "to": OTHER})
+        if given != OTHER:  # as prompts show it to the sides
+            changes.append({"what": "unknown", "label": given, "to": OTHER})
         return OTHER
     changes.append({"what": "alias", "label": given, "to": label})
     return label

@@ -215,6 +215,7 @@ class OwnProtocol:
         name: its `name`, else its import path.
         roles: its `roles`, else `("agent",)`.
         needs_logprobs: its `needs_logprobs`, else False.
+        needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
@@ -225,6 +226,7 @@ class OwnProtocol:
         self.name: str = getattr(inner, "name", path)
         self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
+        self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.inner = inner

@@ -156,6 +156,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
     found = open_task(config.task) if task is None else _as_task(task)
     checked = found.validate()
+    _check_labels(made, found)
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
@@ -180,6 +181,18 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
         d_untested=d_untested,
     )
+
+
+def _check_labels(protocol: DebateProtocol, task: Task) -> None:
+    """Refuse a task that the protocol cannot debate, as far as its first case tells; later ones fail by themselves."""
+    if not getattr(protocol, "needs_labels", False) or not task.replayable:
+        return
+    first = next(task.cases()).case
+    if first.labels is None:
+        raise ConfigError(
+            f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
+            "with labels, or give some with --labels"
+        )
 
 
 def warn(prepared: Prepared) -> None:

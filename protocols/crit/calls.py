@@ -6,6 +6,5 @@ from moot.protocols.crit.settings import CritSettings
 
 
 def most_readings(crit: CritSettings) -> int:
-    """The most calls of one judge for one document."""
-    readings = sum(int(crit.max_reasons**depth) for depth in range(crit.max_depth + 1))
-    return min(crit.max_calls, readings)
+    """The most calls of one judge for one document; it may name more reasons than it was asked for."""
+    return crit.max_calls if crit.max_depth else 1

@@ -12,8 +12,9 @@ from moot.protocols.evince.talk import OPENING
 def calls_for(settings: EvinceSettings, case: Case, judges: int) -> CallPlan:
     """The fewest and the most calls for one case: a debate that rests after one round, and one that never does."""
     again = bool(settings.retrieve and case.documents)
-    least = _debate(settings, judges, 1, deep=False)
-    most = _debate(settings, judges, settings.max_rounds * (2 if again else 1), deep=True)
+    least = _debate(settings, judges, 1, ends=1, deep=False)
+    times = 2 if again else 1
+    most = _debate(settings, judges, settings.max_rounds * times, ends=times, deep=True)
     follow_ups = Calls(settings.agents, settings.agents * settings.agents)
     if settings.follow_ups == "always":
         least += follow_ups
@@ -23,13 +24,14 @@ def calls_for(settings: EvinceSettings, case: Case, judges: int) -> CallPlan:
     return CallPlan(least, most, OPENING, slots)
 
 
-def _debate(settings: EvinceSettings, judges: int, rounds: int, *, deep: bool) -> Calls:
+def _debate(settings: EvinceSettings, judges: int, rounds: int, *, ends: int, deep: bool) -> Calls:
+    """So many rounds after the opening exchange, in which the sides come to an end so often."""
     agents = settings.agents
     if not settings.debates:
         return Calls(agents) + (_reading(settings, judges, deep=deep) * agents if settings.judged else Calls(0))
     turns = agents * (rounds + 1)
     shown = turns * (turns - 1) // 2 if settings.history == "full" else turns * (agents - 1) + rounds * agents
-    read = {"every": turns, "last": agents, "none": 0}[settings.crit_turns]
+    read = {"every": turns, "last": agents * ends, "none": 0}[settings.crit_turns]
     return Calls(turns, shown) + _reading(settings, judges, deep=deep) * read
 
 

@@ -10,16 +10,19 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.mixture import information_gain, mixture, reliability_weights
+from moot.metrics.mixture import information_gain
 from moot.protocols.agreement_language import agreement_share
 from moot.protocols.convergence import Shift, at_rest, printed_rest, shift
 from moot.protocols.evince.round_numbers import RoundNumbers, measure
-from moot.protocols.evince.schedule import RoundSignals, first_level, next_level
+from moot.protocols.evince.schedule import NextLevel, RoundSignals, first_level, next_level
 from moot.protocols.evince.standing import Standing
 from moot.protocols.evince.talk import Talk
 from moot.protocols.messages import Event
+from moot.protocols.seeds import seeded
 
 Floats = npt.NDArray[np.float64]
+
+_FEW_SIDES = 4
 
 Reason = Literal["converged", "stalled", "printed", "max_rounds", "ensemble"]
 
@@ -33,7 +36,8 @@ class Held:
         level: its contentiousness; None without the dial.
         numbers: see `RoundNumbers`.
         crit: mean CRIT score of the sides, in [0, 1]; None unless every side has one.
-        shift: how far the sides moved; None for the first round.
+        shift: how far the sides moved; None for the first round, and where other sides stand than in the round before.
+        silent: sides whose turn failed: where they stand now is where they stood, which is not a sign of rest.
     """
 
     number: int
@@ -41,6 +45,20 @@ class Held:
     numbers: RoundNumbers
     crit: float | None
     shift: Shift | None
+    silent: tuple[str, ...] = ()
+
+    @property
+    def moves(self) -> dict[str, float | None] | None:
+        """By side, the total variation to its last distribution; None for a side that did not speak."""
+        if self.shift is None:
+            return None
+        named = zip(self.numbers.names, self.shift.moves, strict=True)
+        return {name: None if name in self.silent else move for name, move in named}
+
+    @property
+    def comparable(self) -> bool:
+        """Whether every side spoke both in this round and in the round before."""
+        return self.shift is not None and not self.silent
 
 
 @dataclass(slots=True)
@@ -69,36 +87,42 @@ class Rounds:
         level = first_level(settings.schedule, settings.kappa)
         if not settings.debates:
             await self.talk.open_together()
-            self._take(0, level)
+            await self._take(0, level)
             self._note_stop("ensemble", 0, {}, again)
             return "ensemble"
-        done = 0
         if again:
             self._note_reset(level)
         else:
             await self.talk.exchange(0, level)
-            self._take(0, level)
-        while True:
-            if done or not again:
-                level = self._turned(done, level)
+            await self._take(0, level)
+        for done in range(settings.max_rounds):
+            # A second debate begins with a round at the first level, as the first one did with its opening exchange.
+            steps = done - 1 if again else done
+            if steps >= 0:
+                level = self._turned(steps, level)
             number = self.held[-1].number + 1
-            done += 1
             await self.talk.exchange(number, level)
-            found = self._take(number, level)
-            reason, numbers = self._ended(found, last=done == settings.max_rounds)
+            found = await self._take(number, level)
+            reason, numbers = self._ended(found, last=done == settings.max_rounds - 1)
             if reason is not None:
                 if settings.crit_turns == "last":
                     await self.talk.read_last()
                 self._note_stop(reason, number, numbers, again)
                 return reason
+        raise AssertionError("the last round always ends a debate")
 
-    def _turned(self, done: int, level: float | None) -> float | None:
-        """The level of the next round; noted with the numbers that it hangs on."""
+    def _turned(self, steps: int, level: float | None) -> float | None:
+        """The level of the next round, after so many steps of the schedule; noted with the numbers that it hangs on."""
         settings, last = self.talk.settings, self.held[-1]
         signals = self._signals()
-        chosen = next_level(
-            settings.schedule, settings.kappa, done=done, max_rounds=settings.max_rounds, level=level, signals=signals
-        )
+        if settings.schedule == "random":
+            drawn = seeded(self.talk.floor.seed, f"kappa/{last.number + 1}")
+            chosen = NextLevel(round(drawn.uniform(settings.kappa.floor, settings.kappa.start), 2), "drawn at random")
+        else:
+            most = settings.max_rounds
+            chosen = next_level(
+                settings.schedule, settings.kappa, done=steps, max_rounds=most, level=level, signals=signals
+            )
         data = {
             "before": level,
             "after": chosen.level,
@@ -126,40 +150,49 @@ class Rounds:
 
     def _signals(self) -> RoundSignals:
         last = self.held[-1]
-        before = self.held[-2].numbers if len(self.held) > 1 else None
+        before = self.held[-2].numbers if len(self.held) > 1 and last.comparable else None
         return last.numbers.signals(before, last.crit, self.talk.settings.top_k)
 
-    def _take(self, number: int, level: float | None) -> Held:
+    async def _take(self, number: int, level: float | None) -> Held:
         """Measure the round that was just spoken, and note it."""
         settings = self.talk.settings
         standings = self.talk.standings()
         names = [standing.name for standing in standings]
         rows = np.stack([standing.cleaned.probabilities for standing in standings])
-        numbers = measure(names, rows, ground=self.ground, kl_epsilon=settings.kl_epsilon)
+        numbers = await self._measured(names, rows)
         before = self.held[-1] if self.held and self.held[-1].numbers.names == numbers.names else None
         moved = None if before is None else shift(before.numbers.rows, rows, settings.epsilon)
         scores = [standing.crit for standing in standings]
         known = [score for score in scores if score is not None]
-        found = Held(number, level, numbers, fmean(known) if known and len(known) == len(scores) else None, moved)
-        data = numbers.record() | self._about(found, standings, before)
+        crit = fmean(known) if known and len(known) == len(scores) else None
+        silent = tuple(standing.name for standing in standings if standing.round != number)
+        found = Held(number, level, numbers, crit, moved, silent)
+        data = numbers.record() | self._about(found, standings)
         self.held.append(found)
         data["round_score"] = self._signals().score
         self.talk.floor.note(Event("round", f"round/{number}", data))
         return found
 
-    def _about(self, found: Held, standings: Sequence[Standing], before: Held | None) -> dict[str, Any]:
+    async def _measured(self, names: Sequence[str], rows: Floats) -> RoundNumbers:
+        """The numbers; off the loop where an optimal transport is to be solved, or there are many pairs of sides."""
+        epsilon = self.talk.settings.kl_epsilon
+        if self.ground is None and len(names) <= _FEW_SIDES:
+            return measure(names, rows, None, epsilon)
+        return await self.talk.floor.compute(measure, names, rows, self.ground, epsilon)
+
+    def _about(self, found: Held, standings: Sequence[Standing]) -> dict[str, Any]:
         """What the event `round` holds beside the divergences."""
         gain = None
-        if before is not None:
-            gain = float(information_gain(_mixed(before.numbers.rows), _mixed(found.numbers.rows)))
+        if found.comparable:
+            gain = float(information_gain(self.held[-1].numbers.mixed, found.numbers.mixed))
         return {
             "round": found.number,
             "kappa": found.level,
             "distributions": {standing.name: standing.cleaned.named() for standing in standings},
             "information_gain": gain,
             "crit": {standing.name: standing.crit for standing in standings},
-            "moves": _moves(found),
-            "swapped": found.shift is not None and found.shift.swapped,
+            "moves": found.moves,
+            "swapped": found.comparable and found.shift is not None and found.shift.swapped,
             "agreement_words": agreement_share(s.text for s in standings if s.round == found.number),
             "failed": [path for path in self.talk.failed if path.startswith(f"round/{found.number}/")],
         }
@@ -170,27 +203,17 @@ class Rounds:
         reason: Reason | None = None
         if settings.stop == "printed":
             fires, numbers = _printed(before, found, settings.printed_epsilon)
-            reason = "printed" if fires else None
+            reason = "printed" if fires and found.comparable else None
         else:
-            spoken = any(standing.round == found.number for standing in self.talk.standings())
-            if found.shift is not None and spoken:  # a round in which nobody could speak is no sign of rest
-                jsd = found.numbers.jsd_max
+            jsd = found.numbers.jsd_max
+            if found.shift is not None and found.comparable:
                 reason = at_rest(found.shift.moves, jsd, epsilon=settings.epsilon, tau=settings.tau)
-            numbers = {
-                "moves": _moves(found),
-                "jsd": found.numbers.jsd_max,
-                "epsilon": settings.epsilon,
-                "tau": settings.tau,
-            }
+            numbers = {"moves": found.moves, "jsd": jsd, "epsilon": settings.epsilon, "tau": settings.tau}
         return reason or ("max_rounds" if last else None), numbers
 
     def _note_stop(self, reason: Reason, number: int, numbers: dict[str, Any], again: bool) -> None:
         data = {"reason": reason, "round": number, "max_rounds": self.talk.settings.max_rounds} | numbers
         self.talk.floor.note(Event("stop", "stop/again" if again else "stop", data))
-
-
-def _moves(found: Held) -> dict[str, float] | None:
-    return None if found.shift is None else dict(zip(found.numbers.names, found.shift.moves, strict=True))
 
 
 def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str, Any]]:
@@ -203,7 +226,3 @@ def _printed(before: Held, found: Held, epsilon: float) -> tuple[bool, dict[str,
     crit = None if found.crit is None or before.crit is None else found.crit - before.crit
     rest = printed_rest(list(changes.values()), crit, epsilon=epsilon)
     return rest, {**changes, "crit_change": crit, "epsilon": epsilon}
-
-
-def _mixed(rows: Floats) -> Floats:
-    return mixture(rows, reliability_weights(rows))

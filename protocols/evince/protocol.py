@@ -13,7 +13,8 @@ from pydantic import Field
 
 from moot.metrics.transport import embedding_distance
 from moot.protocols.calls import CallPlan
-from moot.protocols.case import Case, case_slots
+from moot.protocols.case import Case, case_slots, label_in_words
+from moot.protocols.distribution import OTHER
 from moot.protocols.errors import CaseUnfit
 from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
@@ -27,6 +28,9 @@ from moot.protocols.messages import Event, Failure, Verdict
 from moot.protocols.replies import Reply
 
 Floats = npt.NDArray[np.float64]
+
+_JOINT_LEVEL = 0.3
+"""Contentiousness of what the sides say together at the end (SocraSynth, section 6.3.2.2)."""
 
 
 class FollowUps(Reply):
@@ -46,11 +50,13 @@ class Evince:
     Attributes:
         roles: `agent`, and `judge` unless no turn is read.
         needs_logprobs: never.
+        needs_labels: always.
         judges_apart: whether judges should not be models that debate, too.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
     """
 
     needs_logprobs = False
+    needs_labels = True
     judges_apart = True
     reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
 
@@ -58,6 +64,10 @@ class Evince:
         self.settings = settings if settings is not None else EvinceSettings()
         self.name = name
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
+
+    def effective_settings(self) -> Mapping[str, Any]:
+        """Its settings, without the difference that those make which have no effect: equal ones debate alike."""
+        return self.settings.effective().model_dump(mode="json")
 
     def calls(self, case: Case, judges: int) -> CallPlan:
         """What one case takes, with a panel of so many judges."""
@@ -75,6 +85,8 @@ class Evince:
         """
         if case.labels is None:
             raise CaseUnfit("evince debates over a closed list of labels, and this case has none")
+        if OTHER in case.labels:
+            raise CaseUnfit(f"evince calls everything outside the list {OTHER!r}: rename the label of that name")
         settings = self.settings
         talk = Talk(case, floor, settings)
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
@@ -93,19 +105,24 @@ class Evince:
     async def _follow_ups(
         self, case: Case, floor: Floor, talk: Talk, consensus: Consensus
     ) -> dict[str, list[str]] | None:
-        """Questions and tests of all sides, each once; None when nobody was asked."""
+        """Questions and tests of all sides, each once; None when nobody was asked, or nobody could answer."""
         wanted = self.settings.follow_ups
         unsure = consensus.confidence is None or consensus.confidence < self.settings.unsure_below
         if wanted == "never" or (wanted == "unsure" and not unsure):
             return None
+        dialled = self.settings.schedule not in ("none", "ensemble")
         slots = case_slots(case) | {
+            "contentiousness": f"{_JOINT_LEVEL:.2f}" if dialled else "",
             "distribution": in_words(consensus.cleaned),
-            "arguments": [standing.text for standing in talk.standings()],
+            "arguments": talk.shown_arguments(),
         }
         turns = await floor.ask_all(
             [Request(name, "evince/follow_ups", slots, FollowUps, f"follow-ups/{name}") for name in talk.names]
         )
         replies = [turn.reply for turn in turns if not isinstance(turn, Failure)]
+        if not replies:
+            talk.failed += [turn.path for turn in turns]
+            return None
         found = {
             "questions": _distinct(text for reply in replies for text in reply.questions),
             "tests": _distinct(text for reply in replies for text in reply.tests),
@@ -131,7 +148,8 @@ def _to_other(labels: int) -> Floats:
 
 async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> tuple[str, ...]:
     """The documents nearest to the case and its likeliest labels (maxim 4.4); notes `retrieved`."""
-    query = "\n".join(part for part in (case.question, case.passage, in_words(consensus.cleaned)) if part)
+    likely = [label_in_words(case, label) for label in consensus.cleaned.named() if label != OTHER]
+    query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)
     places = await floor.retrieve(query, case.documents, n=n)
     data = {"documents": places, "entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
     floor.note(Event("retrieved", "retrieved", data))
@@ -145,12 +163,13 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 def _flags(talk: Talk, held: Sequence[Held], consensus: Consensus) -> tuple[str, ...]:
     judged = talk.settings.judged
     found = {
-        "turn-failed": bool(talk.failed),
+        "turn-failed": any(path.startswith("round/") for path in talk.failed),
         "swapped": any(each.shift is not None and each.shift.swapped for each in held),
         "argument-withheld": any(not standing.passed for standing in talk.said),
         "judges-missing": judged and any(standing.crit is None for standing in talk.standings()),
         "distribution-mended": any(standing.cleaned.changes for standing in talk.said),
         "other-leads": consensus.answer is None,
+        "follow-ups-failed": any(path.startswith("follow-ups/") for path in talk.failed),
         "retrieved": bool(talk.evidence),
     }
     return tuple(name for name, holds in found.items() if holds)

@@ -41,7 +41,8 @@ class RoundNumbers:
         kl_floored: how many of the ordered pairs needed the smoothing of `kl`.
         generalised_jsd: of all sides with equal weights; None with two sides, where it is `jsd`.
         entropies: by side.
-        mixture_entropy: of the mixture, weighted by reliability.
+        mixed: the sides' mixture, weighted by reliability.
+        mixture_entropy: its entropy.
     """
 
     names: tuple[str, ...]
@@ -57,6 +58,7 @@ class RoundNumbers:
     kl_floored: int
     generalised_jsd: float | None
     entropies: tuple[float, ...]
+    mixed: Floats
     mixture_entropy: float
 
     def signals(self, before: RoundNumbers | None, quality: float | None, top_k: int) -> RoundSignals:
@@ -84,7 +86,7 @@ class RoundNumbers:
         } | ({} if self.generalised_jsd is None else {"generalised_jsd": self.generalised_jsd})
 
 
-def measure(names: Sequence[str], rows: Floats, *, ground: Floats | None, kl_epsilon: float) -> RoundNumbers:
+def measure(names: Sequence[str], rows: Floats, ground: Floats | None, kl_epsilon: float) -> RoundNumbers:
     """All numbers of a round.
 
     Args:
@@ -99,10 +101,11 @@ def measure(names: Sequence[str], rows: Floats, *, ground: Floats | None, kl_eps
     source, target = rows[[i for i, _ in ordered]], rows[[j for _, j in ordered]]
     keys = [f"{names[i]}>{names[j]}" for i, j in ordered]
     jsd = jensen_shannon_divergence(first, second)
+    mixed = reliable_mixture(rows)
     return RoundNumbers(
         names=tuple(names),
         rows=rows,
-        wd=_mean(wasserstein(first, second, ground)),
+        wd=_mean(_wasserstein(first, second, ground)),
         jsd=_mean(jsd),
         jsd_max=float(np.max(jsd)),
         tv=_mean(total_variation(first, second)),
@@ -113,9 +116,28 @@ def measure(names: Sequence[str], rows: Floats, *, ground: Floats | None, kl_eps
         kl_floored=int(np.sum(floored(source, target))),
         generalised_jsd=float(generalised_jensen_shannon(rows)) if len(rows) > 2 else None,
         entropies=tuple(float(h) for h in entropy(rows)),
-        mixture_entropy=float(entropy(mixture(rows, reliability_weights(rows)))),
+        mixed=mixed,
+        mixture_entropy=float(entropy(mixed)),
     )
 
 
-def _mean(values: Sequence[float]) -> float:
+def reliable_mixture(rows: Floats) -> Floats:
+    """The mixture of distributions over labels and "(other)", weighted by reliability (maxim 4.1).
+
+    "(other)" counts as a class only where some side puts mass there: otherwise a coin flip between the labels of a
+    yes/no question would not count as saying nothing.
+    """
+    named = rows if rows[:, -1].any() else rows[:, :-1]
+    return np.asarray(mixture(rows, reliability_weights(named)))
+
+
+def _wasserstein(first: Floats, second: Floats, ground: Floats | None) -> Floats:
+    """Between labels that anybody names: those without mass take no part in a transport, but cost time."""
+    if ground is None:
+        return np.asarray(wasserstein(first, second))
+    named = np.flatnonzero((first > 0.0).any(axis=0) | (second > 0.0).any(axis=0))
+    return np.asarray(wasserstein(first[:, named], second[:, named], ground[np.ix_(named, named)]))
+
+
+def _mean(values: Floats) -> float:
     return fmean(float(value) for value in values)

@@ -63,6 +63,8 @@ def next_level(
 ) -> NextLevel:
     """The level of round `done + 1`.
 
+    `random` is drawn by the caller, who has the case's seed.
+
     - `fixed`: the start. `linear`: evenly from start to floor over the rounds. `exponential`: start / ratio ** round,
       and never below the floor.
     - `adaptive`: held while the disagreement is at least `far`. Otherwise multiplied by `1/2 + score`, so that it cools

@@ -10,7 +10,7 @@ from moot.protocols.contentiousness import FLOOR, START
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.settings import Settings, Share
 
-Schedule = Literal["adaptive", "exponential", "linear", "fixed", "none", "ensemble"]
+Schedule = Literal["adaptive", "exponential", "linear", "fixed", "random", "none", "ensemble"]
 
 
 def _none_is_a_word(value: Any) -> Any:
@@ -65,8 +65,8 @@ class EvinceSettings(Settings):
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
         max_rounds: rounds after the opening exchange.
-        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `none` (a debate without the dial)
-            or `ensemble` (no debate: one answer of each side).
+        schedule: of contentiousness: `adaptive`, `exponential`, `linear`, `fixed`, `random` (to measure what the dial
+            does), `none` (a debate without the dial) or `ensemble` (no debate: one answer of each side).
         kappa: the levels of the schedule.
         gate: whether arguments of low quality are withheld from the other sides.
         quality: the bar of that gate.
@@ -123,3 +123,32 @@ class EvinceSettings(Settings):
     def judged(self) -> bool:
         """Whether any turn is read by judges."""
         return self.crit_turns != "none"
+
+    def effective(self) -> EvinceSettings:
+        """These settings with what has no effect beside the others at its default: equal ones debate alike."""
+        ignored = set[str]()
+        if not self.debates:
+            ignored |= {
+                "history",
+                "max_rounds",
+                "kappa",
+                "gate",
+                "quality",
+                "stop",
+                "epsilon",
+                "tau",
+                "printed_epsilon",
+            }
+            ignored |= {"retrieve", "retrieve_from"}
+        if self.schedule == "none":
+            ignored |= {"kappa"}
+        if not self.gate:
+            ignored |= {"quality"}
+        if not self.judged:
+            ignored |= {"crit"}
+        ignored |= {"printed_epsilon"} if self.stop == "converged" else {"epsilon", "tau"}
+        if not self.retrieve:
+            ignored |= {"retrieve_from"}
+        if self.follow_ups != "unsure":
+            ignored |= {"unsure_below"}
+        return self.model_copy(update={name: type(self).model_fields[name].default for name in ignored})

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from moot.protocols.case import Case
+from moot.protocols.case import Case, label_in_words
 from moot.protocols.crit.document import Document
 from moot.protocols.distribution import Cleaned, Predicted, clean
 from moot.protocols.messages import Turn
@@ -48,6 +48,7 @@ class Standing:
         round: the round in which it was said.
         cleaned: the distribution over the case's labels and "(other)".
         arguments, rebuttals: as the side wrote them.
+        opposing: the others' arguments that it had been shown when it was spoken.
         crit: CRIT score of the turn, in [0, 1]; None when nobody read it, or no judge gave one.
         weak: arguments that the judges found weakest.
         passed: whether the quality gate lets the others see the arguments.
@@ -58,6 +59,7 @@ class Standing:
     cleaned: Cleaned
     arguments: tuple[str, ...]
     rebuttals: tuple[str, ...] = ()
+    opposing: str = ""
     crit: float | None = None
     weak: tuple[str, ...] = ()
     passed: bool = True
@@ -81,12 +83,13 @@ class Standing:
             "withheld": withheld,
         }
 
-    def document(self, case: Case, opposing: str) -> Document:
-        """The turn as judges read it, against the case's facts and what the others said last."""
+    def document(self, case: Case, evidence: tuple[str, ...]) -> Document:
+        """The turn as judges read it: against what is given, and what the others had said when it was spoken."""
         label, probability = self.cleaned.top
-        claim = f"The most likely label is {label} (probability {probability:.2f})."
-        facts = "\n".join(part for part in (case.question, case.passage) if part)
-        return Document(claim=claim, text=self.text, facts=facts, opposing=opposing, sources=case.documents)
+        claim = f"The most likely label is {label_in_words(case, label)} (probability {probability:.2f})."
+        choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
+        facts = "\n".join(part for part in (case.question, *choices, case.passage, *evidence) if part)
+        return Document(claim=claim, text=self.text, facts=facts, opposing=self.opposing, sources=case.documents)
 
 
 def in_words(cleaned: Cleaned) -> str:
@@ -99,8 +102,8 @@ def in_words(cleaned: Cleaned) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def standing_of(case: Case, number: int, turn: Turn[Prediction]) -> Standing:
-    """The standing that a turn expresses."""
+def standing_of(case: Case, number: int, turn: Turn[Prediction], opposing: str = "") -> Standing:
+    """The standing that a turn expresses; `opposing` is what its side had been shown."""
     assert case.labels is not None
     cleaned = clean(turn.reply.distribution, case.labels, case.choices, case.aliases)
-    return Standing(turn.role, number, cleaned, tuple(turn.reply.arguments), tuple(turn.reply.rebuttals))
+    return Standing(turn.role, number, cleaned, tuple(turn.reply.arguments), tuple(turn.reply.rebuttals), opposing)

@@ -79,11 +79,12 @@ class Talk:
         spoken = []
         for name in self.names:
             request = self._response(name, number, level) if self.said else self._opening(name)
+            opposing = "\n".join(self._shown_to(name))
             (turn,) = await self.floor.ask_all([request])
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
                 continue
-            standing = self._add(standing_of(self.case, number, turn))
+            standing = self._add(standing_of(self.case, number, turn, opposing))
             spoken.append(name)
             if self.settings.gate:
                 await self._have_read([standing], gated=True)
@@ -111,7 +112,7 @@ class Talk:
 
     async def _have_read(self, standings: Sequence[Standing], *, gated: bool) -> None:
         """Judges read the turns, all in flight together; what the gate says is noted and remembered."""
-        documents = [(f"crit/{_path(s)}", s.document(self.case, self._opposing(s.name))) for s in standings]
+        documents = [(f"crit/{_path(s)}", s.document(self.case, self.evidence)) for s in standings]
         self._read.update(map(_path, standings))
         results = await crit_all(self.floor, documents, self.settings.crit)
         for standing, result in zip(standings, results, strict=True):
@@ -122,9 +123,14 @@ class Talk:
             read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
             self.said[self.said.index(standing)] = read
 
-    def _opposing(self, name: str) -> str:
-        others = [standing for standing in self.standings() if standing.name != name]
-        return "\n".join(other.text for other in others if other.passed)
+    def shown_arguments(self) -> list[str]:
+        """The last arguments of every side that all may see; none where sides see distributions only."""
+        full = self.settings.history == "full"
+        return [standing.text for standing in self.standings() if standing.passed and full]
+
+    def _shown_to(self, name: str) -> list[str]:
+        full = self.settings.history == "full"
+        return [other.text for other in self.standings() if other.name != name and other.passed and full]
 
     def _slots(self) -> dict[str, Any]:
         return case_slots(self.case) | {"top_k": self._top_k, "evidence": list(self.evidence)}

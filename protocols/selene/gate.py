@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from moot.metrics.disagreement import semantic_disagreement
 from moot.metrics.misalignment import confidence_misalignment
-from moot.protocols.case import Case
+from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand, candidate_text, mean_known, unanimous
+from moot.protocols.selene.stand import Stand, mean_known, unanimous
 
 
 def known(value: float) -> float | None:
@@ -23,7 +23,7 @@ def known(value: float) -> float | None:
 
 def embedding_text(case: Case, stand: Stand, *, with_rationale: bool) -> str:
     """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
-    parts = (case.question, stand.reasoning if with_rationale else "", candidate_text(case, stand.answer))
+    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.answer))
     return "\n".join(part for part in parts if part)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.protocols.case import Case
+from moot.protocols.case import Case, label_in_words
 from moot.protocols.floor import Brief, Floor
 from moot.protocols.messages import Event, Missing
 from moot.protocols.seeds import seeded
@@ -23,7 +23,7 @@ from moot.protocols.selene.scoring import (
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import Stand, candidate_text, majority, mean_known
+from moot.protocols.selene.stand import Stand, majority, mean_known
 
 TEMPLATE = "selene/judge"
 
@@ -61,7 +61,7 @@ def _candidate(
     backers = [stand for stand in stands if stand.answer == answer]
     return Candidate(
         answer=answer,
-        text=candidate_text(case, answer),
+        text=label_in_words(case, answer),
         support=len(backers),
         mean_p=mean_known([stand.intrinsic for stand in backers]),
         rationale=spokesman.reasoning if judging.show_rationale else "",

@@ -66,17 +66,6 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
 
 
-def candidate_text(case: Case, answer: str) -> str:
-    """An answer as a judge reads it: a lettered label with the text of its choice.
-
-    >>> candidate_text(Case(id="c", question="?", labels=("A", "B"), choices=("red", "blue")), "B")
-    'B) blue'
-    """
-    if case.labels and case.choices and answer in case.labels:
-        return f"{answer}) {case.choices[case.labels.index(answer)]}"
-    return answer
-
-
 def mean_known(values: Sequence[float | None]) -> float | None:
     """The mean of the known values; None when none is."""
     known = [value for value in values if value is not None]

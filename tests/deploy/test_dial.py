@@ -12,60 +12,60 @@ from typing import Any
 
 import pytest
 
+import moot
 from moot.deploy.cli.main import main
 from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, dial_effect
 from moot.deploy.reading.rounds.dial_show import show_dial
 from moot.deploy.reading.simulated import SIMULATED
 from moot.protocols.errors import ConfigError
 
-KAPPAS = (0.9, 0.5, 0.1)
+LEVELS = (0.1, 0.5, 0.9)
 
 
-def _plant(session: Any, cases: int, effect: float, *, kappas: Callable[[int], tuple[float, ...]]) -> None:
-    """Debates whose agreement language falls by `effect` from kappa 0 to 1; entropy and JSD do not follow kappa.
+def _plant(session: Any, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:
+    """Debates of three rounds whose agreement language falls by `effect` from kappa 0 to 1, and rises by `trend` from
+    round to round whatever kappa is, as do entropy and JSD.
 
-    Each case has a level of its own, as hard and easy cases do.
+    Kappa is drawn at random; with another schedule it falls with the rounds.
     """
     drawn = random.Random(7)
     for i in range(cases):
         session.case(f"c{i:02}")
-        own = drawn.random() * 0.3
-        for n, kappa in enumerate(kappas(i)):
-            data: dict[str, Any] = {"round": n, "kappa": kappa, "jsd": 0.2 + drawn.gauss(0.0, 0.02)}
-            data["entropy"] = {"agent/0": 9.0, "agent/1": 1.0 + own + drawn.gauss(0.0, 0.02)}
-            data["agreement_words"] = 0.6 + own - effect * kappa + drawn.gauss(0.0, 0.02)
+        own = drawn.random() * 0.1
+        session.event(f"c{i:02}", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 9.0, "agreement_words": 9.0})
+        for n in (1, 2, 3):
+            kappa = drawn.choice(LEVELS) if schedule == "random" else LEVELS[-n]
+            data: dict[str, Any] = {"round": n, "kappa": kappa, "jsd": 0.2 + trend * n + drawn.gauss(0.0, 0.02)}
+            data["entropy"] = {"agent/0": 9.0, "agent/1": 1.0 + own + trend * n + drawn.gauss(0.0, 0.02)}
+            data["agreement_words"] = own + trend * n - effect * kappa + drawn.gauss(0.0, 0.02)
             session.event(f"c{i:02}", "round", f"round/{n}", data)
-        session.event(f"c{i:02}", "contentiousness", "round/0", {"before": 0.9, "after": 0.5, "schedule": "linear"})
+        session.event(f"c{i:02}", "contentiousness", "round/0", {"before": 0.9, "after": 0.5, "schedule": schedule})
 
 
 @pytest.fixture
 def reacting(planted: Callable[..., Path], session: Any) -> Path:
-    _plant(session, 30, 0.4, kappas=lambda i: KAPPAS)
+    _plant(session, 40, 0.4)
     return planted(session, simulated=True)
 
 
 def test_an_effect_is_found_in_the_measure_that_has_it_and_in_no_other(reacting: Path) -> None:
     found = dial_effect(reacting)
     assert [level.kappa for level in found.levels] == [0.1, 0.5, 0.9]
-    assert [level.rounds for level in found.levels] == [30, 30, 30]
+    assert sum(level.rounds for level in found.levels) == 120, "the opening exchange is left out"
     words = found.slopes["agreement_words"]
-    assert words.per_kappa == pytest.approx(-0.4, abs=0.02)
+    assert words.per_kappa == pytest.approx(-0.4, abs=0.03)
     assert words.moves
     assert (found.slopes["entropy"].moves, found.slopes["jsd"].moves) == (False, False)
-    assert found.slopes["entropy"].per_kappa == pytest.approx(0.0, abs=0.02)
+    assert found.slopes["entropy"].per_kappa == pytest.approx(0.0, abs=0.03)
     assert found.moves
-    low, high = (found.levels[i].measured["agreement_words"] for i in (0, 2))
-    assert low.mean is not None
-    assert high.mean is not None
-    assert low.mean - high.mean == pytest.approx(0.32, abs=0.02)
-    assert high.high is not None
-    assert low.low is not None
-    assert high.high < low.low
-    assert found.schedules == ["linear"]
+    assert found.randomised
+    assert found.schedules == ["random"]
 
 
-def test_no_effect_is_not_found(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
-    _plant(session, 30, 0.0, kappas=lambda i: KAPPAS)
+def test_no_effect_is_not_found_though_debates_change_with_the_rounds(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    _plant(session, 40, 0.0)
     found = dial_effect(planted(session))
     assert found.moves is False
     text = " ".join(printed(show_dial, found, width=200).split())
@@ -73,27 +73,52 @@ def test_no_effect_is_not_found(planted: Callable[..., Path], session: Any, prin
     assert SIMULATED not in text
 
 
-def test_cases_are_compared_with_themselves(planted: Callable[..., Path], session: Any) -> None:
-    """Hard cases stay at a high kappa and agree less: an effect between cases, and none within them."""
-    for i in range(20):
-        session.case(f"c{i}")
-        hard = i % 2 == 0
-        for n, kappa in enumerate((0.9, 0.8) if hard else (0.2, 0.1)):
-            noise = 0.01 * ((i // 2 + n) % 2)
-            data = {"round": n, "kappa": kappa, "agreement_words": (0.1 if hard else 0.9) + noise}
-            session.event(f"c{i}", "round", f"round/{n}", data)
+def test_where_kappa_follows_the_rounds_nothing_is_claimed(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    _plant(session, 40, 0.4, schedule="linear")
     found = dial_effect(planted(session))
-    assert found.slopes["agreement_words"].per_kappa == pytest.approx(0.0, abs=0.11)
-    assert found.moves is False
-    assert found.slopes.keys() == found.levels[0].measured.keys() == {"agreement_words"}, (
-        "what no round holds is left out"
+    assert (found.moves, found.slopes, found.randomised) == (None, {}, False)
+    assert found.levels[0].measured["agreement_words"].mean is not None
+    text = " ".join(printed(show_dial, found, width=200).split())
+    assert "cannot be told from this run" in text
+    assert "--set schedule=random" in text
+    assert "slope" not in text
+
+
+@pytest.mark.parametrize(("effect", "reacts"), [(0.0, False), (1.0, True)])
+async def test_the_simulated_model_reacts_as_much_as_it_is_told(effect: float, reacts: bool, tmp_path: Path) -> None:
+    labels = ["flu", "cold", "mumps", "zika"]
+    cases = [{"question": f"What is complaint {i}, with fever {i}?", "labels": labels} for i in range(60)]
+    await moot.arun(
+        task=cases,
+        protocol="evince",
+        model=f"simulated?contentiousness_effect={effect}",
+        engine="inline",
+        out=tmp_path / "run",
+        set={"schedule": "random", "epsilon": 0.0, "follow_ups": "never", "gate": False, "crit_turns": "none"},
     )
+    found = dial_effect(tmp_path / "run")
+    assert found.moves is reacts
+    if reacts:
+        assert found.slopes["agreement_words"].moves
+        assert (found.slopes["agreement_words"].per_kappa or 0.0) < 0.0
+
+
+def test_what_a_side_said_that_failed_to_speak_does_not_count(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c1")
+    heard = {"entropy": {"agent/1": 1.0}, "jsd": 0.2, "kappa": 0.5}
+    session.event("c1", "round", "round/1", {**heard, "round": 1})
+    stale = {**heard, "entropy": {"agent/1": 9.0}, "jsd": 9.0, "round": 2, "failed": ["round/2/agent/1"]}
+    session.event("c1", "round", "round/2", stale)
+    measured = dial_effect(planted(session)).levels[0].measured
+    assert (measured["entropy"].mean, measured["jsd"].mean) == (1.0, 0.2)
 
 
 def test_few_cases_have_means_and_no_intervals(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
-    _plant(session, 9, 0.4, kappas=lambda i: KAPPAS)
+    _plant(session, 9, 0.4)
     found = dial_effect(planted(session))
     assert found.moves is None
     assert found.levels[0].measured["jsd"].mean is not None
@@ -101,36 +126,14 @@ def test_few_cases_have_means_and_no_intervals(
     assert "react to the dial is unknown" in " ".join(printed(show_dial, found, width=200).split())
 
 
-def test_a_fixed_kappa_has_no_slope(planted: Callable[..., Path], session: Any) -> None:
-    _plant(session, 12, 0.4, kappas=lambda i: (0.9, 0.9))
-    found = dial_effect(planted(session))
-    assert [level.kappa for level in found.levels] == [0.9]
-    assert found.moves is None
-    assert found.slopes["jsd"].cases == 0
-
-
 def test_many_levels_are_binned_to_tenths(planted: Callable[..., Path], session: Any) -> None:
-    _plant(session, 12, 0.4, kappas=lambda i: (0.9, 0.3 + i / 50, 0.1))
+    for i in range(24):
+        session.case(f"c{i}")
+        session.event(f"c{i}", "round", "round/1", {"round": 1, "kappa": 0.3 + i / 50, "jsd": 0.1})
     found = dial_effect(planted(session))
     assert found.binned
-    assert [level.kappa for level in found.levels] == [0.1, 0.3, 0.4, 0.5, 0.9]
-    assert sum(level.rounds for level in found.levels) == 36
-
-
-def test_what_cannot_be_told_apart_is_said(
-    reacting: Path, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    text = " ".join(printed(show_dial, dial_effect(reacting), width=200).split())
-    assert text.startswith(SIMULATED)
-    assert "Within cases, the debates change with kappa: agreement language -0." in text
-    assert "each round has one kappa in all cases" in text
-    assert "only runs that differ in their schedule (the cells of an ablation)" in text
-    session.cases.clear()
-    session.events.clear()
-    _plant(session, 12, 0.4, kappas=lambda i: KAPPAS if i % 2 else KAPPAS[::-1])
-    mixed = dial_effect(planted(session))
-    assert not mixed.one_kappa_per_round
-    assert "Rounds and kappa are confounded" in " ".join(printed(show_dial, mixed, width=200).split())
+    assert [level.kappa for level in found.levels] == [0.3, 0.4, 0.5, 0.6, 0.7, 0.8]
+    assert sum(level.rounds for level in found.levels) == 24
 
 
 def test_all_formats_say_the_same(reacting: Path, printed: Callable[..., str]) -> None:
@@ -140,20 +143,20 @@ def test_all_formats_say_the_same(reacting: Path, printed: Callable[..., str]) -
     assert json.loads(shown)["levels"][0]["measured"].keys() == MEASURES.keys()
     markdown = printed(show_dial, found, "md", width=200)
     assert f"**{SIMULATED}**" in markdown
-    assert re.search(r"\| entropy of agent/1, nat \| 0\.1 \| 1\.\d+ \| 1\.\d+ to 1\.\d+ \| 30 \|", markdown)
-    assert re.search(r"\|  \| slope \| -0\.\d+ \| -0\.\d+ to -0\.\d+ \| 30 \|", markdown)
+    assert re.search(r"\| entropy of agent/1, nat \| 0\.1 \| 1\.\d+ \| 1\.\d+ to 1\.\d+ \| \d+ \|", markdown)
+    assert re.search(r"\|  \| slope \| -0\.\d+ \| -0\.\d+ to -0\.\d+ \| 40 \|", markdown)
 
 
 def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: Any) -> None:
     session.case("c1")
-    session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 0.6})
-    session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "jsd": 0.2}, attempt=1)
+    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "jsd": 0.6})
+    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "jsd": 0.2}, attempt=1)
     assert dial_effect(planted(session)).levels[0].measured["jsd"].mean == 0.2
 
 
 def test_rounds_with_nothing_to_measure_are_refused(planted: Callable[..., Path], session: Any) -> None:
     session.case("c1")
-    session.event("c1", "round", "round/0", {"round": 0, "kappa": 0.9, "entropy": None, "jsd": "high"})
+    session.event("c1", "round", "round/1", {"round": 1, "kappa": 0.9, "entropy": None, "jsd": "high"})
     with pytest.raises(ConfigError, match="hold no distributions that it could have changed"):
         dial_effect(planted(session))
 

@@ -42,6 +42,7 @@ def test_a_swap_among_three() -> None:
         ([0.01, 0.05], 0.01, None),
         ([0.0, 0.0], 0.0, "converged"),
         ([1.0, 0.0], 0.0, None),
+        ([0.96 - 0.91, 0.0], 0.0, None),
     ],
 )
 def test_rest(moves: list[float], divergence: float, expected: str | None) -> None:

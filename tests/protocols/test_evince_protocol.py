@@ -126,8 +126,51 @@ class TestStops:
         assert floor.event("round", "round/1")["failed"] == ["round/1/agent/0", "round/1/agent/1"]
         assert "turn-failed" in verdict.flags
 
+    async def test_a_side_that_failed_to_speak_has_not_come_to_rest(self) -> None:
+        script: Script = {
+            "round/1/agent/1": None,
+            "round/*/agent/0": says({HCV: 0.9, HBV: 0.1}),
+            "round/0/agent/1": says({HBV: 0.9, HCV: 0.1}),
+            "round/*/agent/1": says({HCV: 0.9, HBV: 0.1}),
+            **JUDGED,
+        }
+        verdict, floor = await debate(script)
+        assert floor.event("round", "round/1")["moves"] == {"agent/0": 0.0, "agent/1": None}
+        assert floor.event("round", "round/1")["information_gain"] is None
+        assert (verdict.how, verdict.rounds, verdict.answer) == ("converged", 3, HCV)
+
+    async def test_the_printed_rule_does_not_fire_on_silence(self) -> None:
+        verdict, _ = await debate({"round/1/*": None, "round/*": says(FIRST_A), **JUDGED}, stop="printed")
+        assert (verdict.how, verdict.rounds) == ("printed", 2)
+
 
 class TestSchedules:
+    async def test_random_levels_hang_on_the_case_alone(self) -> None:
+        def moving(path: str, _: Any) -> dict[str, Any]:
+            return says(FIRST_A if int(path.split("/")[1]) % 2 else THIRD_B)
+
+        levels = []
+        for other in (FIRST_B, THIRD_A):
+            script: Script = {"round/*/agent/0": moving, "round/*/agent/1": says(other), **JUDGED}
+            _, floor = await debate(script, schedule="random")
+            levels.append([floor.event("round", f"round/{n}")["kappa"] for n in range(4)])
+        assert levels[0] == levels[1], "whatever is said"
+        assert levels[0][0] == 0.9
+        assert len(set(levels[0])) == 4
+
+    async def test_a_second_debate_runs_through_the_schedule_again(self) -> None:
+        case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.",))
+
+        def moving(path: str, _: Any) -> dict[str, Any]:
+            return says(
+                {HCV: 0.3, HBV: 0.3, HAV: 0.4} if int(path.split("/")[1]) % 2 else {HCV: 0.4, HBV: 0.3, HAV: 0.3}
+            )
+
+        _, floor = await debate({"round/*": moving, **JUDGED}, case, schedule="linear", retrieve=1, retrieve_from=0.1)
+        levels = [floor.event("round", f"round/{n}")["kappa"] for n in range(7)]
+        assert levels[:4] == pytest.approx([0.9, 0.9 - 0.8 / 3, 0.9 - 1.6 / 3, 0.1])
+        assert levels[4:] == pytest.approx([0.9, 0.9 - 0.8 / 3, 0.9 - 1.6 / 3])
+
     async def test_ensemble_is_no_debate(self) -> None:
         verdict, floor = await debate({"round/0/*": says(FIRST_A), **JUDGED}, schedule="ensemble")
         assert (verdict.how, verdict.rounds) == ("ensemble", 0)
@@ -186,6 +229,25 @@ class TestWhatIsShown:
         assert "It is Tuesday." in prompt(floor, "round/0/agent/1")
         assert floor.event("quality-gate", "round/0/agent/0")["on"] is False
         assert "argument-withheld" not in verdict.flags
+
+    @pytest.mark.parametrize("gate", [True, False])
+    async def test_judges_read_a_turn_against_what_its_side_had_heard(self, gate: bool) -> None:
+        def numbered(path: str, _: Any) -> dict[str, Any]:
+            return says(FIRST_A if path.endswith("0") else FIRST_B, f"Said at {path}.")
+
+        _, floor = await debate({"round/*": numbered, **JUDGED}, gate=gate)
+        opposing = {path: request.slots["opposing"] for path, request in floor.asks.items() if path.startswith("crit/")}
+        assert opposing["crit/round/0/agent/0/judge/0"] == ""
+        assert opposing["crit/round/0/agent/1/judge/0"] == "Said at round/0/agent/0."
+        assert opposing["crit/round/1/agent/0/judge/0"] == "Said at round/0/agent/1."
+        assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0."
+
+    async def test_judges_see_what_a_letter_stands_for(self) -> None:
+        case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))
+        _, floor = await debate({"round/*": says({"A": 0.9, "B": 0.1}), **JUDGED}, case)
+        read = prompt(floor, "crit/round/0/agent/0/judge/0")
+        assert "A) Aspirin (probability 0.90)" in read
+        assert "B) Warfarin" in read
 
     async def test_judges_see_the_facts(self) -> None:
         _, floor = await debate(PRINTED)
@@ -259,6 +321,30 @@ class TestAfterwards:
         assert verdict.payload["follow_ups"] == found
         assert floor.event("follow-ups") == {**found, "failed": 0}
 
+    async def test_what_was_withheld_stays_withheld(self) -> None:
+        script: Script = {
+            "round/*/agent/0": says({HCV: 0.35, HBV: 0.35, HAV: 0.3}, "It is Tuesday."),
+            "round/*": self.UNSURE,
+            "crit/round/*/agent/0/*": reads(2, "It is Tuesday."),
+            **JUDGED,
+            "follow-ups/*": {"questions": ["Since when?"], "tests": ["ALT"]},
+        }
+        _, floor = await debate(script, follow_ups="unsure", retrieve=0)
+        assert floor.asks["follow-ups/agent/1"].slots["arguments"] == ["The skin is yellow."]
+
+    async def test_follow_ups_that_failed_are_not_nothing_to_ask(self) -> None:
+        script: Script = {"round/*": self.UNSURE, **JUDGED, "follow-ups/*": None}
+        verdict, floor = await debate(script, follow_ups="unsure", retrieve=0)
+        assert verdict.payload["follow_ups"] is None
+        assert "follow-ups-failed" in verdict.flags
+        assert "turn-failed" not in verdict.flags
+        assert "follow-ups" not in floor.kinds()
+
+    async def test_without_a_dial_nobody_is_told_a_level(self) -> None:
+        asked = {"follow-ups/*": {"questions": ["Q"], "tests": ["T"]}}
+        _, floor = await debate({"round/*": self.UNSURE, **JUDGED, **asked}, follow_ups="always", schedule="none")
+        assert "contentiousness" not in prompt(floor, "follow-ups/agent/0")
+
     async def test_none_when_sure(self) -> None:
         verdict, floor = await debate({"round/*": says({HCV: 0.9, HBV: 0.1}), **JUDGED}, follow_ups="unsure")
         assert verdict.payload["follow_ups"] is None
@@ -275,6 +361,7 @@ class TestAfterwards:
         assert floor.event("retrieved")["documents"] == [0, 1]
         assert "HCV: blood." not in prompt(floor, "round/1/agent/0")
         assert "HCV: blood." in prompt(floor, "round/2/agent/0")
+        assert "HCV: blood." in prompt(floor, "crit/round/2/agent/0/judge/0"), "judges know the evidence, too"
         assert floor.event("contentiousness", "round/1")["why"] == "debated once more"
         assert floor.event("stop", "stop/again")["reason"] == "converged"
         assert "retrieved" in verdict.flags
@@ -290,6 +377,10 @@ class TestTrouble:
     async def test_no_labels(self) -> None:
         with pytest.raises(CaseUnfit, match="closed list of labels"):
             await debate({}, Case(id="f", question="Why?"))
+
+    async def test_a_label_that_is_called_like_the_rest(self) -> None:
+        with pytest.raises(CaseUnfit, match="rename the label"):
+            await debate({}, Case(id="o", question="Which?", labels=("Flu", OTHER)))
 
     @pytest.mark.parametrize("schedule", ["adaptive", "ensemble"])
     async def test_one_side_alone_is_no_debate(self, schedule: str) -> None:
@@ -353,6 +444,7 @@ class TestMore:
             {"schedule": "ensemble"},
             {"follow_ups": "always"},
             {"crit.max_depth": 1, "crit.max_calls": 3},
+            {"crit.max_depth": 1, "crit.max_reasons": 1, "crit.max_calls": 3},
         ],
         ids=str,
     )
@@ -374,6 +466,31 @@ class TestMore:
             _, floor = await debate(script, judges=judges, **settings)
             plan = protocol.calls(CASE, judges)
             assert len(floor.asks) == (plan.least if judges == 1 else plan.most).count
+
+    async def test_a_second_debate_is_counted(self) -> None:
+        case = Case(id="j", question="Which?", labels=JAUNDICE, documents=("HCV: blood.",))
+
+        def restless(path: str, _: Any) -> dict[str, Any]:
+            return says(
+                {HCV: 0.3, HBV: 0.3, HAV: 0.4} if int(path.split("/")[1]) % 2 else {HCV: 0.4, HBV: 0.3, HAV: 0.3}
+            )
+
+        settings: dict[str, Any] = {"gate": False, "crit_turns": "last", "retrieve_from": 0.1, "follow_ups": "never"}
+        _, floor = await debate({"round/*": restless, **JUDGED}, case, **settings)
+        protocol = make_protocol("evince", settings)
+        assert isinstance(protocol, Evince)
+        assert len(floor.asks) == protocol.calls(case, 1).most.count
+
+    def test_settings_without_effect_make_no_difference(self) -> None:
+        def effective(**settings: Any) -> Mapping[str, Any]:
+            protocol = make_protocol("evince", settings)
+            assert isinstance(protocol, Evince)
+            return protocol.effective_settings()
+
+        assert effective(schedule="ensemble", gate=True) == effective(schedule="ensemble", gate=False)
+        assert effective(schedule="ensemble", max_rounds=9) == effective(schedule="ensemble")
+        assert effective(gate=True) != effective(gate=False)
+        assert effective(schedule="fixed") != effective()
 
     def test_what_it_declares(self) -> None:
         assert Evince(EvinceSettings()).roles == ("agent", "judge")

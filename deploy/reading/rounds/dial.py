@@ -1,4 +1,8 @@
-"""What contentiousness did, measured over a run: what debates were like at each kappa, and whether they follow it."""
+"""What contentiousness did, measured over a run: what debates were like at each kappa, and whether kappa made them so.
+
+Most schedules move kappa with the rounds or with the debate itself, so that what goes with kappa need not come from it.
+Where kappa was drawn at random (`schedule=random`), it does.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ _MOST_LEVELS = 10
 _RESAMPLES = 2000
 _LEVEL = 0.95
 _ANSWERING = "agent/1"
+_RANDOM = "random"
 
 
 class Measured(BaseModel):
@@ -65,12 +70,12 @@ class Level(BaseModel):
 
 
 class Slope(BaseModel):
-    """How a measure follows kappa within cases.
+    """How a measure follows kappa among equal rounds.
 
     Attributes:
-        per_kappa: its change from kappa 0 to 1, by least squares around each case's own means; None when unknown.
+        per_kappa: its change from kappa 0 to 1, by least squares around each round's own means; None when unknown.
         low, high: bootstrap interval over cases, so wide that all slopes together are covered 95 % of the time.
-        cases: with at least two levels of kappa.
+        cases: with at least one round that other cases held at another kappa.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,9 +98,9 @@ class DialEffect(BaseModel):
         schedules: as the events name them.
         binned: whether the levels are tenths, because a schedule gave too many.
         levels: the lowest first.
-        slopes: by the same keys.
+        slopes: by the same keys; empty unless kappa was drawn at random.
+        randomised: whether kappa was drawn at random in every debate.
         moves: whether any measure follows kappa; None when that cannot be said.
-        one_kappa_per_round: whether kappa is a function of the round, so that their effects are the same thing here.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -107,8 +112,8 @@ class DialEffect(BaseModel):
     binned: bool
     levels: list[Level]
     slopes: dict[str, Slope]
+    randomised: bool
     moves: bool | None
-    one_kappa_per_round: bool
 
 
 class _Round(NamedTuple):
@@ -120,6 +125,8 @@ class _Round(NamedTuple):
 
 def dial_effect(folder: str | Path) -> DialEffect:
     """Measure it in a run, finished or not; of each case the latest attempt counts.
+
+    The opening exchange is left out: the first side has no level there. So is what a side said that failed to speak.
 
     Raises:
         ConfigError: no round of the run states a kappa, or none holds anything that is measured.
@@ -134,18 +141,20 @@ def dial_effect(folder: str | Path) -> DialEffect:
     if not keys:
         raise ConfigError(f"{facts.path}: rounds state a kappa, but hold no distributions that it could have changed")
     levels, binned = _levels(rounds, keys)
-    slopes = {key: _slope(rounds, key, len(keys)) for key in keys}
+    schedules = sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data})
+    randomised = schedules == [_RANDOM]
+    slopes = {key: _slope(rounds, key, len(keys)) for key in keys} if randomised else {}
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
     return DialEffect(
         schema_version=facts.schema_version,
         run=str(facts.path),
         simulated=facts.simulated,
-        schedules=sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data}),
+        schedules=schedules,
         binned=binned,
         levels=levels,
         slopes=slopes,
+        randomised=randomised,
         moves=any(known) if known else None,
-        one_kappa_per_round=_one_kappa_per_round(rounds),
     )
 
 
@@ -158,14 +167,22 @@ def _latest(events: Iterable[Noted]) -> list[Noted]:
 
 
 def _round(event: Noted) -> _Round | None:
-    kappa, number, entropies = _number(event.data.get("kappa")), event.data.get("round"), event.data.get("entropy")
-    if kappa is None or not isinstance(number, int):
+    data = event.data
+    kappa, number, entropies = _number(data.get("kappa")), data.get("round"), data.get("entropy")
+    if kappa is None or not isinstance(number, int) or number == 0:
         return None
+    failed = data.get("failed") or []
     answering = entropies.get(_ANSWERING) if isinstance(entropies, Mapping) else None
-    values = {"entropy": _number(answering)} | {
-        key: _number(event.data.get(key)) for key in MEASURES if key != "entropy"
-    }
-    return _Round(event.case_id, number, kappa, values)
+    return _Round(
+        event.case_id,
+        number,
+        kappa,
+        {
+            "entropy": None if f"{event.path}/{_ANSWERING}" in failed else _number(answering),
+            "jsd": None if failed else _number(data.get("jsd")),
+            "agreement_words": _number(data.get("agreement_words")),
+        },
+    )
 
 
 def _number(value: Any) -> float | None:
@@ -202,25 +219,22 @@ def _mean(values: Iterable[tuple[str, float | None]]) -> Measured:
 
 
 def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
-    """Each case is compared with itself only, so that hard cases, which stay at a high kappa for longer, do not count
-    as an effect of it."""
-    by_case: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for each in rounds:
-        if (value := each.values[key]) is not None:
-            by_case[each.case_id].append((each.kappa, value))
-    parts = [_around_means(pairs) for pairs in by_case.values() if len({kappa for kappa, _ in pairs}) > 1]
-    if not parts:
+    """Only equal rounds are compared with each other, for debates change from round to round whatever kappa is."""
+    known = [each for each in rounds if each.values[key] is not None]
+    parts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for number in {each.number for each in known}:
+        same = [each for each in known if each.number == number]
+        levels = np.array([each.kappa for each in same])
+        measured = np.array([each.values[key] for each in same], dtype=np.float64)
+        for of, kappa, value in zip(same, levels - levels.mean(), measured - measured.mean(), strict=True):
+            parts[of.case_id][0] += float(kappa * value)
+            parts[of.case_id][1] += float(kappa * kappa)
+    told = [part for part in parts.values() if part[1] > 0.0]
+    if not told:
         return Slope(per_kappa=None, low=None, high=None, cases=0)
-    products, squares = (np.array(column) for column in zip(*parts, strict=True))
+    products, squares = np.array(told).T
     low, high = _interval(products, squares, 1.0 - (1.0 - _LEVEL) / tested)
-    per_kappa = float(products.sum() / squares.sum())
-    return Slope(per_kappa=per_kappa, low=low, high=high, cases=len(parts))
-
-
-def _around_means(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    kappa, value = np.array(pairs).T
-    kappa = kappa - kappa.mean()
-    return float(kappa @ (value - value.mean())), float(kappa @ kappa)
+    return Slope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
 
 
 def _interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
@@ -234,10 +248,3 @@ def _interval(above: Floats, below: Floats, level: float) -> tuple[float, float]
         level=level,
     )
     return found.low, found.high
-
-
-def _one_kappa_per_round(rounds: Iterable[_Round]) -> bool:
-    kappas: dict[int, set[float]] = defaultdict(set)
-    for each in rounds:
-        kappas[each.number].add(round(each.kappa, 6))
-    return all(len(found) == 1 for found in kappas.values())

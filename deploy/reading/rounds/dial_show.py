@@ -10,29 +10,23 @@ from moot.deploy.reading.rounds.dial import LEAST_CASES, MEASURES, DialEffect, S
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json, visible_line
 
-_CONFOUNDED = (
-    "Rounds and kappa are confounded, since every schedule moves kappa with the rounds: runs that differ in their "
-    "schedule only (the cells of an ablation) tell the two apart."
-)
-_THE_SAME = (
-    "In this run each round has one kappa in all cases, so that an effect of kappa and one of the rounds are the same "
-    "thing: only runs that differ in their schedule (the cells of an ablation) tell the two apart."
+_CANNOT_TELL = (
+    "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
+    "the debates, which change by themselves. A run with --set schedule=random tells."
 )
 
 
-def conclusion(found: DialEffect) -> list[str]:
-    """Whether anything follows kappa, and what that does not show."""
+def conclusion(found: DialEffect) -> str:
+    """Whether anything follows kappa."""
+    if not found.randomised:
+        return _CANNOT_TELL
     if found.moves is None:
-        said = (
-            f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases have two levels of kappa."
-        )
-    elif found.moves:
+        return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
+    if found.moves:
         moved = {MEASURES[key].partition(",")[0]: slope for key, slope in found.slopes.items() if slope.moves}
         by = "; ".join(f"{name} {_slope(slope)}" for name, slope in moved.items())
-        said = f"Within cases, the debates change with kappa: {by} from kappa 0 to 1."
-    else:
-        said = "No reaction to the dial can be seen: the interval of every slope over kappa within cases includes 0."
-    return [said, _THE_SAME if found.one_kappa_per_round else _CONFOUNDED]
+        return f"The debates react to kappa, which was drawn at random: {by} from kappa 0 to 1."
+    return "No reaction to the dial can be seen: the interval of every slope over kappa includes 0."
 
 
 def _header(found: DialEffect) -> list[str]:
@@ -42,14 +36,15 @@ def _header(found: DialEffect) -> list[str]:
 def _rows(found: DialEffect) -> list[list[str]]:
     """By measure: its mean at each level, then its slope."""
     rows = []
-    for key, slope in found.slopes.items():
+    for key in found.levels[0].measured:
         for i, level in enumerate(found.levels):
             at = level.measured[key]
             kappa = number(level.kappa, 2)
             rows.append(
                 [MEASURES[key] if i == 0 else "", kappa, number(at.mean), _ends(at.low, at.high), f"{at.cases:,}"]
             )
-        rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
+        if (slope := found.slopes.get(key)) is not None:
+            rows.append(["", "slope", number(slope.per_kappa), _ends(slope.low, slope.high), f"{slope.cases:,}"])
     return rows
 
 
@@ -66,7 +61,8 @@ def _ends(low: float | None, high: float | None) -> str:
 
 def _head(found: DialEffect) -> str:
     schedule = f", schedule {', '.join(found.schedules)}" if found.schedules else ""
-    return f"means by kappa and slopes within cases, with bootstrap intervals over cases{schedule}"
+    slopes = " and slopes among equal rounds" if found.slopes else ""
+    return f"means by kappa{slopes}, with bootstrap intervals over cases{schedule}"
 
 
 def dial_text(found: DialEffect) -> RenderableType:
@@ -78,7 +74,7 @@ def dial_text(found: DialEffect) -> RenderableType:
         table.add_column(head, vertical="bottom")
     for row in _rows(found):
         table.add_row(*row)
-    return Group(*parts, table, Text(), *(Text(line) for line in conclusion(found)))
+    return Group(*parts, table, Text(), Text(conclusion(found)))
 
 
 def dial_markdown(found: DialEffect) -> str:
@@ -86,7 +82,7 @@ def dial_markdown(found: DialEffect) -> str:
     blocks = [f"# What kappa did: {markdown_inline(found.run)}"]
     if found.simulated:
         blocks.append(f"**{SIMULATED}**")
-    blocks += [markdown_inline(_head(found)), markdown_table(_header(found), _rows(found)), *conclusion(found)]
+    blocks += [markdown_inline(_head(found)), markdown_table(_header(found), _rows(found)), conclusion(found)]
     return "\n\n".join(blocks) + "\n"
 
 
