@@ -129,8 +129,8 @@ async def _deeper(floor: Floor, chosen: Sequence[tuple[_Reader, int, str]]) -> l
 def _heard(reader: _Reader, calls: Mapping[str, int]) -> Heard:
     asked = calls[reader.root]
     if isinstance(reader.turn, Turn):
-        return Heard(reader.turn.model, _appraisal(reader, reader.turn.reply), "", asked, _depth(reader))
-    return Heard("", None, _why(reader), asked)
+        return Heard(_appraisal(reader, reader.turn.reply), "", asked, _depth(reader))
+    return Heard(None, _why(reader), asked)
 
 
 def _appraisal(reader: _Reader, reading: Reading) -> Appraisal:

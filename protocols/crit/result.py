@@ -20,14 +20,12 @@ class Heard:
     """What one judge gave.
 
     Attributes:
-        model: the judge's model; empty when it was not heard.
         appraisal: its reading; None when it failed.
         missing: why it failed; empty when it did not.
         calls: how often it was asked, deeper readings included.
         depth: how deep it read: 0 without deeper readings.
     """
 
-    model: str
     appraisal: Appraisal | None
     missing: str = ""
     calls: int = 1
@@ -110,4 +108,4 @@ def _once(texts: Sequence[str]) -> tuple[str, ...]:
 
 def _heard_record(heard: Heard) -> dict[str, Any]:
     read = heard.appraisal.record() if heard.appraisal else {}
-    return {"model": heard.model, "missing": heard.missing, "calls": heard.calls, "depth": heard.depth, **read}
+    return {"missing": heard.missing, "calls": heard.calls, "depth": heard.depth, **read}

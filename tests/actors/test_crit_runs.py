@@ -34,12 +34,8 @@ def held(folder: Path, roles: dict[str, list[RoleBinding]], kind: str = "inline"
 
 
 def crits(run: Held) -> list[dict[str, Any]]:
-    """The data of every event `crit`, in the order of cases and paths; judges' models are left out."""
-    found = [json.loads(row["data"]) for row in run.rows("events") if row["kind"] == "crit"]
-    for data in found:
-        for judge in data["judges"].values():
-            del judge["model"]
-    return found
+    """The data of every event `crit`, in the order of cases and paths."""
+    return [json.loads(row["data"]) for row in run.rows("events") if row["kind"] == "crit"]
 
 
 @pytest.fixture(scope="module")

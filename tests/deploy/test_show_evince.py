@@ -23,7 +23,7 @@ STATED = [{"label": "HBV", "probability": 0.6}, {"label": EVIL, "probability": 0
 POINT = {"text": EVIL, "gamma": 0.8, "theta": 0.5, "s": 0.8, "contradicts_facts": True, "repeats": None, "deeper": None}
 RIVAL = {**POINT, "text": "a rival", "s": 0.2, "contradicts_facts": False, "repeats": 0}
 DEEPER = {**POINT, "deeper": {"reasons": [{**POINT, "text": "from below"}], "rivals": []}}
-READ = {"model": "m", "missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
+READ = {"missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [RIVAL]}
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
 
 def _crit() -> dict[str, Any]:
     found = {"score": 0.75, "by_judge": {"judge/0": 0.75, "judge/1": None}, "missing": {"judge/1": "timeout: late"}}
-    judges = {"judge/0": READ, "judge/1": {"model": "", "missing": "timeout: late", "calls": 1, "depth": 0}}
+    judges = {"judge/0": READ, "judge/1": {"missing": "timeout: late", "calls": 1, "depth": 0}}
     return found | {"weak": ["a weak one"], "contradicted": ["no fever"], "notes": ["budget-spent"], "judges": judges}
 
 

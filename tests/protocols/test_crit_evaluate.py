@@ -91,7 +91,7 @@ class TestRecord:
         judge = event["judges"]["judge/0"]
         assert [(p["gamma"], p["theta"], p["s"]) for p in judge["reasons"]] == [(0.8, 1.0, 0.8), (0.4, 1.0, 0.4)]
         assert [(p["gamma"], p["theta"], p["s"]) for p in judge["rivals"]] == [(0.5, 0.5, 0.5)]
-        assert (judge["calls"], judge["depth"], judge["model"]) == (1, 0, "scripted")
+        assert (judge["calls"], judge["depth"]) == (1, 0)
         assert (judge["justification"], judge["reflection"]) == ("The reasons carry it.", "Elsewhere it may fail.")
 
     async def test_the_claim_is_the_given_one_else_the_judges(self) -> None:
