@@ -97,7 +97,7 @@ def _some(sentences: Sequence[str], most: int, random: Random) -> list[str]:
 
 def _short(text: str) -> str:
     """The printable beginning of a sentence, ended between two words where there is a space."""
-    plain = "".join(letter for letter in text if letter.isprintable())
+    plain = text if text.isprintable() else "".join(letter for letter in text if letter.isprintable())
     if len(plain) <= _LONGEST_TEXT:
         return plain
     return plain[:_LONGEST_TEXT].rpartition(" ")[0] or plain[:_LONGEST_TEXT]

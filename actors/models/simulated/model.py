@@ -8,6 +8,7 @@ plumbing, never their merit.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from random import Random
 from urllib.parse import unquote
@@ -65,6 +66,7 @@ class SimulatedModel:
     def __init__(self, settings: SimulatedSettings, seed: int, key: AnswerKey | None, name: str = "simulated") -> None:
         self.name = name
         self._seed = seed
+        self._latency_s = settings.latency_ms / 1000.0
         debater = SimulatedDebater(settings)
         # The first row whose keys are all in the form that the prompt asks for.
         agent = SimulatedAgent(settings, seed, key)
@@ -93,11 +95,13 @@ class SimulatedModel:
         step_key: str,
         schema: type[BaseModel] | None = None,
     ) -> ModelReply:
-        """One reply, at once; see `reply`.
+        """One reply, after the latency that is set; see `reply`.
 
         The step key is taken as a server would get it in a header, so that replies over HTTP are the same. `schema`
         is passed over: what to write is read from the prompt.
         """
+        if self._latency_s:
+            await asyncio.sleep(self._latency_s)
         return self.reply(messages, decoding, unquote(request_id(step_key)))
 
     def reply(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> ModelReply:
