@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from moot.protocols.labels import fold
@@ -16,7 +17,7 @@ class _Spelling:
 
 
 class LabelSet:
-    """Labels in the order in which they came, and the aliases of each.
+    """Labels, and the aliases of each; in the order in which they came, until they are put in another.
 
     No two labels, and no label and another one's alias, may be equal as `fold` spells them: what a model writes
     would name both.
@@ -41,6 +42,12 @@ class LabelSet:
 
     def __contains__(self, label: str) -> bool:
         return label in self._aliases
+
+    def put_in_order(self, declared: Iterable[str]) -> None:
+        """Puts the declared labels first, in their order; behind them the others, sorted as `fold` spells them."""
+        first = list(declared)
+        others = sorted(self._aliases.keys() - set(first), key=fold)
+        self._aliases = {label: self._aliases[label] for label in (*first, *others)}
 
     def add(self, row: Row, label: str, field: str = "label") -> None:
         """Adds a label that stands in `field` of `row`; one that is known is passed over.
