@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from moot.protocols.distribution import OTHER
 from moot.protocols.labels import fold
 from moot.protocols.tasks.row import Row, shown
 
@@ -53,10 +54,15 @@ class LabelSet:
         """Adds a label that stands in `field` of `row`; one that is known is passed over.
 
         Raises:
-            TaskFileError: it is only marks, or reads like another label or an alias.
+            TaskFileError: it is only marks, is `OTHER`, or reads like another label or an alias.
         """
         if label in self._aliases:
             return
+        if label == OTHER:
+            expected = (
+                f"expected another name, {shown(label)} stands for what is outside the labels; `other` may be one"
+            )
+            raise row.error(field, expected)
         form = _form(row, field, label)
         if known := self._spellings.get(form):
             raise row.error(field, f"expected distinct labels, {shown(label)} reads like {_told(known, row)}")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from moot.protocols.case import LabelledCase
+from moot.protocols.distribution import OTHER, Likelihood, clean
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
 from moot.protocols.tasks import open_task
@@ -101,6 +102,15 @@ def test_labels_that_are_declared_behind_the_cases_come_first_with_their_aliases
     }
 
 
+def test_other_without_its_brackets_is_a_label_like_any(file: Path) -> None:
+    spec = spec_of(file, SPORT, {**MONEY, "label": "other"}, {"label": "Weather", "aliases": ["(rain)"]})
+    assert cases(spec)[0].case.labels == ("Weather", "other", "Sport")
+    found = clean(
+        [Likelihood(label="other", probability=0.7), Likelihood(label="x", probability=0.3)], ("Sport", "other")
+    )
+    assert found.named() == {"other": 0.7, OTHER: 0.3}
+
+
 def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(file: Path) -> None:
     spec = spec_of(file, {**SPORT, "aliases": ["Sports"]}, {"label": "Sport", "aliases": ["games", "SPORTS"]}, MONEY)
     first, second = cases(spec)
@@ -141,6 +151,8 @@ def test_no_two_cases_of_a_file_ask_the_same(file: Path) -> None:
         ({**SPORT, "label": "..."}, "label", "expected words, '...' is only marks"),
         ({**SPORT, "label": "SPORT!"}, "label", "expected distinct labels, 'SPORT!' reads like 'Sport' in line 1"),
         ({**SPORT, "label": "Finance"}, "label", "reads like 'finance', an alias of 'Business' in line 2"),
+        ({**SPORT, "label": "(other)"}, "label", "another name, '(other)' stands for what is outside the labels"),
+        ({"label": " (other) "}, "label", "`other` may be one"),
         ({**SPORT, "label": "Art, music"}, "label", "without `, ` and line breaks, found 'Art, music'"),
         ({**SPORT, "label": "Art\nmusic"}, "label", "line breaks"),
         ({**SPORT, "aliases": ["business"]}, "aliases", "of 'Sport' alone, 'business' reads like 'Business' in line 2"),
