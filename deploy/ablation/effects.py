@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -52,6 +53,7 @@ class CellFigures(BaseModel):
         cost_usd: what was paid here.
         replies_reused: replies taken from another run.
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
+        brier_left_out: verdicts that it is not over, by reason.
         vs_baseline: None for the baseline itself.
     """
 
@@ -75,6 +77,7 @@ class CellFigures(BaseModel):
     cost_usd: float | None
     replies_reused: int
     brier: Brier | None
+    brier_left_out: dict[str, int]
     vs_baseline: Against | None
 
 
@@ -128,9 +131,17 @@ def measure(
     summaries = {cell.name: summarise(folders[cell.name]) for cell in begun}
     read = {cell.name: read_cell(folders[cell.name]) for cell in begun}
     against = _against(read, baseline.name)
-    brier = brier_figures({name: case_scores(folders[name], each) for name, each in read.items()}, baseline.name)
+    scored = {name: case_scores(folders[name], each) for name, each in read.items()}
+    brier = brier_figures({name: each.scores for name, each in scored.items()}, baseline.name)
     figures = [
-        _figures(cell, summaries[cell.name], read[cell.name], brier.get(cell.name), against.get(cell.name))
+        _figures(
+            cell,
+            summaries[cell.name],
+            read[cell.name],
+            brier=brier.get(cell.name),
+            brier_left_out=dict(scored[cell.name].left_out),
+            vs_baseline=against.get(cell.name),
+        )
         for cell in begun
     ]
     tokens = {each.cell: each.tokens_per_case for each in figures}
@@ -166,9 +177,8 @@ def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Against]
     }
 
 
-def _figures(
-    cell: Cell, summary: Summary, found: CellCases, brier: Brier | None, against: Against | None
-) -> CellFigures:
+def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) -> CellFigures:
+    """A cell's figures; those that are `compared` with other cells', or are like these, by their names."""
     return CellFigures(
         cell=cell.name,
         values={key: value.text for key, value in cell.values.items()},
@@ -187,8 +197,7 @@ def _figures(
         tokens_per_case=summary.tokens_per_case,
         cost_usd=summary.cost_usd,
         replies_reused=summary.replies_reused,
-        brier=brier,
-        vs_baseline=against,
+        **compared,
     )
 
 

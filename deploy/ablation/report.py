@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -105,14 +105,23 @@ def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Block:
     )
     header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
     rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
-    if all(row[-1] == "-" for row in rows):
-        return Block(title, header[:-1], [row[:-1] for row in rows])
-    return Block(title, header, rows)
+    return _without_empty_end(Block(title, header, rows))
+
+
+def _without_empty_end(block: Block) -> Block:
+    """The block without its last column, where that says nothing."""
+    if any(row[-1] != "-" for row in block.rows):
+        return block
+    return Block(block.title, block.header[:-1], [row[:-1] for row in block.rows])
+
+
+def _left_out(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {why}" for why, n in reasons.items()) or "-"
 
 
 def _against(found: Against) -> tuple[str, ...]:
     test = found.accuracy
-    left_out = ", ".join(f"{n:,} {why}" for why, n in found.left_out.items()) or "-"
+    left_out = _left_out(found.left_out)
     if test.difference is None:
         return ("unknown", "unknown", "unknown", "-", "0", left_out)
     discordant = f"+{test.only_first:,}/-{test.only_second:,}"
@@ -124,7 +133,8 @@ def _brier(found: Ablation) -> list[Block]:
     """The means, and the changes from the baseline: two tables, for one would be too wide."""
     keys = _keys(found)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
-    blocks = [Block(title, (*keys, "Brier", "n"), [(*e.values.values(), *_brier_mean(e.brier)) for e in found.cells])]
+    means = [(*e.values.values(), *_brier_mean(e.brier), _left_out(e.brier_left_out)) for e in found.cells]
+    blocks = [_without_empty_end(Block(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
         (*each.values.values(), *_brier_change(each.brier.vs_baseline))
         for each in found.cells
