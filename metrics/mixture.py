@@ -16,7 +16,8 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
     Sure is not right: a model that is certain and wrong takes the whole weight from one that hesitates.
 
     Args:
-        rows: `(..., m, k)`, distributions.
+        rows: `(..., m, k)`, distributions. Every column counts as a class in k, whether or not anybody gives it mass:
+            a column for what is outside the labels does, too.
 
     Returns:
         `(..., m)`, shares that sum to 1: equal when no row says anything (all uniform, or k = 1), and 0 for a uniform

@@ -1,4 +1,8 @@
-"""Whether two systems differ in a score per case, such as Brier's; for right and wrong see `significance`."""
+"""Whether two systems differ in a score per case, such as Brier's; for right and wrong see `significance`.
+
+Two scores of a case that are equal within `ROUNDING` of the greater one are no difference: sums of the same shares in
+another order are the same sum, and a steady rounding would pass for a steady effect.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +16,9 @@ from moot.metrics.distribution import Floats
 Scores = npt.ArrayLike | Sequence[float | None]
 
 _NUMBERS = 2**22  # drawn at once
-_ROUNDING = 1e-12  # sums in another order are the same sum
+
+ROUNDING = 1e-12
+"""Relative difference up to which two numbers are the same: some thousand units in the last place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +29,7 @@ class PairedTest:
         statistic: which, the function says; NaN for n = 0.
         p_value: in (0, 1]; NaN for n = 0.
         n: pairs that both have a known score.
-        n_zero: those of them without a difference.
+        n_zero: those of them without a difference, but for rounding.
         left_out: pairs with an unknown score.
     """
 
@@ -92,7 +98,7 @@ def paired_permutation(a: Scores, b: Scores, *, permutations: int = 10_000, seed
     if n == n_zero:
         return PairedTest(0.0 if n else float("nan"), 1.0 if n else float("nan"), n, n_zero, left_out)
     differences = first - second
-    observed = abs(differences.sum()) * (1.0 - _ROUNDING)
+    observed = abs(differences.sum()) * (1.0 - ROUNDING)
     exact = n < 63 and 2**n <= permutations
     extreme = sum(
         int((np.abs(signs @ differences) >= observed).sum())
@@ -175,9 +181,11 @@ def _vector(scores: Scores) -> Floats:
 
 
 def _pairs(a: Scores, b: Scores) -> tuple[Floats, Floats, int]:
-    """The pairs that both have a score, and how many have not."""
+    """The pairs that both have a score, B's being A's where only rounding tells them apart, and how many have not."""
     first, second = _vector(a), _vector(b)
     if first.shape != second.shape:
         raise ValueError(f"{len(first)} scores of A but {len(second)} of B")
     known = ~(np.isnan(first) | np.isnan(second))
-    return first[known], second[known], int((~known).sum())
+    first, second = first[known], second[known]
+    same = np.abs(first - second) < ROUNDING * np.maximum(np.abs(first), np.abs(second))  # not where one is infinite
+    return first, np.where(same, first, second), int((~known).sum())

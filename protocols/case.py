@@ -21,7 +21,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: unique in its task; `TASK-INDEX` when the file gives none.
         question: the question or subject as the file has it.
-        labels: the closed set of answers, in the file's order; None for free-text answers.
+        labels: the closed set of answers, in the order in which prompts list them; None for free-text answers.
         choices: for lettered labels, the text behind each label; empty otherwise.
         passage: the evidence that comes with the case; empty when there is none.
         title: a heading for the passage; may be empty.

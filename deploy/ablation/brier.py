@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-import msgspec
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.tables import read_table
 from moot.deploy.ablation.cases import CellCases
 from moot.deploy.ablation.inference import adjusted, bca, known
+from moot.deploy.reading.record import decoded
+from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval
-from moot.metrics.brier import brier_multiclass
 from moot.metrics.paired_tests import cliffs_delta_per_case, wilcoxon_signed_rank
-from moot.protocols.labels import fold
 
 _DIGITS = 12
-"""Of a score: the order in which shares are added up must not make a difference between two cells."""
+"""Of a score: the rounding of shares must not make a difference between two cells."""
+
+
+@dataclass(frozen=True)
+class CellScores:
+    """A cell's Brier scores.
+
+    Attributes:
+        scores: by case id, in order of the ids, so that nothing drawn over them depends on the record's order.
+        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, and `failed`.
+    """
+
+    scores: Mapping[str, float]
+    left_out: Mapping[str, int]
 
 
 class BrierAgainst(BaseModel):
@@ -59,39 +73,32 @@ class Brier(BaseModel):
     vs_baseline: BrierAgainst | None
 
 
-def case_scores(folder: str | Path, cell: CellCases) -> dict[str, float]:
-    """The Brier score of each case that has one.
+def case_scores(folder: str | Path, cell: CellCases) -> CellScores:
+    """The Brier score of each case that has one, and how many have none.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    scores = {}
-    for row in read_table(folder, "verdicts", ["distribution"]).to_pylist():
-        verdict = cell.verdicts.get(row["case_id"])
-        if verdict is None or verdict.attempt != row["attempt"] or verdict.failed or verdict.gold is None:
+    rows = read_table(folder, "verdicts", ["distribution"]).to_pylist()
+    given = {(row["case_id"], row["attempt"]): decoded(row["distribution"]) for row in rows}
+    scores, left_out = {}, Counter[str]()
+    for case_id, verdict in sorted(cell.verdicts.items()):
+        if verdict.failed:
+            left_out["failed"] += 1
             continue
-        score = _score(msgspec.json.decode(row["distribution"]) if row["distribution"] else {}, verdict.gold)
-        if score is not None:
-            scores[row["case_id"]] = score
-    return scores
-
-
-def _score(distribution: Mapping[str, float | None], gold: str) -> float | None:
-    """None for what is no distribution; a truth that it does not name has the probability 0 in it."""
-    shares = {fold(label): share for label, share in distribution.items() if share is not None}
-    if not shares or len(shares) < len(distribution):
-        return None
-    truth = fold(gold)
-    shares.setdefault(truth, 0.0)
-    score = float(brier_multiclass(list(shares.values()), list(shares).index(truth)))
-    return known(round(score, _DIGITS))
+        held = hold_against(given.get(verdict.key), cell.labels.get(case_id, ()), verdict.gold)
+        if isinstance(held, Held):
+            scores[case_id] = round(held.brier, _DIGITS)
+        else:
+            left_out[held] += 1
+    return CellScores(scores, dict(sorted(left_out.items())))
 
 
 def brier_figures(scores: Mapping[str, Mapping[str, float]], baseline: str) -> dict[str, Brier]:
     """Every cell's mean and its comparison with the baseline.
 
     Args:
-        scores: by cell, the score of each case.
+        scores: by cell, the score of each case, in order of the cases' ids.
         baseline: a cell's name.
     """
     against = _against(scores, baseline)

@@ -21,10 +21,12 @@ class CellCases:
 
     Attributes:
         content: by case id, which text it stands for.
+        labels: by case id, its closed set; empty for none.
         verdicts: by case id, the latest one.
     """
 
     content: Mapping[str, str]
+    labels: Mapping[str, tuple[str, ...]]
     verdicts: Mapping[str, VerdictRow]
 
     @property
@@ -49,9 +51,12 @@ def read_cell(folder: str | Path) -> CellCases:
     Raises:
         RecordError: the record cannot be read.
     """
-    rows = read_table(folder, "cases", ["content_hash"]).to_pylist()
-    content = {row["case_id"]: row["content_hash"] for row in rows}
-    return CellCases(content, {verdict.case_id: verdict for verdict in latest_verdicts(folder)})
+    rows = read_table(folder, "cases", ["content_hash", "labels"]).to_pylist()
+    return CellCases(
+        content={row["case_id"]: row["content_hash"] for row in rows},
+        labels={row["case_id"]: tuple(row["labels"] or ()) for row in rows},
+        verdicts={verdict.case_id: verdict for verdict in latest_verdicts(folder)},
+    )
 
 
 def pairs(first: CellCases, second: CellCases) -> tuple[list[str], dict[str, int]]:

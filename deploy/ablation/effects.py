@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +14,7 @@ from moot.deploy.ablation.cases import CellCases, pairs, read_cell
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
+from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.summary import Paired, Summary, paired, summarise
 from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError
@@ -43,6 +45,8 @@ class CellFigures(BaseModel):
 
     Attributes:
         cell: its name; `values` by key what it is made of, as text.
+        same_as: the cell whose run serves this one, too, as their settings come to the same: the figures are that
+            run's, nothing was paid for them again, and they are compared with the baseline there. None for its own run.
         run: its folder.
         cases: that the run is over; `answered + abstained + failed + open`.
         scored: cases that `accuracy` is over: with an answer and a gold label.
@@ -52,6 +56,7 @@ class CellFigures(BaseModel):
         cost_usd: what was paid here.
         replies_reused: replies taken from another run.
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
+        brier_left_out: verdicts that it is not over, by reason.
         vs_baseline: None for the baseline itself.
     """
 
@@ -59,6 +64,7 @@ class CellFigures(BaseModel):
 
     cell: str
     values: dict[str, str]
+    same_as: str | None = None
     run: str
     simulated: bool
     cases: int
@@ -75,6 +81,7 @@ class CellFigures(BaseModel):
     cost_usd: float | None
     replies_reused: int
     brier: Brier | None
+    brier_left_out: dict[str, int]
     vs_baseline: Against | None
 
 
@@ -83,7 +90,7 @@ class Ablation(BaseModel):
 
     Attributes:
         folder: holds the cells' folders.
-        baseline: the name of the cell that the others are compared with.
+        baseline: the name of the cell that the others are compared with, or of the one whose run serves it.
         cells: those that have begun, in the grid's order.
         not_begun: the names of the others.
         main_effects: by key and value; empty when there is one key, or not every cell is done.
@@ -106,7 +113,13 @@ class Ablation(BaseModel):
 
 
 def measure(
-    folder: str | Path, axes: Sequence[Axis], grid: Sequence[Cell], baseline: Cell, *, shared_replies: bool = False
+    folder: str | Path,
+    axes: Sequence[Axis],
+    grid: Sequence[Cell],
+    baseline: Cell,
+    *,
+    same_as: Mapping[str, str] | None = None,
+    shared_replies: bool = False,
 ) -> Ablation:
     """Count a grid, finished or not.
 
@@ -115,38 +128,66 @@ def measure(
         axes: what varies.
         grid: its cells.
         baseline: one of them.
+        same_as: by the name of each cell that has no run of its own, whose run serves it.
         shared_replies: what the result says of it.
 
     Raises:
         ConfigError: no cell has begun.
         RecordError: a record cannot be read.
     """
-    folders = {cell.name: Path(folder) / cell.name for cell in grid}
-    begun = [cell for cell in grid if RunFolder(folders[cell.name]).exists()]
+    runs = {cell.name: (same_as or {}).get(cell.name, cell.name) for cell in grid}
+    folders = {run: Path(folder) / run for run in runs.values()}
+    begun = [cell for cell in grid if RunFolder(folders[runs[cell.name]]).exists()]
     if not begun:
         raise ConfigError(f"{folder}: no cell of this grid has begun")
-    summaries = {cell.name: summarise(folders[cell.name]) for cell in begun}
-    read = {cell.name: read_cell(folders[cell.name]) for cell in begun}
-    against = _against(read, baseline.name)
-    brier = brier_figures({name: case_scores(folders[name], each) for name, each in read.items()}, baseline.name)
-    figures = [
-        _figures(cell, summaries[cell.name], read[cell.name], brier.get(cell.name), against.get(cell.name))
-        for cell in begun
-    ]
-    tokens = {each.cell: each.tokens_per_case for each in figures}
+    own = [cell for cell in begun if runs[cell.name] == cell.name]
+    read = {cell.name: read_cell(folders[cell.name]) for cell in own}
+    figures = _measured(own, folders, read, runs[baseline.name])
+    by_run = {each.cell: each for each in figures}
+    facts = read_facts(folders[own[0].name])
     several = len(axes) > 1 and len(begun) == len(grid)
+    tokens = {each.cell: each.tokens_per_case for each in figures}
     return Ablation(
-        schema_version=summaries[begun[0].name].schema_version,
+        schema_version=facts.schema_version,
         folder=str(folder),
-        task=summaries[begun[0].name].task,
+        task=facts.task,
         simulated=any(each.simulated for each in figures),
-        baseline=baseline.name,
-        cells=figures,
+        baseline=runs[baseline.name],
+        cells=[_shown(cell, by_run[runs[cell.name]]) for cell in begun],
         not_begun=[cell.name for cell in grid if cell not in begun],
-        main_effects=main_effects(axes, grid, read, tokens, baseline) if several else [],
+        main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if several else [],
         shared_replies=shared_replies,
-        warnings=_warnings(figures, baseline.name),
+        warnings=_warnings(figures, runs[baseline.name]),
     )
+
+
+def _measured(
+    cells: Sequence[Cell], folders: Mapping[str, Path], read: Mapping[str, CellCases], baseline: str
+) -> list[CellFigures]:
+    """The cells that have a run of their own, compared with one of them."""
+    against = _against(read, baseline)
+    scored = {name: case_scores(folders[name], each) for name, each in read.items()}
+    brier = brier_figures({name: each.scores for name, each in scored.items()}, baseline)
+    return [
+        _figures(
+            cell,
+            summarise(folders[cell.name]),
+            read[cell.name],
+            brier=brier.get(cell.name),
+            brier_left_out=dict(scored[cell.name].left_out),
+            vs_baseline=against.get(cell.name),
+        )
+        for cell in cells
+    ]
+
+
+def _shown(cell: Cell, run: CellFigures) -> CellFigures:
+    """A cell in the figures of its run, which may be another cell's."""
+    if cell.name == run.cell:
+        return run
+    brier = run.brier and run.brier.model_copy(update={"vs_baseline": None})
+    own = {"cell": cell.name, "values": _values(cell), "same_as": run.cell, "cost_usd": 0.0}
+    return run.model_copy(update={**own, "brier": brier, "vs_baseline": None})
 
 
 def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Against]:
@@ -166,12 +207,11 @@ def _against(read: Mapping[str, CellCases], baseline: str) -> dict[str, Against]
     }
 
 
-def _figures(
-    cell: Cell, summary: Summary, found: CellCases, brier: Brier | None, against: Against | None
-) -> CellFigures:
+def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) -> CellFigures:
+    """A cell's figures; those that are `compared` with other cells', or are like these, by their names."""
     return CellFigures(
         cell=cell.name,
-        values={key: value.text for key, value in cell.values.items()},
+        values=_values(cell),
         run=summary.run,
         simulated=summary.simulated,
         cases=summary.cases,
@@ -187,9 +227,12 @@ def _figures(
         tokens_per_case=summary.tokens_per_case,
         cost_usd=summary.cost_usd,
         replies_reused=summary.replies_reused,
-        brier=brier,
-        vs_baseline=against,
+        **compared,
     )
+
+
+def _values(cell: Cell) -> dict[str, str]:
+    return {key: value.text for key, value in cell.values.items()}
 
 
 def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from moot.deploy.ablation.prepare import ReadyCell
+from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 def hold_grid(
     grid: Sequence[ReadyCell], hold: Callable[[Prepared], Run], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Held]:
-    """Hold the cells that are not finished, in order, until one is stopped or interrupted.
+    """Hold the cells that are not finished and have a run of their own, in order, until one is stopped or interrupted.
 
     `max_tokens`, `max_cost_usd` and `max_minutes` bound the whole grid: a cell gets what the others have left over.
     What they used is read from their records, so a grid that is gone on with keeps to its budget.
@@ -42,7 +42,7 @@ def hold_grid(
         clock: seconds, rising.
     """
     started = clock()
-    for each in grid:
+    for each in cells_to_hold(grid):
         prepared = each.prepared
         if (done := finished(prepared)) is not None:
             yield Held(each, done, "")

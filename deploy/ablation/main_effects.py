@@ -14,14 +14,14 @@ from moot.deploy.reading.text import Interval
 
 
 class MainEffect(BaseModel):
-    """A value of a key; every cell that has it counts alike.
+    """A value of a key; every cell that has it counts alike, and a run that serves several of these counts once.
 
     Attributes:
         n: cases that every cell of the grid has scored; accuracy and difference are over these.
         accuracy: mean over the cells with this value; None for n = 0.
         difference: of that accuracy to the one of the baseline's value; None for that itself, and for n = 0.
         interval: BCa bootstrap over the cases, 95 %; None where the difference is.
-        tokens_per_case: mean over the cells; None when one of them is unknown.
+        tokens_per_case: mean over the runs; None when one of them is unknown.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,6 +38,7 @@ class MainEffect(BaseModel):
 def main_effects(
     axes: Sequence[Axis],
     grid: Sequence[Cell],
+    runs: Mapping[str, str],
     read: Mapping[str, CellCases],
     tokens: Mapping[str, float | None],
     baseline: Cell,
@@ -47,17 +48,19 @@ def main_effects(
     Args:
         axes: what varies.
         grid: all cells.
-        read: their cases, by name.
-        tokens: per case, by a cell's name.
+        runs: by a cell's name, its run's: another cell's, where that serves both.
+        read: the cases by run.
+        tokens: per case, by run.
         baseline: whose values the others are compared with.
     """
     shared = scored_by_all(read.values())
     found = []
     for axis in axes:
-        base = _right(axis.key, baseline.values[axis.key].name, grid, read, shared)
+        having = {value.name: _runs_with(axis.key, value.name, grid, runs) for value in axis.values}
+        base = _right([read[run] for run in having[baseline.values[axis.key].name]], shared)
         for value in axis.values:
-            right = _right(axis.key, value.name, grid, read, shared)
-            costs = [tokens[cell.name] for cell in grid if cell.values[axis.key].name == value.name]
+            right = _right([read[run] for run in having[value.name]], shared)
+            costs = [tokens[run] for run in having[value.name]]
             known = [cost for cost in costs if cost is not None]
             itself = value.name == baseline.values[axis.key].name
             gains = [] if itself else [one - other for one, other in zip(right, base, strict=True)]
@@ -75,9 +78,11 @@ def main_effects(
     return found
 
 
-def _right(
-    key: str, value: str, grid: Sequence[Cell], read: Mapping[str, CellCases], shared: Sequence[str]
-) -> list[float]:
-    """By case, the share of the cells with this value that are right."""
-    cells = [read[cell.name] for cell in grid if cell.values[key].name == value]
+def _runs_with(key: str, value: str, grid: Sequence[Cell], runs: Mapping[str, str]) -> list[str]:
+    """The runs of the cells with this value, each once."""
+    return list(dict.fromkeys(runs[cell.name] for cell in grid if cell.values[key].name == value))
+
+
+def _right(cells: Sequence[CellCases], shared: Sequence[str]) -> list[float]:
+    """By case, the share of these runs that are right."""
     return [fmean(bool(cell.right(case_id)) for cell in cells) for case_id in shared]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from moot.deploy.ablation.prepare import ReadyCell, on_its_own
+from moot.deploy.ablation.prepare import ReadyCell, cells_to_hold, on_its_own
 from moot.deploy.reading.text import count
 from moot.deploy.running.plan_calls import Plan, plan
 
@@ -13,9 +13,12 @@ _HEADER = ("cell", "cases", "calls", "tokens, at most about")
 
 def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
     """Cases, calls and tokens of each cell and in total, as lines of text; reads the cases, asks nobody."""
-    plans = [plan(on_its_own(each.prepared, grid)) for each in grid]
-    rows = [(each.cell.name, *_figures([found])) for each, found in zip(grid, plans, strict=True)]
-    table = [_HEADER, *rows, (f"all {len(grid)} cells", *_figures(plans))]
+    plans = {each.cell.name: plan(on_its_own(each.prepared, grid)) for each in cells_to_hold(grid)}
+    rows = [
+        (each.cell.name, *((f"as {each.same_as}", "", "") if each.same_as else _figures([plans[each.cell.name]])))
+        for each in grid
+    ]
+    table = [_HEADER, *rows, (f"all {len(grid)} cells", *_figures(list(plans.values())))]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
         *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from moot.actors.record.folder import RunFolder
 from moot.deploy.ablation.folder import folder_of
 from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.prepare import Prepared, prepare
+from moot.deploy.running.prepare import Prepared, inner, prepare
 from moot.deploy.running.resume import describe
 from moot.deploy.running.session import finished
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
@@ -26,10 +28,16 @@ _TELLING = ("protocol", "seed", "encoder", "settings", "bindings")
 
 @dataclass(frozen=True)
 class ReadyCell:
-    """A cell whose run has been found good."""
+    """A cell whose run has been found good.
+
+    Attributes:
+        same_as: the name of the cell whose run serves this one, too, as their settings come to the same; empty for a
+            cell that has a run of its own.
+    """
 
     cell: Cell
     prepared: Prepared
+    same_as: str = ""
 
 
 def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool = False) -> list[ReadyCell]:
@@ -52,7 +60,8 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
         with _naming(cell):
             grid.append(ReadyCell(cell, prepare(configured(base, cell, out))))
     _check_different(grid)
-    return [grid[0], *(_reusing(each, grid[0].prepared) for each in grid[1:])] if share_replies else grid
+    grid = _served(grid)
+    return _sharing(grid) if share_replies else grid
 
 
 def _check_sharing(base: RunConfig, axes: Sequence[Axis]) -> None:
@@ -66,15 +75,50 @@ def _check_different(grid: Sequence[ReadyCell]) -> None:
     """Two cells that are the same run would be paid for twice, and be counted as two measurements."""
     names: dict[str, str] = {}
     for each in grid:
-        told = describe(each.prepared)
-        mark = json.dumps([told[key] for key in _TELLING], sort_keys=True)
+        mark = _mark(each.prepared, describe(each.prepared)["settings"])
         if mark in names:
             raise ConfigError(f"cells {names[mark]} and {each.cell.name} are the same run: leave one of the values out")
         names[mark] = each.cell.name
 
 
+def _mark(prepared: Prepared, settings: Mapping[str, Any]) -> str:
+    """Equal for runs that these settings would make the same."""
+    told = {**describe(prepared), "settings": dict(settings)}
+    return json.dumps([told[key] for key in _TELLING], sort_keys=True, default=str)
+
+
+def _served(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
+    """The cells, those that differ only in settings without an effect served by one run: one that has begun before
+    others, then the first."""
+    served_by: dict[str, str] = {}
+    marks = [_mark(each.prepared, _effective_settings(each.prepared)) for each in grid]
+    begun = [RunFolder(each.prepared.folder).exists() for each in grid]
+    for place in sorted(range(len(grid)), key=lambda place: not begun[place]):
+        served_by.setdefault(marks[place], grid[place].cell.name)
+    return [
+        each if served_by[mark] == each.cell.name else dataclasses.replace(each, same_as=served_by[mark])
+        for each, mark in zip(grid, marks, strict=True)
+    ]
+
+
+def _effective_settings(prepared: Prepared) -> Mapping[str, Any]:
+    """What the protocol says of its settings by `effective_settings()`; all of them when it says nothing."""
+    says: Callable[[], Mapping[str, Any]] | None = getattr(inner(prepared.protocol), "effective_settings", None)
+    return prepared.settings if says is None else says()
+
+
+def cells_to_hold(grid: Iterable[ReadyCell]) -> list[ReadyCell]:
+    """Those with a run of their own."""
+    return [each for each in grid if not each.same_as]
+
+
+def _sharing(grid: Sequence[ReadyCell]) -> list[ReadyCell]:
+    """The cells, the replies of all but the first taken from that one's, which need not have begun yet."""
+    first = cells_to_hold(grid)[0].prepared
+    return [each if each.prepared is first else _reusing(each, first) for each in grid]
+
+
 def _reusing(cell: ReadyCell, first: Prepared) -> ReadyCell:
-    """The cell, its replies taken from the first one's; that need not have begun yet."""
     config = cell.prepared.config.model_copy(update={"reuse": first.config.out})
     return dataclasses.replace(cell, prepared=dataclasses.replace(cell.prepared, config=config, reuse=first.folder))
 
@@ -89,7 +133,7 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> None:
         UserError: one line for the first thing that is wrong, and in which cell.
     """
     unfinished = []
-    for each in grid:
+    for each in cells_to_hold(grid):
         with _naming(each.cell):
             asyncio.run(check_models(on_its_own(each.prepared, grid), network=False))
             if finished(each.prepared) is None:
@@ -101,7 +145,8 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> None:
 
 def on_its_own(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
     """A cell's run without the first cell's replies, which may not be there yet."""
-    return dataclasses.replace(prepared, reuse=None) if prepared.reuse == grid[0].prepared.folder else prepared
+    first = cells_to_hold(grid)[0].prepared
+    return dataclasses.replace(prepared, reuse=None) if prepared.reuse == first.folder else prepared
 
 
 def _models(prepared: Prepared) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -54,6 +54,11 @@ def _blocks(found: Ablation) -> list[Block]:
     return [*blocks, _main_effects(found)] if found.main_effects else blocks
 
 
+def _own(found: Ablation) -> list[CellFigures]:
+    """The cells that have a run of their own."""
+    return [each for each in found.cells if each.same_as is None]
+
+
 def _keys(found: Ablation) -> tuple[str, ...]:
     """What the columns that tell the cells apart are called: a key's last part, where that is enough."""
     keys = list(found.cells[0].values)
@@ -62,7 +67,7 @@ def _keys(found: Ablation) -> tuple[str, ...]:
 
 
 def _cells(found: Ablation) -> Block:
-    cells = found.cells
+    cells = _own(found)
     columns = {
         "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
         "n": [count(each.scored) for each in cells],
@@ -82,12 +87,17 @@ def _cells(found: Ablation) -> Block:
     if all(each.cost_usd == 0.0 for each in cells):
         del columns["USD"]
     title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label"
-    rows = zip(*columns.values(), strict=True)
-    return Block(
-        title,
-        (*_keys(found), *columns),
-        [(*each.values.values(), *row) for each, row in zip(cells, rows, strict=True)],
-    )
+    figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
+    rows = [
+        (*each.values.values(), *(figures[each.cell] if each.same_as is None else _as(each.same_as, len(columns))))
+        for each in found.cells
+    ]
+    return Block(title, (*_keys(found), *columns), rows)
+
+
+def _as(cell: str, columns: int) -> tuple[str, ...]:
+    """In place of figures, whose run serves."""
+    return (f"as {cell}", *[""] * (columns - 1))
 
 
 def _share(value: float | None, interval: Interval | None = None) -> str:
@@ -105,14 +115,23 @@ def _accuracy(found: Ablation, compared: Sequence[CellFigures]) -> Block:
     )
     header = (*_keys(found), "points", "p", "p, BH", "+b/-c", "pairs", "left out")
     rows = [(*each.values.values(), *_against(each.vs_baseline)) for each in compared if each.vs_baseline]
-    if all(row[-1] == "-" for row in rows):
-        return Block(title, header[:-1], [row[:-1] for row in rows])
-    return Block(title, header, rows)
+    return _without_empty_end(Block(title, header, rows))
+
+
+def _without_empty_end(block: Block) -> Block:
+    """The block without its last column, where that says nothing."""
+    if any(row[-1] != "-" for row in block.rows):
+        return block
+    return Block(block.title, block.header[:-1], [row[:-1] for row in block.rows])
+
+
+def _left_out(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{n:,} {why}" for why, n in reasons.items()) or "-"
 
 
 def _against(found: Against) -> tuple[str, ...]:
     test = found.accuracy
-    left_out = ", ".join(f"{n:,} {why}" for why, n in found.left_out.items()) or "-"
+    left_out = _left_out(found.left_out)
     if test.difference is None:
         return ("unknown", "unknown", "unknown", "-", "0", left_out)
     discordant = f"+{test.only_first:,}/-{test.only_second:,}"
@@ -124,7 +143,8 @@ def _brier(found: Ablation) -> list[Block]:
     """The means, and the changes from the baseline: two tables, for one would be too wide."""
     keys = _keys(found)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
-    blocks = [Block(title, (*keys, "Brier", "n"), [(*e.values.values(), *_brier_mean(e.brier)) for e in found.cells])]
+    means = [(*e.values.values(), *_brier_mean(e.brier), _left_out(e.brier_left_out)) for e in _own(found)]
+    blocks = [_without_empty_end(Block(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
         (*each.values.values(), *_brier_change(each.brier.vs_baseline))
         for each in found.cells
@@ -195,7 +215,7 @@ def ablation_markdown(found: Ablation) -> str:
 
 def next_cells(found: Ablation) -> list[tuple[str, str]]:
     """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun."""
-    others = [each for each in found.cells if each.cell != found.baseline and each.accuracy is not None]
-    cells = [(each.cell, "the baseline") for each in found.cells if each.cell == found.baseline]
+    others = [each for each in _own(found) if each.cell != found.baseline and each.accuracy is not None]
+    cells = [(each.cell, "the baseline") for each in _own(found) if each.cell == found.baseline]
     best = max(others, key=lambda each: each.accuracy or 0.0, default=None)
     return cells if best is None else [*cells, (best.cell, "the most accurate of the others")]

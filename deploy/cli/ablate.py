@@ -95,11 +95,15 @@ def ablate(
 def _hold(grid: Sequence[ReadyCell], *, quiet: bool, show: Callable[[], None]) -> int:
     """Hold the cells that are not finished and show what came of the grid; returns the exit code."""
     from moot.deploy.ablation.hold import hold_grid
+    from moot.deploy.ablation.prepare import cells_to_hold
     from moot.deploy.cli.run import hold_visibly, say, tell, tell_interrupted
     from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
     from moot.deploy.running.prepare import Prepared
 
-    names = [each.cell.name for each in grid]
+    names = [each.cell.name for each in cells_to_hold(grid)]
+    for each in grid:
+        if each.same_as:
+            say(f"cell {each.cell.name} is not held: its settings come to those of {each.same_as}", quiet=quiet)
 
     def hold(prepared: Prepared) -> Run:
         name = prepared.folder.name
@@ -127,7 +131,14 @@ def _show(grid: Sequence[ReadyCell], axes: Sequence[Axis], baseline: Cell, share
     from moot.deploy.ablation.prepare import grid_folder
     from moot.deploy.ablation.report import next_cells, show_ablation
 
-    found = measure(grid_folder(grid), axes, [each.cell for each in grid], baseline, shared_replies=shared_replies)
+    found = measure(
+        grid_folder(grid),
+        axes,
+        [each.cell for each in grid],
+        baseline,
+        same_as={each.cell.name: each.same_as for each in grid if each.same_as},
+        shared_replies=shared_replies,
+    )
     show_ablation(found, form)
     if form == "text":
         print("\nnext:")

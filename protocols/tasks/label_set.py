@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from moot.protocols.distribution import OTHER
 from moot.protocols.labels import fold
 from moot.protocols.tasks.row import Row, shown
 
@@ -16,7 +18,7 @@ class _Spelling:
 
 
 class LabelSet:
-    """Labels in the order in which they came, and the aliases of each.
+    """Labels, and the aliases of each; in the order in which they came, until they are put in another.
 
     No two labels, and no label and another one's alias, may be equal as `fold` spells them: what a model writes
     would name both.
@@ -42,14 +44,25 @@ class LabelSet:
     def __contains__(self, label: str) -> bool:
         return label in self._aliases
 
+    def put_in_order(self, declared: Iterable[str]) -> None:
+        """Puts the declared labels first, in their order; behind them the others, sorted as `fold` spells them."""
+        first = list(declared)
+        others = sorted(self._aliases.keys() - set(first), key=fold)
+        self._aliases = {label: self._aliases[label] for label in (*first, *others)}
+
     def add(self, row: Row, label: str, field: str = "label") -> None:
         """Adds a label that stands in `field` of `row`; one that is known is passed over.
 
         Raises:
-            TaskFileError: it is only marks, or reads like another label or an alias.
+            TaskFileError: it is only marks, is `OTHER`, or reads like another label or an alias.
         """
         if label in self._aliases:
             return
+        if label == OTHER:
+            expected = (
+                f"expected another name, {shown(label)} stands for what is outside the labels; `other` may be one"
+            )
+            raise row.error(field, expected)
         form = _form(row, field, label)
         if known := self._spellings.get(form):
             raise row.error(field, f"expected distinct labels, {shown(label)} reads like {_told(known, row)}")

@@ -108,6 +108,8 @@ class _LabelledTexts:
                 documents += row.texts("documents")
         if len(found) < 2:
             raise TaskFileError(self._source.file, 0, "label", f"expected at least two labels, found {len(found)}")
+        # every prompt lists the labels: in the order of their first case that list would tell the gold column
+        found.put_in_order(declared)
         self._labels, self._aliases, self._documents = found.labels, found.aliases, tuple(documents)
 
 

@@ -59,7 +59,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two models on the questions that both cover; triples are A, B and their mixture."""
+    """Two models on the questions that both cover; triples are A, B and their mixture, whose calibration it is."""
 
     a: str
     b: str
@@ -75,12 +75,24 @@ class Pair:
     accuracy: tuple[float, float, float]
     beats_better: float
     over_better_model: float
+    calibration_error: float
+    null_band: NullBand
     mi_with_agreement: float
 
     @property
     def beats_worse(self) -> bool:
         """Whether the mixture's Brier score is below the worse model's."""
         return self.brier[2] < max(self.brier[:2])
+
+    @property
+    def miscalibrated(self) -> bool:
+        """Whether the mixture's calibration error is above what a perfect forecaster would be found to have."""
+        return self.calibration_error > self.null_band.high
+
+
+def calibration(error: float, band: NullBand) -> str:
+    """An error beside the band of a perfect forecaster with the same confidences."""
+    return f"{error:.3f} ({band.mean:.3f}, {band.low:.3f}-{band.high:.3f})"
 
 
 def counted(values: Rows) -> Counted:
@@ -118,6 +130,7 @@ def of_pair(panel: Panel, a: str, b: str) -> Pair:
     brier = [brier_multiclass(rows, truth) for rows in three]
     means = [float(scores.mean()) for scores in brier]
     apart, shared = total_variation(p, q), mutual_information(p, q)
+    confidence, correct = three[2].max(axis=1), rank_of_truth(three[2], truth) == 1
     return Pair(
         a=a,
         b=b,
@@ -141,6 +154,8 @@ def of_pair(panel: Panel, a: str, b: str) -> Pair:
         ),
         beats_better=float((brier[2] < np.minimum(brier[0], brier[1])).mean()),
         over_better_model=means[2] - min(means[:2]),
+        calibration_error=expected_calibration_error(confidence, correct),
+        null_band=calibration_null_band(confidence),
         mi_with_agreement=float(spearmanr(shared, 1.0 - apart).statistic),
     )
 
@@ -164,16 +179,15 @@ def markdown(panel: Panel, models: list[Alone], pairs: list[Pair]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for one in models:
-        band = one.null_band
         lines.append(
             f"| {one.model} | {one.covered}/{one.asked} | {one.rescaled} | {one.accuracy:.2f} | {one.brier:.3f} "
-            f"| {one.kl_to_truth} | {one.calibration_error:.3f} ({band.mean:.3f}, {band.low:.3f}-{band.high:.3f}) |"
+            f"| {one.kl_to_truth} | {calibration(one.calibration_error, one.null_band)} |"
         )
     lines += [
         "",
         "| A, B | n | JSD | TV = WD | KL(A,B), KL(B,A) | MI, NMI | KL to truth: A, B, mixture "
-        "| Brier: A, B, mixture | accuracy | beats both | over better |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| Brier: A, B, mixture | accuracy | beats both | over better | mixture's ECE (perfect: mean, 95 %) |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for pair in pairs:
         truth, brier, accuracy = (
@@ -184,7 +198,7 @@ def markdown(panel: Panel, models: list[Alone], pairs: list[Pair]) -> str:
         lines.append(
             f"| {pair.a}, {pair.b} | {pair.n} | {pair.jsd:.3f} | {pair.tv:.3f} | {pair.kl_ab}, {pair.kl_ba} "
             f"| {pair.mi:.3f}, {pair.nmi:.2f} | {truth} | {brier} | {accuracy} | {pair.beats_better:.0%} "
-            f"| {pair.over_better_model:+.3f} |"
+            f"| {pair.over_better_model:+.3f} | {calibration(pair.calibration_error, pair.null_band)} |"
         )
     return "\n".join([*lines, "", summary(pairs), ""])
 
@@ -198,7 +212,8 @@ def summary(pairs: list[Pair]) -> str:
     )
     return (
         f"Pairs: {len(pairs)}; mixture's Brier below the worse model's: {below_worse}, below the better model's: "
-        f"{below_better}; rank correlation of MI with agreement (1 - TV) over a pair's questions: median "
+        f"{below_better}, its ECE above a perfect forecaster's band: {sum(pair.miscalibrated for pair in pairs)}; rank "
+        f"correlation of MI with agreement (1 - TV) over a pair's questions: median "
         f"{np.nanmedian(falls):+.2f}, negative for {sum(value < 0.0 for value in falls)}."
     )
 

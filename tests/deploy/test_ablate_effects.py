@@ -29,11 +29,12 @@ class Grid:
 
     def plant(
         self, number: int, outcomes: Mapping[str, str], *, tokens: int | None = 10, question: str = "Is it?",
-        shares: Mapping[str, Mapping[str, float]] | None = None, **run_yaml: Any,
+        shares: Mapping[str, Mapping[str, float]] | None = None, labels: tuple[str, ...] = ("Yes", "No"),
+        **run_yaml: Any,
     ) -> None:  # fmt: skip
         session = self._session()
         for case_id, outcome in outcomes.items():
-            session.case(case_id, gold=None if outcome == UNLABELLED else "Yes", question=question)
+            session.case(case_id, gold=None if outcome == UNLABELLED else "Yes", question=question, labels=labels)
             session.reply(case_id, "opening/agent/0", tokens)
             if outcome == FAILED:
                 session.verdict(case_id, None, "failed", failure="bug")
@@ -142,6 +143,52 @@ def test_distributions_are_scored_case_by_case(grid_of: Callable[..., Grid]) -> 
     assert against.p_value is not None
     assert against.p_value < 0.12, "eleven of twelve are better, the greatest difference is worse"
     assert against.p_adjusted == against.p_value, "one comparison"
+
+
+def test_the_order_of_the_record_changes_no_figure(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y,z")
+    cases = {f"{i:02}": RIGHT for i in range(30)}
+    shares = {case_id: {"Yes": 0.2 + 0.7 * (i * i % 13) / 13} for i, case_id in enumerate(cases)}
+    shares = {case_id: {**each, "No": 1.0 - each["Yes"]} for case_id, each in shares.items()}
+    for number, order in enumerate((sorted(cases), sorted(cases, reverse=True), sorted(cases, key=lambda i: i[::-1]))):
+        grid.plant(number, {case_id: RIGHT for case_id in order}, shares=shares)
+    first, second, third = (each.brier for each in grid.measured().cells)
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert first.interval is not None
+    assert first.interval == second.interval == third.interval
+    assert first.mean == second.mean == third.mean
+
+
+def test_a_label_other_is_not_what_lies_outside_the_labels(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=x,y")
+    shares = {"a": {"Yes": 0.5, "Other": 0.25, "(other)": 0.25}, "b": {"Yes": 0.25, "other": 0.75}}
+    for number in range(2):
+        grid.plant(number, {"a": RIGHT, "b": RIGHT}, shares=shares, labels=("Yes", "Other"))
+    found = grid.measured().cells[0]
+    assert found.brier is not None
+    assert found.brier.mean == pytest.approx(0.5**2 + 2 * 0.25**2)
+    assert found.brier_left_out == {"no distribution over the labels": 1}, "b names a label that its case does not have"
+
+
+def test_what_has_no_brier_score_is_counted_and_said(grid_of: Callable[..., Grid], printed: Callable[..., str]) -> None:
+    grid = grid_of("k=x,y")
+    shares = {case_id: {"Yes": 1.0} for case_id in "abc"} | {"d": {"Yes": 0.5}}
+    outcomes = {"a": RIGHT, "b": UNLABELLED, "c": SILENT, "d": RIGHT, "e": RIGHT, "f": FAILED}
+    grid.plant(0, outcomes, shares=shares)
+    grid.plant(1, {"a": RIGHT}, shares=shares, labels=("No", "Maybe"))
+    found = grid.measured()
+    first, second = found.cells
+    assert first.brier is not None
+    assert (first.brier.n, second.brier) == (2, None), "an abstention may have a distribution"
+    assert first.brier_left_out == {
+        "failed": 1, "no distribution": 1, "no distribution over the labels": 1, "no gold label": 1
+    }  # fmt: skip
+    assert second.brier_left_out == {"gold outside the labels": 1}
+    text = " ".join(printed(show_ablation, found, width=200).split())
+    assert "2 1 failed, 1 no distribution, 1 no distribution over the labels, 1 no gold label" in text
+    assert "y unknown 0 1 gold outside the labels" in text
 
 
 def test_of_several_attempts_only_the_latest_one_is_scored(

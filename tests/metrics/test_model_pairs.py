@@ -116,6 +116,9 @@ def test_the_figures_of_a_pair_by_hand(folder: Path) -> None:
     assert pair["kl_to_truth"][1] == {"mean": pytest.approx(math.log(2) / 2), "infinite": 0}
     assert pair["beats_better"] == 0.0
     assert pair["over_better_model"] == pytest.approx((mixed + 0.5) / 2 - 0.25)
+    assert pair["calibration_error"] == pytest.approx((weight / 2 + 0.5) / 2), "right at 1 - weight / 2, wrong at 0.5"
+    perfect = {first / 2 + 0.25 for first in (weight / 2, 1 - weight / 2)}  # right or wrong where it is surer
+    assert sorted(perfect) == pytest.approx([pair["null_band"]["low"], pair["null_band"]["high"]])
     three = next(model for model in stated["models"] if model["model"] == "three")
     assert (three["covered"], three["asked"], three["rescaled"]) == (2, 3, 1)
     assert three["accuracy"] == 0.5  # a tie earns nothing
@@ -126,6 +129,7 @@ def test_the_tables_name_every_model_and_pair(folder: Path) -> None:
     assert page.count("## ") == 3
     assert "| four, three | 2 |" in page
     assert "| one-Direct | 2/4 | 1 |" in page
+    assert page.count("| mixture's ECE (perfect: mean, 95 %) |") == 3
     assert "nan" not in page.split("## Stated")[1].split("Pairs:")[0]
 
 

@@ -74,6 +74,27 @@ def test_zeros_and_unknown_scores_are_counted(test: object) -> None:
         test([1], [1, 2])
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("scale", [1.0, -1e-9, 1e9])
+def test_rounding_is_no_difference(scale: float, swapped: bool) -> None:
+    pair = [np.array([0.1 + 0.2] * 20) * scale, np.array([0.3] * 20) * scale]
+    a, b = pair[::-1] if swapped else pair
+    assert (a != b).all()
+    for test in (wilcoxon_signed_rank, paired_permutation):
+        assert test(a, b) == PairedTest(0.0, 1.0, 20, 20, 0)
+    assert cliffs_delta_per_case(a, b) == 0.0
+
+
+def test_what_is_above_rounding_is_a_difference_however_small() -> None:
+    b = np.linspace(0.1, 1.0, 20)
+    a = b * (1.0 + 1e-9)
+    assert wilcoxon_signed_rank(a, b).n_zero == paired_permutation(a, b).n_zero == 0
+    assert wilcoxon_signed_rank(a, b).p_value == pytest.approx(2.0**-19)
+    assert cliffs_delta_per_case(a, b) == 1.0
+    assert cliffs_delta_per_case([1e-300, 0.0], [0.0, 0.0]) == 0.5
+    assert cliffs_delta_per_case([math.inf, 1.0], [5.0, 1.0]) == 0.5
+
+
 def test_more_draws_than_fit_at_once() -> None:
     a = RANDOM.normal(0.02, 1.0, 5000)
     found = paired_permutation(a, np.zeros(5000), permutations=2000)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from moot.protocols.case import LabelledCase
+from moot.protocols.distribution import OTHER, Likelihood, clean
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import canonical_label
 from moot.protocols.tasks import open_task
@@ -51,7 +52,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "texts.jsonl"
 
 
-def test_labels_come_in_the_order_of_the_file(file: Path) -> None:
+def test_labels_come_in_the_order_of_the_alphabet(file: Path) -> None:
     spec = spec_of(file, SPORT, MONEY, {**SPORT, "id": "x", "question": "What is it about?"}, {"text": "Rain."})
     task = open_task(spec)
     assert (task.name, task.labels, task.replayable) == ("labels", None, True)
@@ -61,7 +62,7 @@ def test_labels_come_in_the_order_of_the_file(file: Path) -> None:
     first, second, third, fourth = task.cases()
     assert [item.case.id for item in (first, second, third, fourth)] == ["labels-0", "labels-1", "x", "labels-3"]
     assert [item.gold for item in (first, second, third, fourth)] == ["Sport", "Business", "Sport", None]
-    assert first.case.labels == ("Sport", "Business")
+    assert first.case.labels == ("Business", "Sport")
     assert first.case.labels is second.case.labels, "cases share what is theirs together"
     assert first.case.question == f"{QUESTION}\n\nThe team won."
     assert third.case.question == "What is it about?\n\nThe team won."
@@ -73,7 +74,7 @@ def test_a_row_without_text_declares_a_label_and_is_no_case(file: Path) -> None:
     spec = spec_of(file, {"text": None, **declared}, SPORT, {**MONEY, "documents": ["Shares are parts of firms."]})
     first, second = cases(spec)
     assert (first.index, first.case.id, second.index, second.case.id) == (0, "labels-0", 1, "labels-1")
-    assert first.case.labels == ("Weather", "Sport", "Business")
+    assert first.case.labels == ("Weather", "Business", "Sport")
     assert first.case.aliases == (("the weather", "climate"), (), ())
     assert first.case.documents == ("Weather: rain and sun.",)
     assert second.case.documents == ("Weather: rain and sun.", "Shares are parts of firms.")
@@ -81,12 +82,33 @@ def test_a_row_without_text_declares_a_label_and_is_no_case(file: Path) -> None:
     assert canonical_label("Climate.", labels, (), aliases) == "Weather"
 
 
-def test_with_declared_labels_permuted_gold_leaves_the_cases_alone(tmp_path: Path) -> None:
-    declared = [{"label": label} for label in ("Business", "Sport")]
-    one = spec_of(tmp_path / "one.jsonl", *declared, SPORT, MONEY)
-    two = spec_of(tmp_path / "two.jsonl", *declared, {**SPORT, "label": "Business"}, {**MONEY, "label": "Sport"})
-    assert [item.case for item in cases(one)] == [item.case for item in cases(two)]
-    assert [item.gold for item in cases(one)] != [item.gold for item in cases(two)]
+@pytest.mark.parametrize("declared", [(), ("tides",), ("tides", "Sport"), ("Art", "tides", "sea", "Sport", "Business")])
+def test_permuted_gold_leaves_the_cases_alone(tmp_path: Path, declared: tuple[str, ...]) -> None:
+    gold = ["tides", "Sport", "sea", "Art", "Sport", "Business", "Art"]
+    found = []
+    for number, permuted in enumerate((gold, gold[::-1], gold[3:] + gold[:3])):
+        rows = [{"text": f"Text {i}.", "label": label} for i, label in enumerate(permuted)]
+        found.append(cases(spec_of(tmp_path / f"{number}.jsonl", *({"label": label} for label in declared), *rows)))
+    assert [item.case for item in found[0]] == [item.case for item in found[1]] == [item.case for item in found[2]]
+    assert [item.gold for item in found[0]] != [item.gold for item in found[1]]
+    others = [label for label in ("Art", "Business", "sea", "Sport", "tides") if label not in declared]
+    assert found[0][0].case.labels == (*declared, *others)
+
+
+def test_labels_that_are_declared_behind_the_cases_come_first_with_their_aliases(file: Path) -> None:
+    spec = spec_of(file, {**MONEY, "aliases": ["trade"]}, SPORT, {"label": "Sport", "aliases": ["games"]})
+    assert {(item.case.labels, item.case.aliases) for item in cases(spec)} == {
+        (("Sport", "Business"), (("games",), ("trade",)))
+    }
+
+
+def test_other_without_its_brackets_is_a_label_like_any(file: Path) -> None:
+    spec = spec_of(file, SPORT, {**MONEY, "label": "other"}, {"label": "Weather", "aliases": ["(rain)"]})
+    assert cases(spec)[0].case.labels == ("Weather", "other", "Sport")
+    found = clean(
+        [Likelihood(label="other", probability=0.7), Likelihood(label="x", probability=0.3)], ("Sport", "other")
+    )
+    assert found.named() == {"other": 0.7, OTHER: 0.3}
 
 
 def test_a_label_may_be_declared_after_its_first_case_and_aliases_stand_anywhere(file: Path) -> None:
@@ -129,6 +151,8 @@ def test_no_two_cases_of_a_file_ask_the_same(file: Path) -> None:
         ({**SPORT, "label": "..."}, "label", "expected words, '...' is only marks"),
         ({**SPORT, "label": "SPORT!"}, "label", "expected distinct labels, 'SPORT!' reads like 'Sport' in line 1"),
         ({**SPORT, "label": "Finance"}, "label", "reads like 'finance', an alias of 'Business' in line 2"),
+        ({**SPORT, "label": "(other)"}, "label", "another name, '(other)' stands for what is outside the labels"),
+        ({"label": " (other) "}, "label", "`other` may be one"),
         ({**SPORT, "label": "Art, music"}, "label", "without `, ` and line breaks, found 'Art, music'"),
         ({**SPORT, "label": "Art\nmusic"}, "label", "line breaks"),
         ({**SPORT, "aliases": ["business"]}, "aliases", "of 'Sport' alone, 'business' reads like 'Business' in line 2"),
@@ -217,7 +241,7 @@ def test_a_label_that_came_after_the_check_is_refused(file: Path) -> None:
 
 def test_reading_is_lazy_but_for_the_labels(file: Path) -> None:
     reader = open_task(spec_of(file, SPORT, MONEY, {**SPORT, "id": ""})).cases()
-    assert next(reader).case.labels == ("Sport", "Business")
+    assert next(reader).case.labels == ("Business", "Sport")
     assert next(reader).gold == "Business"
     with pytest.raises(TaskFileError):
         next(reader)

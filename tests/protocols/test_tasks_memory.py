@@ -81,6 +81,7 @@ def test_labelled_cases_keep_everything_but_their_index() -> None:
         ({**GOOD, "labels": ["Yes", 3]}, "labels", "expected text, found 3"),
         ({**GOOD, "labels": ["Yes", "YES."]}, "labels", "'YES.' reads like 'Yes'"),
         ({**GOOD, "labels": ["Yes", "?"]}, "labels", "only marks"),
+        ({**GOOD, "labels": ["Yes", "No", "(other)"]}, "labels", "'(other)' stands for what is outside the labels"),
         ({**GOOD, "choices": ["a"]}, "choices", "one text per label (2), found 1"),
         ({"question": "q", "choices": ["a"]}, "choices", "one text per label (0), found 1"),
         ({**GOOD, "answer": "Yes"}, "answer", "is unknown; expected id, question"),

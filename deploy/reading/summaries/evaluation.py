@@ -7,19 +7,18 @@ verdict's payload). SELENE's are shares of votes: nobody said that they are prob
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan, nan
-from typing import NamedTuple
+from math import isnan
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
+from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval, number, percent
-from moot.metrics.brier import brier_multiclass, brier_top_label
+from moot.metrics.brier import brier_top_label
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.classification import macro_f1
 from moot.metrics.ranking import accuracy_at_k, mean_reciprocal_rank, rank_of_truth
-from moot.protocols.distribution import OTHER
 
 BINS = 15
 """Of the calibration error; equally many cases in each, as far as equal confidences allow."""
@@ -67,16 +66,6 @@ class Evaluation(BaseModel):
     calibration_null: Interval | None
 
 
-class _Held(NamedTuple):
-    """A verdict held against its label: over the labels and `OTHER`."""
-
-    truth: str
-    answer: str | None
-    row: list[float]
-    rank: float
-    brier: float
-
-
 def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | None:
     """Judge the distributions of a run; None when none can be held against a label.
 
@@ -84,13 +73,15 @@ def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | N
         verdicts: see `consensus_verdicts`.
         cases: cases of the run with a label that is one of the closed set.
     """
-    held = [_hold(verdict) for verdict in verdicts if verdict.gold in verdict.labels and verdict.distribution]
-    held = [each for each in held if not isnan(each.rank)]
+    judged = [(v, hold_against(v.distribution, v.labels, v.gold)) for v in verdicts]
+    held = [each for _, each in judged if isinstance(each, Held)]
     if not held:
         return None
-    ranks = [each.rank for each in held]
+    answers = [verdict.answer for verdict, each in judged if isinstance(each, Held)]
+    truths = [verdict.labels[each.truth] for verdict, each in judged if isinstance(each, Held)]
+    ranks = [float(rank_of_truth(each.row, each.truth)) for each in held]
     tops = [max(each.row) for each in held]
-    right = [each.answer == each.truth for each in held]
+    right = [answer == truth for answer, truth in zip(answers, truths, strict=True)]
     labels = sorted({label for verdict in verdicts for label in verdict.labels})
     band = calibration_null_band(tops, bins=BINS)
 
@@ -102,7 +93,7 @@ def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | N
         accuracy_at_1=scored(accuracy_at_k(ranks, 1)),
         accuracy_at_3=scored(accuracy_at_k(ranks, 3)) if max(len(v.labels) for v in verdicts) > 3 else None,
         mean_reciprocal_rank=scored(mean_reciprocal_rank(ranks)),
-        macro_f1=scored(macro_f1([each.truth for each in held], [each.answer for each in held], labels)),
+        macro_f1=scored(macro_f1(truths, answers, labels)),
         brier_multiclass=scored(float(np.mean([each.brier for each in held]))),
         brier_top_label=scored(
             float(np.mean([brier_top_label(each.row, ok) for each, ok in zip(held, right, strict=True)]))
@@ -110,15 +101,6 @@ def evaluate(verdicts: Sequence[ConsensusVerdict], cases: int) -> Evaluation | N
         calibration_error=scored(expected_calibration_error(tops, right, bins=BINS)),
         calibration_null=(band.low, band.high),
     )
-
-
-def _hold(verdict: ConsensusVerdict) -> _Held:
-    distribution, truth = verdict.distribution or {}, verdict.gold or ""
-    masses = [distribution.get(label, 0.0) for label in (*verdict.labels, OTHER)]
-    row = [nan if p is None else p for p in masses]
-    place = verdict.labels.index(truth)
-    rank, brier = rank_of_truth(row, place), brier_multiclass(row, place)
-    return _Held(truth, verdict.answer, row, float(rank), float(brier))
 
 
 def evaluation_rows(found: Evaluation) -> list[tuple[str, str]]:

@@ -1,0 +1,141 @@
+"""Cells whose settings come to the same share one run, which is held, compared and counted once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from moot.deploy.ablation.effects import measure
+from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.ablation.prepare import cells_to_hold, prepare_grid
+from moot.deploy.ablation.report import next_cells, show_ablation
+from moot.deploy.cli import main as cli
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.run import run
+
+PROTOCOL = "effective_gate:EffectiveGate"
+BASE: dict[str, Any] = {"task": "sample-symptoms", "protocol": PROTOCOL, "engine": "inline", "limit": 2, "out": "out"}
+OVER = ["schedule=ensemble,none,fixed,linear,exponential,adaptive", "gate=on,off"]
+HELD, SERVED = "schedule=ensemble,gate=on", "schedule=ensemble,gate=off"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str, str]]:
+    def call(*arguments: str) -> tuple[str, str]:
+        shared = ["--task", "sample-symptoms", "--protocol", PROTOCOL, "--engine", "inline", "--limit", "2"]
+        over = [part for each in OVER for part in ("--over", each)]
+        monkeypatch.setattr(sys, "argv", ["moot", "ablate", *shared, *over, "--out", "out", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        out, err = capsys.readouterr()
+        return out, err
+
+    return call
+
+
+def served(over: list[str], **more: Any) -> dict[str, str]:
+    """By cell, whose run serves it."""
+    grid = prepare_grid(RunConfig.build({**BASE, **more}), parse_axes(over))
+    return {each.cell.name: each.same_as for each in grid if each.same_as}
+
+
+def test_the_whole_grid_holds_a_run_without_a_gate_once(ablate: Callable[..., tuple[str, str]]) -> None:
+    out, _ = ablate("--dry-run")
+    lines = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert lines[SERVED] == ["as", HELD]
+    assert out.splitlines()[13].split()[:4] == ["all", "12", "cells", "22"], "11 runs of 2 cases"
+    out, err = ablate()
+    assert f"cell {SERVED} is not held: its settings come to those of {HELD}" in err
+    assert "cell 11 of 11, schedule=adaptive,gate=off:" in err
+    assert not Path("out", SERVED).exists()
+    assert len([*Path("out").glob("*/run.yaml")]) == 11
+    assert f"ensemble off as {HELD}" in " ".join(out.split())
+    assert "BH: adjusted for 10 comparisons" in " ".join(out.split())
+    found = json.loads(ablate("--quiet", "--format", "json")[0])
+    cells = {each["cell"]: each for each in found["cells"]}
+    assert len(cells) == 12
+    assert [each["same_as"] for each in cells.values()] == [None, HELD, *[None] * 10]
+    assert cells[SERVED]["accuracy"] == cells[HELD]["accuracy"]
+    assert cells[SERVED]["values"] == {"schedule": "ensemble", "gate": "off"}
+    assert cells[SERVED]["vs_baseline"] is None
+    ensemble = found["main_effects"][0]
+    assert (ensemble["value"], ensemble["tokens_per_case"]) == ("ensemble", cells[HELD]["tokens_per_case"])
+
+
+def test_a_run_that_has_begun_goes_on_whatever_the_order_of_the_values() -> None:
+    assert served(["schedule=ensemble,none", "gate=on,off"]) == {SERVED: HELD}
+    run(**BASE | {"out": f"out/{SERVED}"}, set={"schedule": "ensemble", "gate": False})
+    assert served(["schedule=ensemble,none", "gate=on,off"]) == {HELD: SERVED}
+
+
+def test_only_settings_that_a_protocol_names_are_without_effect() -> None:
+    assert served(["schedule=fixed,none", "gate=on,off"]) == {}
+    assert served(["gate.when=never,always", "gate.tau_d=0.2,0.3"], protocol="selene") == {}
+
+
+def test_later_cells_share_the_replies_of_the_first_that_is_held() -> None:
+    grid = prepare_grid(
+        RunConfig.build(BASE), parse_axes(["schedule=ensemble,none", "gate=on,off"]), share_replies=True
+    )
+    first, *others = cells_to_hold(grid)
+    assert (first.prepared.reuse, {each.prepared.reuse for each in others}) == (None, {first.prepared.folder})
+
+
+@pytest.fixture
+def three_runs(planted: Callable[..., Path], session: Any) -> Callable[..., Any]:
+    """k=x,y m=1,2 where m makes no difference to x."""
+    axes = parse_axes(["k=x,y", "m=1,2"])
+    cells = cells_of(axes)
+    Path("grid").mkdir()
+    for cell, right, tokens in ((cells[0], "ab", 10), (cells[2], "abc", 30), (cells[3], "abcd", 50)):
+        planting = type(session)()
+        for case_id in "abcd":
+            planting.case(case_id)
+            planting.reply(case_id, "opening/agent/0", tokens)
+            planting.verdict(case_id, "Yes" if case_id in right else "No", "single", distribution={"Yes": 1.0})
+        planted(planting).rename(Path("grid") / cell.name)
+    same = {cells[1].name: cells[0].name}
+    return lambda *baseline: measure("grid", axes, cells, baseline_of(axes, baseline), same_as=same)
+
+
+def test_a_run_that_serves_two_cells_is_compared_and_counted_once(three_runs: Callable[..., Any]) -> None:
+    found = three_runs()
+    assert [each.same_as for each in found.cells] == [None, "k=x,m=1", None, None]
+    p = [each.vs_baseline.accuracy.p_value for each in found.cells if each.vs_baseline]
+    assert len(p) == 2
+    assert found.cells[3].vs_baseline.p_adjusted == pytest.approx(min(1.0, 2 * min(p)))
+    effects = {(each.key, each.value): each for each in found.main_effects}
+    assert {key: (each.accuracy, each.tokens_per_case) for key, each in effects.items()} == {
+        ("k", "x"): (0.5, 10.0), ("k", "y"): (0.875, 40.0), ("m", "1"): (0.625, 20.0), ("m", "2"): (0.75, 30.0)
+    }  # fmt: skip
+    assert [each.brier.vs_baseline is None for each in found.cells] == [True, True, False, False]
+    first, second = found.cells[:2]
+    assert (second.accuracy, second.tokens_per_case, second.run) == (first.accuracy, first.tokens_per_case, first.run)
+    assert second.cost_usd == 0.0, "nothing was paid for it"
+
+
+def test_a_baseline_that_another_run_serves_is_that_run(three_runs: Callable[..., Any], printed: Any) -> None:
+    found = three_runs("m=2")
+    assert found.baseline == "k=x,m=1"
+    assert [each.vs_baseline is None for each in found.cells] == [True, True, False, False]
+    assert next_cells(found) == [("k=x,m=1", "the baseline"), ("k=y,m=2", "the most accurate of the others")]
+    effects = {(each.key, each.value): each.difference for each in found.main_effects}
+    assert effects["m", "2"] is None
+    assert effects["m", "1"] == pytest.approx(-0.125)
+    assert "x 2 as k=x,m=1" in " ".join(printed(show_ablation, found, width=80).split())
+    assert "| x | 2 | as k=x,m=1 |" in printed(show_ablation, found, "md")
