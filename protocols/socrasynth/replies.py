@@ -6,15 +6,30 @@ import math
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from moot.protocols.labels import fold
 from moot.protocols.replies import Reply
+
+
+def _on_one_line(value: Any) -> Any:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _of_words(title: str) -> str:
+    if not fold(title):
+        raise ValueError("says nothing: a title needs at least a word")
+    return title
+
+
+Title = Annotated[str, Field(min_length=1), BeforeValidator(_on_one_line), AfterValidator(_of_words)]
+"""A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
 
 
 class Theme(Reply):
     """A theme that a side proposes for debate."""
 
-    title: str = Field(min_length=1)
+    title: Title
     description: str = ""
 
 

@@ -22,7 +22,7 @@ from socrasynth_script import (
 
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, QuorumFailed
-from moot.protocols.messages import Slots
+from moot.protocols.messages import Decision, Slots
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.settings import SocraSynthSettings
@@ -93,13 +93,19 @@ class TestTopics:
         floor, verdict = await hold({"topics/moderator": agenda("Trade", " trade ", "TRADE", "Air")})
         data = floor.event("topics")
         assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air"]
-        assert data["merged"] == [{"into": "Trade", "from": [" trade "]}, {"into": "Trade", "from": ["TRADE"]}]
+        assert data["merged"] == [{"into": "Trade", "from": ["trade"]}, {"into": "Trade", "from": ["TRADE"]}]
         assert "fewer-topics" in verdict.flags
 
     async def test_more_than_wanted_are_dropped(self) -> None:
         floor, verdict = await hold({"topics/moderator": agenda("A", "B", "C", "D")})
         assert floor.event("topics")["dropped"] == ["D"]
         assert "fewer-topics" not in verdict.flags
+
+    @pytest.mark.parametrize(("text", "flagged"), [("", True), ("Air\nTrade\nNoise", False), ("Air", False)])
+    async def test_a_person_has_as_many_topics_as_they_want(self, text: str, flagged: bool) -> None:
+        edit = {"moderation/topics": Decision("edit", text)} if text else {}
+        _, verdict = await hold({"topics/moderator": agenda("Trade", "Air")}, decisions=edit)
+        assert ("fewer-topics" in verdict.flags) == flagged
 
     async def test_a_side_without_proposal_is_flagged(self) -> None:
         floor, verdict = await hold({"topics/*/agent/0": None})
@@ -332,6 +338,20 @@ class TestCases:
         assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
         assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
         assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
+
+    @pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("For", "Against", "Neither")])
+    async def test_where_the_sides_chose_their_answers_none_is_made_up(self, labels: tuple[str, ...]) -> None:
+        floor, verdict = await hold(settings={"max_rounds": 0}, case=Case(id="x", question="Is it?", labels=labels))
+        assert floor.asks["round/0/agent/0"].slots["labels"] == list(labels)
+        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
+
+    @pytest.mark.parametrize("labels", [("For", "Against"), ("False", "True"), ("no", "yes"), ("a", "b")])
+    async def test_two_labels_that_say_for_and_against(self, labels: tuple[str, ...]) -> None:
+        choices = ("Against.", "For.") if labels == ("a", "b") else ()
+        case = Case(id="x", question="Is it?", labels=labels, choices=choices)
+        floor, verdict = await hold(settings={"max_rounds": 0}, case=case)
+        assert floor.asks["round/0/agent/0"].slots["labels"] == []
+        assert verdict.answer == (labels[0] if labels[0] == "For" else labels[1])
 
     @pytest.mark.parametrize(("bonus", "answer"), [(3, "Yes"), (-3, "No"), (0, None)])
     async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:

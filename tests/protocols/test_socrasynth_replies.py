@@ -33,6 +33,13 @@ def test_topics_by_number_in_any_spelling() -> None:
         read(Speech, {"arguments": [{"topic": "Trade", "argument": "So."}]})
 
 
+def test_titles_say_something_on_one_line() -> None:
+    assert read(Themes, {"themes": [{"title": " Clean\n air "}]})["themes"][0]["title"] == "Clean air"
+    for title in (" ", "...", "\n"):
+        with pytest.raises(InvalidReply, match="title"):
+            read(Themes, {"themes": [{"title": title}]})
+
+
 @pytest.mark.parametrize("kind", [Speech, Closing])
 def test_silence_is_a_reply_only_when_declared(kind: type[BaseModel]) -> None:
     assert read(kind, {"declined": True})["declined"]
