@@ -69,7 +69,7 @@ class TopicArgument(Reply):
 
 
 class Speech(Reply):
-    """What a side says in a round: one argument per topic, or that it declines to argue its side.
+    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
 
     Attributes:
         finished: it has said all that it has to say.
@@ -83,8 +83,27 @@ class Speech(Reply):
 
     @model_validator(mode="after")
     def _says_something(self) -> Speech:
-        if not (self.declined or self.arguments):
-            raise ValueError("`arguments` is empty although `declined` is false")
+        if not (self.declined or self.conceded or self.arguments):
+            raise ValueError("`arguments` is empty although `declined` and `conceded` are false")
+        return self
+
+
+class LastWord(Reply):
+    """Whether a side has presented all that it has, and what it adds if it has not.
+
+    Attributes:
+        presented_all: there was nothing left to say.
+        conceded: it now takes the other side to be right.
+    """
+
+    presented_all: bool
+    arguments: list[TopicArgument] = Field(default_factory=list)
+    conceded: bool = False
+
+    @model_validator(mode="after")
+    def _adds_what_is_missing(self) -> LastWord:
+        if not (self.presented_all or self.conceded or self.arguments):
+            raise ValueError("`arguments` is empty although `presented_all` and `conceded` are false")
         return self
 
 

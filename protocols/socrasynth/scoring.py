@@ -9,6 +9,9 @@ from typing import Any, Literal
 Winner = Literal["A", "B", "tie"]
 """Of two totals; a tie is a tie."""
 
+ANSWERS: Mapping[str, Literal["For", "Against", "Tie"]] = {"A": "For", "B": "Against", "tie": "Tie"}
+"""What a winner means for the subject."""
+
 Marks = tuple[float, float]
 """Marks of A and of B, each from 0 to 10, given together by one judge."""
 

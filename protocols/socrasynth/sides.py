@@ -10,7 +10,6 @@ from moot.protocols.case import Case
 from moot.protocols.contentiousness import dial
 from moot.protocols.labels import canonical_label
 
-
 _CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
 """What two labels may be called that say for and against."""
 

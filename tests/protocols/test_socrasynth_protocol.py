@@ -31,7 +31,7 @@ from moot.protocols.socrasynth.settings import SocraSynthSettings
 async def test_the_whole_debate_in_order() -> None:
     floor, verdict = await hold(settings={"max_rounds": 2})
     order = list(dict.fromkeys(path.split("/")[0] for path in floor.asks))
-    assert order == ["topics", "round", "crit", "closing", "joint", "panel"]
+    assert order == ["topics", "round", "crit", "confirm", "closing", "joint", "panel"]
     assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("For", "max_rounds", 2, None)
     assert verdict.payload["totals"] == {"A": 22.5, "B": 16.5}
     assert verdict.payload["position_bias"] == {"judge/0": 0}
@@ -43,6 +43,7 @@ async def test_the_whole_debate_in_order() -> None:
         "contentiousness",
         "round",
         "stop",
+        "confirm",
         "closing",
         "joint",
         "panel",
@@ -72,9 +73,9 @@ def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
 def test_calls_of_the_defaults() -> None:
     """What the documentation says a subject costs."""
     plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
-    assert (plan.least.count, plan.most.count) == (18, 116)
+    assert (plan.least.count, plan.most.count) == (18, 118)
     plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
-    assert plan.most.count == 94
+    assert plan.most.count == 96
 
 
 class TestTopics:
@@ -224,7 +225,25 @@ class TestStopping:
         assert (verdict.how, verdict.rounds, verdict.answer) == (how, 2, "For")
         assert floor.event("round", "round/2")["failed"] == {"agent/0": "declined" if reply else "refused"}
         assert floor.event("round", "round/2")["crit"]["agent/0"] is None
-        assert "round/2/agent/1" in floor.asks
+        assert "round/2/agent/1" not in floor.asks, "there is nothing that B could answer"
+        assert not floor.paths("crit/round/2")
+        assert not floor.paths("confirm/")
+
+    async def test_a_concession_needs_no_argument_and_is_never_lost(self) -> None:
+        bare = {"round/1/agent/0": {"conceded": True}, "round/1/agent/1": finishing}
+        floor, verdict = await hold(bare)
+        assert (verdict.how, verdict.rounds, verdict.payload["conceded"]) == ("both-done", 1, ["agent/0"])
+        assert floor.event("concession", "round/1/agent/0") == {"side": "A", "round": 1}
+        assert floor.event("round", "round/1")["left_out"] == {}
+        assert not floor.paths("crit/round/1/agent/0")
+        for also in ({"declined": True}, {"arguments": [{"topic": 0, "argument": "Weather."}]}):
+            floor, verdict = await hold({"round/1/agent/1": {"conceded": True, **also}}, {"max_rounds": 1})
+            assert verdict.how == ("declined" if "declined" in also else "max_rounds")
+            assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
+
+    async def test_an_opening_that_only_concedes_is_none(self) -> None:
+        with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: conceded\)"):
+            await hold({"round/0/agent/1": {"conceded": True}})
 
     async def test_when_a_side_speaks_of_no_topic(self) -> None:
         off = {"declined": False, "arguments": [{"topic": 0, "argument": "Weather."}]}
@@ -235,6 +254,49 @@ class TestStopping:
     async def test_no_debate_without_both_openings(self, reply: dict[str, Any] | None) -> None:
         with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: (declined|refused)\)"):
             await hold({"round/0/agent/1": reply})
+
+
+class TestConfirming:
+    @pytest.mark.parametrize(
+        ("settings", "how"),
+        [
+            ({"patience": 1}, "plateau"),
+            ({"max_rounds": 1}, "max_rounds"),
+            ({"schedule": "three-phase"}, "schedule-ended"),
+        ],
+    )
+    async def test_both_are_asked_at_once_before_the_closings(self, settings: dict[str, Any], how: str) -> None:
+        floor, verdict = await hold(settings=settings)
+        assert verdict.how == how
+        assert floor.paths("confirm/") == ["confirm/agent/0", "confirm/agent/1"]
+        seen = [floor.asks[f"confirm/agent/{i}"].slots["transcript"] for i in (0, 1)]
+        assert seen[0] == seen[1]
+        assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
+
+    async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
+        floor, _ = await hold({"round/0/agent/?": finishing})
+        ended, _ = await hold(decisions={"moderation/round/0": Decision("end")})
+        for each in (floor, ended):
+            assert not each.paths("confirm/")
+            assert "confirm" not in each.kinds()
+
+    async def test_what_is_added_stands_before_the_closings_and_no_round_follows(self) -> None:
+        more = {"presented_all": False, "arguments": [{"topic": 2, "argument": "Trees."}], "conceded": False}
+        changes = {"confirm/agent/1": more, "closing/agent/1": None}
+        floor, verdict = await hold(changes, {"max_rounds": 1})
+        told = floor.asks["closing/agent/0"].slots["transcript"][-1]
+        assert (told["side"], told["round"], told["topic"], told["text"]) == ("B", 1, "Air", "Trees.")
+        assert floor.event("confirm")["added"] == {"agent/1": ["Air"]}
+        assert floor.asks["panel/order/1/topic/2/judge/0"].slots["second"]["text"] == "Trees."
+        assert verdict.rounds == 1
+
+    async def test_a_concession_and_a_failure(self) -> None:
+        changes = {"confirm/agent/0": {"presented_all": False, "conceded": True}, "confirm/agent/1": None}
+        floor, verdict = await hold(changes, {"max_rounds": 1})
+        assert floor.event("concession", "confirm/agent/0") == {"side": "A", "round": 1}
+        assert verdict.payload["conceded"] == ["agent/0"]
+        data = floor.event("confirm")
+        assert (data["presented_all"], data["failed"]) == ({"agent/0": False, "agent/1": None}, {"agent/1": "refused"})
 
 
 class TestClosing:

@@ -17,6 +17,7 @@ from moot.protocols.socrasynth.replies import (
     Comparison,
     Consent,
     Draft,
+    LastWord,
     Speech,
     Themes,
 )
@@ -52,6 +53,13 @@ def test_marks(mark: Any, expected: float) -> None:
     assert read(Comparison, {"first": mark, "second": 5})["first"] == expected
 
 
+def test_a_last_word_says_what_is_missing() -> None:
+    assert read(LastWord, {"presented_all": True})["arguments"] == []
+    assert read(Speech, {"conceded": True})["arguments"] == []
+    with pytest.raises(InvalidReply, match="is empty although"):
+        read(LastWord, {"presented_all": False})
+
+
 @pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None])
 def test_what_is_no_mark_is_refused(mark: Any) -> None:
     with pytest.raises(InvalidReply, match="first"):
@@ -65,6 +73,6 @@ def test_a_proposal_needs_a_point_and_an_amendment_a_consent() -> None:
         read(Amendment, {"points": ["P"]})
 
 
-@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, Speech, Themes])
+@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, LastWord, Speech, Themes])
 def test_vendors_can_be_held_to_the_form(kind: type[BaseModel]) -> None:
     assert json_schema(kind)["additionalProperties"] is False
