@@ -38,7 +38,6 @@ class Story:
         self._folder, self._case_id = folder, case_id
         self._turns: list[TurnView] = []
         self._told: set[tuple[str, str]] = set()
-        self._known: set[str] = set()
 
     def news(self) -> RenderableType | None:
         """What has happened since the last call, in short, each turn with its number; None when nothing has.
@@ -72,13 +71,9 @@ class Story:
         turn = self._turns[number - 1]
         return Group(_head(number, turn), Padding(Text(visible(turn_body(turn))), (0, 0, 0, 4), expand=False))
 
-    def knows(self, path: str) -> None:
-        """The person has decided this themselves just now: it is no news."""
-        self._known.add(path)
-
     def _new_turns(self, turns: Iterable[TurnView]) -> Iterable[RenderableType]:
         """The debaters' turns in short; the judges' by number only: what they found is in the events."""
-        told = {(turn.path, turn.text): turn for turn in turns if not turn.superseded and turn.path not in self._known}
+        told = {(turn.path, turn.text): turn for turn in turns if not turn.superseded}
         new = [turn for key, turn in told.items() if key not in self._told]
         self._told |= told.keys()
         judging = [turn for turn in new if turn.role.startswith("judge")]

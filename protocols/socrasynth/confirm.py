@@ -54,5 +54,5 @@ def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSetting
 
 
 def _last_word(rounds: Rounds, side: Side, turn: Turn[LastWord]) -> Said:
-    said = by_title([(one.topic, one.argument) for one in turn.reply.arguments], rounds.topics)
+    said = by_title([(one.topic, one.addition) for one in turn.reply.additions], rounds.topics)
     return Said(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)

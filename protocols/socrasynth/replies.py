@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from moot.protocols.labels import fold
+from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
 
 
@@ -88,6 +88,13 @@ class Speech(Reply):
         return self
 
 
+class TopicAddition(Reply):
+    """What has not been said yet on one topic."""
+
+    topic: TopicNumber
+    addition: str = Field(min_length=1)
+
+
 class LastWord(Reply):
     """Whether a side has presented all that it has, and what it adds if it has not.
 
@@ -97,13 +104,13 @@ class LastWord(Reply):
     """
 
     presented_all: bool
-    arguments: list[TopicArgument] = Field(default_factory=list)
+    additions: list[TopicAddition] = Field(default_factory=list)
     conceded: bool = False
 
     @model_validator(mode="after")
     def _adds_what_is_missing(self) -> LastWord:
-        if not (self.presented_all or self.conceded or self.arguments):
-            raise ValueError("`arguments` is empty although `presented_all` and `conceded` are false")
+        if not (self.presented_all or self.conceded or self.additions):
+            raise ValueError("`additions` is empty although `presented_all` and `conceded` are false")
         return self
 
 
@@ -148,20 +155,11 @@ class Consent(Reply):
     reservations: list[str] = Field(default_factory=list)
 
 
-class Comparison(Reply):
+class Comparison(Marked):
     """A judge's marks from 0 (worthless) to 10 (could not be better) for the first and the second text."""
 
-    first: float = Field(ge=0.0, le=10.0)
-    second: float = Field(ge=0.0, le=10.0)
-    rationale: str = ""
+    marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
-    @field_validator("first", "second", mode="before")
-    @classmethod
-    def _out_of_ten(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise ValueError("must be a number from 0 to 10")
-        if isinstance(value, str):
-            return value.strip().removesuffix("/10").strip()
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError("must be a finite number")
-        return value
+    first: Mark
+    second: Mark
+    rationale: str = ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from scripted_floor import R, ScriptedFloor
 from socrasynth_script import (
     LONG,
     ROUNDS,
@@ -22,10 +24,13 @@ from socrasynth_script import (
 
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, QuorumFailed
-from moot.protocols.messages import Decision, Slots
+from moot.protocols.floor import Request
+from moot.protocols.messages import Decision, Failure, Slots, Turn
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.panel import judge_closings
 from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import SIDES, Topic
 
 
 async def test_the_whole_debate_in_order() -> None:
@@ -230,7 +235,7 @@ class TestStopping:
         assert not floor.paths("confirm/")
 
     async def test_a_concession_needs_no_argument_and_is_never_lost(self) -> None:
-        bare = {"round/1/agent/0": {"conceded": True}, "round/1/agent/1": finishing}
+        bare: dict[str, Any] = {"round/1/agent/0": {"conceded": True}, "round/1/agent/1": finishing}
         floor, verdict = await hold(bare)
         assert (verdict.how, verdict.rounds, verdict.payload["conceded"]) == ("both-done", 1, ["agent/0"])
         assert floor.event("concession", "round/1/agent/0") == {"side": "A", "round": 1}
@@ -281,7 +286,7 @@ class TestConfirming:
             assert "confirm" not in each.kinds()
 
     async def test_what_is_added_stands_before_the_closings_and_no_round_follows(self) -> None:
-        more = {"presented_all": False, "arguments": [{"topic": 2, "argument": "Trees."}], "conceded": False}
+        more = {"presented_all": False, "additions": [{"topic": 2, "addition": "Trees."}], "conceded": False}
         changes = {"confirm/agent/1": more, "closing/agent/1": None}
         floor, verdict = await hold(changes, {"max_rounds": 1})
         told = floor.asks["closing/agent/0"].slots["transcript"][-1]
@@ -331,6 +336,16 @@ class TestClosing:
         assert floor.event("joint")["consents"] == {"agent/0": None, "agent/1": True}
 
 
+class NamedJudges(ScriptedFloor):
+    """Judges on the models of `models`."""
+
+    models: list[str]
+
+    def _say(self, request: Request[R]) -> Turn[R] | Failure:
+        turn = super()._say(request)
+        return turn if isinstance(turn, Failure) else replace(turn, model=self.models[int(request.role[-1])])
+
+
 class TestPanel:
     async def test_every_judge_topic_and_order(self) -> None:
         floor, _ = await hold(judges=2)
@@ -355,6 +370,20 @@ class TestPanel:
         assert panel["orders"][1]["scores"][0] is None
         assert panel["orders"][1]["missing"] == [{"topic": 1, "why": "refused: scripted"}]
         assert verdict.payload["totals"] == {"A": 15, "B": 11}
+
+    async def test_marks_that_were_not_numbers_are_on_the_sheet(self) -> None:
+        floor, _ = await hold({"panel/order/2/topic/1/*": {"first": "5/10", "second": "70%"}})
+        sheets = floor.event("panel")["orders"]
+        assert (sheets[1]["scores"][0], sheets[0]["repairs"]) == ([7, 5], [])
+        assert sheets[1]["repairs"] == [{"topic": 1, "marks": ["first: 5/10", "second: 70%"]}]
+
+    async def test_simulated_models_do_not_favour_themselves(self) -> None:
+        models = ["simulated?judge_noise=0.2", "http://127.0.0.1:9/v1#simulated", "simulation", "apart"]
+        floor = NamedJudges(SUBJECT, {"panel/*": marks(5, 5)}, judges=len(models))
+        floor.models = models
+        said = {side: {"Air": "So."} for side in SIDES}
+        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1])
+        assert ruling.not_independent == ("judge/2",)
 
     async def test_without_any_judgment_there_is_no_answer(self) -> None:
         _, verdict = await hold({"panel/*": None})

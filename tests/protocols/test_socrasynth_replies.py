@@ -48,19 +48,32 @@ def test_silence_is_a_reply_only_when_declared(kind: type[BaseModel]) -> None:
         read(kind, {"declined": False})
 
 
-@pytest.mark.parametrize(("mark", "expected"), [(7, 7.0), ("7/10", 7.0), ("6.5", 6.5), (0, 0.0), (10, 10.0)])
-def test_marks(mark: Any, expected: float) -> None:
-    assert read(Comparison, {"first": mark, "second": 5})["first"] == expected
+@pytest.mark.parametrize(
+    ("mark", "expected", "repaired"),
+    [
+        (7, 7.0, False),
+        ("7/10", 7.0, True),
+        ("70%", 7.0, True),
+        (" 8 / 10", 8.0, True),
+        ("6.5", 6.5, False),
+        (0, 0.0, False),
+        (10, 10.0, False),
+    ],
+)
+def test_marks(mark: Any, expected: float, repaired: bool) -> None:
+    found = read(Comparison, {"first": mark, "second": 5})
+    assert found["first"] == expected
+    assert list(found["repairs"]) == ([f"first: {mark.strip()}"] if repaired else [])
 
 
 def test_a_last_word_says_what_is_missing() -> None:
-    assert read(LastWord, {"presented_all": True})["arguments"] == []
+    assert read(LastWord, {"presented_all": True})["additions"] == []
     assert read(Speech, {"conceded": True})["arguments"] == []
     with pytest.raises(InvalidReply, match="is empty although"):
         read(LastWord, {"presented_all": False})
 
 
-@pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None])
+@pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None, "8/20", "110%"])
 def test_what_is_no_mark_is_refused(mark: Any) -> None:
     with pytest.raises(InvalidReply, match="first"):
         read(Comparison, {"first": mark, "second": 5})

@@ -64,8 +64,8 @@ class SimulatedDebater:
         topics = list(enumerate(_topics(prompt), 1))
         number, topic = topics[int(random.random() * len(topics))]
         adds = random.random() < _ADDS
-        told = [{"topic": number, "argument": self._on(topic, prompt, random)}] if adds else []
-        values = {"presented_all": not adds, "arguments": told, "conceded": False}
+        told = [{"topic": number, "addition": self._on(topic, prompt, random)}] if adds else []
+        values = {"presented_all": not adds, "additions": told, "conceded": False}
         return Draft(json.dumps(values, ensure_ascii=False))
 
     def write_closing(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
