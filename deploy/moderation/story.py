@@ -120,14 +120,24 @@ def _decided(turn: TurnView) -> str:
 
 def _facts(event: EventView) -> str:
     """An event's short values in a line, no deeper than one level; the rest is for `show`."""
-    flat = {name: value for name, value in event.data.items() if not isinstance(value, Mapping) or _is_flat(value)}
+    flat = {
+        name: value for name, value in event.data.items() if not isinstance(value, Mapping | list) or _is_flat(value)
+    }
     pairs = ((name, visible_line(value)) for name, value in plain_pairs(flat))
     said = [f"{name} {value}" for name, value in pairs if value != "-" and len(value) <= _SHORT_VALUE]
+    said += [f"{name} {visible_line(titles)}" for name, value in event.data.items() if (titles := _titles(value))]
     return _cut("; ".join(said), _SHORT_EVENT)
 
 
-def _is_flat(value: Mapping[str, Any]) -> bool:
-    return not any(isinstance(inner, Mapping | list) for inner in value.values())
+def _titles(value: Any) -> str:
+    """The titles in a list of things that have one, such as topics."""
+    titled = isinstance(value, list) and all(isinstance(each, Mapping) and "title" in each for each in value)
+    return ", ".join(str(each["title"]) for each in value) if titled else ""
+
+
+def _is_flat(value: Mapping[str, Any] | list[Any]) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value
+    return not any(isinstance(each, Mapping | list) for each in inner)
 
 
 def _cut(text: str, most: int) -> str:
