@@ -223,6 +223,8 @@ class Arena:
                 desk.put(assignment, outcome)
             if outcome.status == "stopped":
                 self.stopped_by, self._exhausted = outcome.why, True
+                for each in self._desks:  # no decision could be acted upon: nobody is to be waited for
+                    each.dismiss()
         asked = desk.case_ids
         self._runtime.archive.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+import structlog
 
 from moot.actors.moderator import Assignment, Outcome
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Decision, Form
+
+_log = structlog.get_logger(__name__)
 
 
 class Consultation(msgspec.Struct, frozen=True):
@@ -70,18 +73,19 @@ class Desk:
     def take(self) -> list[Assignment]:
         """Debates with a decision: they go on from the journal.
 
-        Raises:
-            ConfigError: the person has chosen an action that the form does not have.
+        An action that the form does not have decides nothing: the debate waits in the record, and a warning says so.
         """
         ready: list[Assignment] = []
         for task in [task for task in self._asking if task.done()]:
             assignment, asked = self._asking.pop(task)
-            decision = task.result()
+            decision = None if task.cancelled() else task.result()
+            if decision is not None and decision.action not in asked.form.actions:
+                refused = str(unknown_name("action", decision.action, asked.form.actions))
+                _log.warning("a decision is refused; its debate waits", case=asked.case_id, why=refused)
+                decision = None
             if decision is None:
                 self.left.append(asked.case_id)
                 continue
-            if decision.action not in asked.form.actions:
-                raise unknown_name(f"action for {asked.case_id}", decision.action, asked.form.actions)
             decided = {asked.path: decision}
             ready.append(Assignment(assignment.case, assignment.attempt, True, assignment.invalid, decided))
         return ready
@@ -90,6 +94,12 @@ class Desk:
         """Wait for a decision, at most so many seconds; None for as long as it takes."""
         waiting: Sequence[asyncio.Task[Decision | None]] = list(self._asking)
         await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+
+    def dismiss(self) -> None:
+        """Ask nobody any more: what has no decision yet waits in the record, as what comes later does."""
+        self._person = None
+        for task in self._asking:
+            task.cancel()
 
     async def close(self) -> None:
         """Ask no longer."""

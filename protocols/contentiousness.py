@@ -2,7 +2,8 @@
 
 What a level asks for in tone, emphasis and language follows SocraSynth, table 6.1. That table is written for the
 opponent of one subject, so that its lowest level praises the subject; here every level is relative to the stand that a
-debater holds itself, and to the other side's, whatever these are. No level asks anybody to speak against its own stand.
+debater holds itself, and to the other side's, whatever these are. At 0.7 and above nobody is asked for what
+speaks against its own stand; at 0.5, where a middle way is sought, for the weaknesses of both.
 """
 
 from __future__ import annotations

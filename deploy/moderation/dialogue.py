@@ -86,7 +86,6 @@ class Dialogue:
                 self._console.print(Text(visible_line(str(error)), style="red"))
                 continue
             if decision is not None:
-                story.knows(asked.path)
                 return decision
 
     def story(self, case_id: str) -> Story:
@@ -123,7 +122,8 @@ class Dialogue:
                 self._console.print(Text("no text, so nothing is decided", style="red"))
                 return None
         said = f"{choice.action}: {text}" if text else choice.action
-        self._console.print(Text(f"decided: {visible_line(said)}", style="green"))
+        # That it is decided is told from the record, where the person reads it before the next form.
+        self._console.print(Text(f"understood: {visible_line(said)}", style="green"))
         return Decision(choice.action, text)
 
 

@@ -38,7 +38,6 @@ class Story:
         self._folder, self._case_id = folder, case_id
         self._turns: list[TurnView] = []
         self._told: set[tuple[str, str]] = set()
-        self._known: set[str] = set()
 
     def news(self) -> RenderableType | None:
         """What has happened since the last call, in short, each turn with its number; None when nothing has.
@@ -72,13 +71,9 @@ class Story:
         turn = self._turns[number - 1]
         return Group(_head(number, turn), Padding(Text(visible(turn_body(turn))), (0, 0, 0, 4), expand=False))
 
-    def knows(self, path: str) -> None:
-        """The person has decided this themselves just now: it is no news."""
-        self._known.add(path)
-
     def _new_turns(self, turns: Iterable[TurnView]) -> Iterable[RenderableType]:
         """The debaters' turns in short; the judges' by number only: what they found is in the events."""
-        told = {(turn.path, turn.text): turn for turn in turns if not turn.superseded and turn.path not in self._known}
+        told = {(turn.path, turn.text): turn for turn in turns if not turn.superseded}
         new = [turn for key, turn in told.items() if key not in self._told]
         self._told |= told.keys()
         judging = [turn for turn in new if turn.role.startswith("judge")]
@@ -125,14 +120,24 @@ def _decided(turn: TurnView) -> str:
 
 def _facts(event: EventView) -> str:
     """An event's short values in a line, no deeper than one level; the rest is for `show`."""
-    flat = {name: value for name, value in event.data.items() if not isinstance(value, Mapping) or _is_flat(value)}
+    flat = {
+        name: value for name, value in event.data.items() if not isinstance(value, Mapping | list) or _is_flat(value)
+    }
     pairs = ((name, visible_line(value)) for name, value in plain_pairs(flat))
     said = [f"{name} {value}" for name, value in pairs if value != "-" and len(value) <= _SHORT_VALUE]
+    said += [f"{name} {visible_line(titles)}" for name, value in event.data.items() if (titles := _titles(value))]
     return _cut("; ".join(said), _SHORT_EVENT)
 
 
-def _is_flat(value: Mapping[str, Any]) -> bool:
-    return not any(isinstance(inner, Mapping | list) for inner in value.values())
+def _titles(value: Any) -> str:
+    """The titles in a list of things that have one, such as topics."""
+    titled = isinstance(value, list) and all(isinstance(each, Mapping) and "title" in each for each in value)
+    return ", ".join(str(each["title"]) for each in value) if titled else ""
+
+
+def _is_flat(value: Mapping[str, Any] | list[Any]) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value
+    return not any(isinstance(each, Mapping | list) for each in inner)
 
 
 def _cut(text: str, most: int) -> str:

@@ -28,7 +28,7 @@ class Topics:
 
     Attributes:
         topics: at least one, no two with the same title.
-        flags: `fewer-topics`, `proposal-failed`.
+        flags: `fewer-topics` (the moderator's, whom no person corrected), `proposal-failed`.
     """
 
     topics: tuple[Topic, ...]
@@ -61,7 +61,8 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         "by": "moderator" if topics == fixed else "person",
     }
     floor.note(Event("topics", "topics", data))
-    flags = ("fewer-topics",) if len(fixed) < settings.count else ()
+    # A person who edits the list has as many topics as they want.
+    flags = ("fewer-topics",) if topics == fixed and len(topics) < settings.count else ()
     return Topics(topics, flags if len(proposed) == len(SIDES) else ("proposal-failed", *flags))
 
 
@@ -130,7 +131,7 @@ def without_repeats(
         elif len(item.merges) > 1:
             merged.append({"into": item.title, "from": list(item.merges)})
     kept = list(first.values())
-    topics = tuple(Topic(item.title.strip(), item.description.strip()) for item in kept[:count])
+    topics = tuple(Topic(item.title, item.description.strip()) for item in kept[:count])
     return topics, merged, [item.title for item in kept[count:]]
 
 

@@ -30,12 +30,14 @@ class Guidance:
 
     Attributes:
         topics: to argue on.
+        before: the topics as they stood when the person was asked.
         kappa: the contentiousness that a person set; None leaves it to the schedule.
         questions: both sides must answer them next.
         ended: whether a person has ended the rounds.
     """
 
     topics: tuple[Topic, ...]
+    before: tuple[Topic, ...]
     kappa: float | None = None
     questions: tuple[str, ...] = ()
     ended: bool = False
@@ -43,38 +45,39 @@ class Guidance:
     @property
     def wants_more(self) -> bool:
         """Whether a person has asked for something that only another round can give."""
-        return self.kappa is not None or bool(self.questions)
+        known = {topic.title for topic in self.before}
+        new = any(topic.title not in known for topic in self.topics)
+        return new or self.kappa is not None or bool(self.questions)
 
 
 async def edit_topics(floor: Floor, topics: Sequence[Topic], *, path: str) -> tuple[Topic, ...]:
     """The topics as a person leaves them; unattended, as they are."""
-    guidance = await _consult(floor, Guidance(tuple(topics)), "Topics", "", (GO_ON, EDIT), path)
+    guidance = await _consult(floor, topics, "Topics", _listed(topics), (GO_ON, EDIT), path)
     return guidance.topics
 
 
-async def moderate(floor: Floor, topics: Sequence[Topic], report: str, number: int, *, last: bool) -> Guidance:
+async def moderate(floor: Floor, topics: Sequence[Topic], report: str, number: int) -> Guidance:
     """What a person wants after a round; path `moderation/round/T`, and `moderation/round/T/N` for each further form.
 
     After every change the form comes again, until the answer is `go on` or `end`; a text that cannot be used brings it
     back with the reason. Each change and each refusal is noted as an event `moderation` at the form's path.
 
     Args:
-        report: what happened in the round and what comes next.
-        last: whether no further round is allowed, so that only the topics may be edited.
+        report: how the round was scored and what comes next.
     """
-    actions = (GO_ON, EDIT_TOPICS) if last else (GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END)
     title = "Opening" if number == 0 else f"Round {number}"
-    return await _consult(floor, Guidance(tuple(topics)), title, report, actions, f"moderation/round/{number}")
+    actions = (GO_ON, SET_KAPPA, ASK, EDIT_TOPICS, END)
+    return await _consult(floor, topics, title, report, actions, f"moderation/round/{number}")
 
 
 async def _consult(
-    floor: Floor, guidance: Guidance, title: str, report: str, actions: tuple[str, ...], path: str
+    floor: Floor, topics: Sequence[Topic], title: str, report: str, actions: tuple[str, ...], path: str
 ) -> Guidance:
-    remark, again, place = "", 0, path
+    guidance = Guidance(tuple(topics), tuple(topics))
+    how_to = _HOW_TO_EDIT + (_HOW_TO_STEER if SET_KAPPA in actions else "")
+    body, again, place = f"{report}\n\n{how_to}", 0, path
     while True:
-        # The report stands on the first form only: what follows is about what was decided.
-        form = _form(title, _body(remark or report, guidance, actions), guidance, actions)
-        decision = await floor.consult(form, path=place)
+        decision = await floor.consult(_form(title, body, guidance, actions), path=place)
         if decision.action == GO_ON:
             return guidance
         try:
@@ -87,7 +90,8 @@ async def _consult(
         floor.note(Event("moderation", place, noted))
         if guidance.ended:
             return guidance
-        again += 1
+        # The report stands on the first form only: what follows is about what was decided.
+        body, again = _body_again(remark, guidance), again + 1
         place = f"{path}/{again}"
 
 
@@ -147,19 +151,22 @@ def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
     """Topics from a person's list, one a line; numbers and dashes before them are dropped.
 
     Args:
-        known: the topics as they were; a title of theirs that holds a colon is read as one.
+        known: the topics as they were; a line that says one of them as the draft does is that topic, and a title of
+            theirs that holds a colon is read as one.
 
     Raises:
-        Unusable: there is none, or two have the same title.
+        Unusable: there is none, one has no title, or two have the same.
 
     >>> read_topics("1. Cost: who pays\\n2. Safety")
     (Topic(title='Cost', description='who pays'), Topic(title='Safety', description=''))
     """
+    unchanged: dict[str, list[Topic]] = {}
+    for topic in known:
+        unchanged.setdefault(_line(topic), []).append(topic)
     topics = []
-    for line in text.splitlines():
-        topic = _topic(_NUMBERING.sub("", line).strip(), known)
-        if topic.title:
-            topics.append(topic)
+    for line in filter(str.strip, text.splitlines()):
+        same = unchanged.get(" ".join(line.split()))
+        topics.append(same.pop(0) if same else _topic(_NUMBERING.sub("", line).strip(), known))
     if not topics:
         raise Unusable("editing needs the whole list as its text, one a line: TITLE: DESCRIPTION")
     titles = [fold(topic.title) for topic in topics]
@@ -172,15 +179,22 @@ def read_topics(text: str, known: Sequence[Topic] = ()) -> tuple[Topic, ...]:
 def _topic(line: str, known: Sequence[Topic]) -> Topic:
     titles = [topic.title for topic in known if line == topic.title or line.startswith(f"{topic.title}:")]
     title = max(titles, key=len) if titles else line.partition(":")[0]
-    return Topic(title.strip(), line[len(title) :].removeprefix(":").strip())
+    if not fold(title):
+        raise Unusable(f"{line[:40]!r} has no title: expected TITLE: DESCRIPTION")
+    return Topic(" ".join(title.split()), line[len(title) :].removeprefix(":").strip())
 
 
-def _body(said: str, guidance: Guidance, actions: Sequence[str]) -> str:
-    listed = [f"{number}. {_line(topic)}" for number, topic in enumerate(guidance.topics, start=1)]
-    parts = [said, "\n".join(["Topics:", *listed])]
+def _listed(topics: Sequence[Topic]) -> str:
+    return "\n".join(["Topics:", *(f"{number}. {_line(topic)}" for number, topic in enumerate(topics, start=1))])
+
+
+def _body_again(remark: str, guidance: Guidance) -> str:
+    """The remark on the last decision, and everything that has been decided so far."""
+    parts = [remark]
+    if guidance.topics != guidance.before:
+        parts.append(_listed(guidance.topics))
     if guidance.kappa is not None:
         parts.append(f"Contentiousness of the next round, as you set it: {guidance.kappa:g}")
     if guidance.questions:
         parts.append("\n".join(["Your questions for the next round:", *guidance.questions]))
-    parts.append(_HOW_TO_EDIT + (_HOW_TO_STEER if SET_KAPPA in actions else ""))
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(parts)

@@ -70,6 +70,7 @@ def _sheet(
     marks: list[Marks | None] = []
     rationales: list[str] = []
     missing: dict[int, str] = {}
+    repairs: dict[int, tuple[str, ...]] = {}
     for number in range(1, count + 1):
         turn = found.get((judge, order, number))
         if turn is None or isinstance(turn, Failure):
@@ -80,7 +81,9 @@ def _sheet(
         reply = turn.reply
         marks.append((reply.first, reply.second) if order == 1 else (reply.second, reply.first))
         rationales.append(reply.rationale)
-    return Sheet(judge, order, tuple(marks), tuple(rationales), missing)
+        if reply.repairs:
+            repairs[number] = reply.repairs
+    return Sheet(judge, order, tuple(marks), tuple(rationales), missing, repairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class Ruling:
 
     Attributes:
         outcome: totals, winner and position bias.
-        not_independent: judges on a model that also debated.
+        not_independent: judges on a model that also debated; simulated ones aside, which have no stand to favour.
     """
 
     outcome: Outcome
@@ -112,7 +115,7 @@ async def judge_closings(
     bouts = [_bout(case, topic, statements) for topic in topics]
     sheets, models = await sheets_of(floor, bouts, "panel")
     outcome = outcome_of(sheets)
-    not_independent = tuple(judge for judge, model in models.items() if model in debaters)
+    not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
     data = {
         "topics": [topic.title for topic in topics],
         "orders": [sheet.record() for sheet in sheets],
@@ -121,6 +124,11 @@ async def judge_closings(
     }
     floor.note(Event("panel", "panel", data | outcome_record(outcome)))
     return Ruling(outcome, not_independent)
+
+
+def _is_drawn(model: str) -> bool:
+    """Whether a model is the simulated one, under whatever settings and on whatever server."""
+    return model.partition("?")[0].rpartition("#")[2] == "simulated"
 
 
 def outcome_record(outcome: Outcome) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
@@ -12,16 +12,13 @@ from moot.protocols.messages import Verdict
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.closing import Joint, close, propose_jointly
+from moot.protocols.socrasynth.confirm import confirm
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
-from moot.protocols.socrasynth.scoring import Winner
+from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import answer_of
 from moot.protocols.socrasynth.versus import compare_with_answer
-
-Answer = Literal["For", "Against", "Tie"]
-
-_ANSWERS: dict[Winner, Answer] = {"A": "For", "B": "Against", "tie": "Tie"}
 
 
 class SocraSynth:
@@ -55,8 +52,8 @@ class SocraSynth:
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one subject.
 
-        Notes the events `topics`, `contentiousness`, `round`, `concession`, `stop`, `closing`, `joint`, `panel`, those
-        of CRIT, `moderation` for what a person did, and `versus` where configured.
+        Notes the events `topics`, `contentiousness`, `round`, `concession`, `stop`, `confirm`, `closing`, `joint`,
+        `panel`, those of CRIT, `moderation` for what a person did, and `versus` where configured.
 
         Raises:
             AskFailed: the moderator gave no usable list of topics.
@@ -64,6 +61,7 @@ class SocraSynth:
         """
         topics = await fix_topics(case, floor, self.settings.topics)
         rounds = await hold_rounds(case, floor, topics.topics, self.settings)
+        await confirm(case, floor, rounds, self.settings)
         statements, unclosed = await close(case, floor, rounds, self.settings)
         joint = await propose_jointly(case, floor, rounds, statements, self.settings)
         ruling = await judge_closings(case, floor, rounds.topics, statements, rounds.models)
@@ -95,7 +93,7 @@ def _verdict(
     more: Mapping[str, Any],
 ) -> Verdict:
     outcome = ruling.outcome
-    winner = None if outcome.winner is None else _ANSWERS[outcome.winner]
+    winner = None if outcome.winner is None else ANSWERS[outcome.winner]
     totals = outcome.totals
     assert rounds.stop is not None, "the rounds have ended"
     return Verdict(

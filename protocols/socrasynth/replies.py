@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from moot.protocols.labels import fold
+from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
+
+
+def _on_one_line(value: Any) -> Any:
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
+def _of_words(title: str) -> str:
+    if not fold(title):
+        raise ValueError("says nothing: a title needs at least a word")
+    return title
+
+
+Title = Annotated[str, Field(min_length=1), BeforeValidator(_on_one_line), AfterValidator(_of_words)]
+"""A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
 
 
 class Theme(Reply):
     """A theme that a side proposes for debate."""
 
-    title: str = Field(min_length=1)
+    title: Title
     description: str = ""
 
 
@@ -54,7 +69,7 @@ class TopicArgument(Reply):
 
 
 class Speech(Reply):
-    """What a side says in a round: one argument per topic, or that it declines to argue its side.
+    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
 
     Attributes:
         finished: it has said all that it has to say.
@@ -68,8 +83,34 @@ class Speech(Reply):
 
     @model_validator(mode="after")
     def _says_something(self) -> Speech:
-        if not (self.declined or self.arguments):
-            raise ValueError("`arguments` is empty although `declined` is false")
+        if not (self.declined or self.conceded or self.arguments):
+            raise ValueError("`arguments` is empty although `declined` and `conceded` are false")
+        return self
+
+
+class TopicAddition(Reply):
+    """What has not been said yet on one topic."""
+
+    topic: TopicNumber
+    addition: str = Field(min_length=1)
+
+
+class LastWord(Reply):
+    """Whether a side has presented all that it has, and what it adds if it has not.
+
+    Attributes:
+        presented_all: there was nothing left to say.
+        conceded: it now takes the other side to be right.
+    """
+
+    presented_all: bool
+    additions: list[TopicAddition] = Field(default_factory=list)
+    conceded: bool = False
+
+    @model_validator(mode="after")
+    def _adds_what_is_missing(self) -> LastWord:
+        if not (self.presented_all or self.conceded or self.additions):
+            raise ValueError("`additions` is empty although `presented_all` and `conceded` are false")
         return self
 
 
@@ -114,20 +155,11 @@ class Consent(Reply):
     reservations: list[str] = Field(default_factory=list)
 
 
-class Comparison(Reply):
+class Comparison(Marked):
     """A judge's marks from 0 (worthless) to 10 (could not be better) for the first and the second text."""
 
-    first: float = Field(ge=0.0, le=10.0)
-    second: float = Field(ge=0.0, le=10.0)
-    rationale: str = ""
+    marks: ClassVar[tuple[str, ...]] = ("first", "second")
 
-    @field_validator("first", "second", mode="before")
-    @classmethod
-    def _out_of_ten(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            raise ValueError("must be a number from 0 to 10")
-        if isinstance(value, str):
-            return value.strip().removesuffix("/10").strip()
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError("must be a finite number")
-        return value
+    first: Mark
+    second: Mark
+    rationale: str = ""

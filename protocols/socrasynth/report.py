@@ -1,40 +1,42 @@
-"""A round in words, for the person who moderates."""
+"""A round in words, for the person who moderates, and why the rounds ended."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from moot.protocols.socrasynth.quality import Quality
-from moot.protocols.socrasynth.sides import SIDES, Said
-
-_WHY = {
-    "declined": "a side would not argue on",
-    "turn-failed": "no usable reply came from a side",
-    "both-done": "both sides have said all that they have to say",
-    "max_rounds": "that was the last round allowed",
-    "plateau": "the quality of the arguments no longer rises",
-    "schedule-ended": "the schedule of contentiousness has ended",
-}
+from moot.protocols.socrasynth.sides import SIDES
 
 
-def round_report(said: Sequence[Said], quality: Quality, kappa: float, due: str | None, following: float | None) -> str:
-    """What was said, how it was scored, and what comes next.
+def stop_words(reason: str, *, patience: int, min_delta: float, max_rounds: int) -> str:
+    """Why the rounds ended, or will; an unknown reason as it is.
+
+    >>> stop_words("plateau", patience=2, min_delta=0.01, max_rounds=5)
+    'the quality of the arguments rose by less than 0.01 in 2 rounds'
+    """
+    return {
+        "plateau": f"the quality of the arguments rose by less than {min_delta:g} in {patience} rounds",
+        "schedule-ended": "the schedule of contentiousness came to its end",
+        "both-done": "both sides said that they had no more to say",
+        "max_rounds": f"no more than {max_rounds} were allowed",
+        "ended-by-person": "a person ended them",
+        "declined": "a side would not argue on",
+        "turn-failed": "no usable reply came from a side",
+    }.get(reason, reason)
+
+
+def round_report(quality: Quality, kappa: float, due: str | None, following: float | None) -> str:
+    """How a round was scored, and what comes next.
 
     Args:
-        said: in the round.
         kappa: contentiousness of the round.
-        due: why no further round follows; None when one does.
+        due: in words, why no further round follows; None when one does.
         following: contentiousness of the next round; None when the schedule has none.
     """
     scores = quality.scores()
     marks = ", ".join(f"{side.letter} {_out_of_ten(scores[side.name])}" for side in SIDES)
-    lines = [f"Contentiousness {kappa:.2f}. Quality of the arguments (CRIT, 0 to 10): {marks}."]
-    lines += [f"{one.side.letter} ({one.side.stance}):\n{one.text()}" for one in said]
+    scored = f"Contentiousness {kappa:.2f}. Quality of the arguments (CRIT, 0 to 10): {marks}."
     if due is not None:
-        lines.append(f"Next: the closing statements, for {_WHY[due]}.")
-    else:
-        lines.append(f"Next: another round at contentiousness {following:.2f}.")
-    return "\n\n".join(lines)
+        return f"{scored}\nNext: the closing statements, for {due}."
+    return f"{scored}\nNext: another round at contentiousness {following:.2f}."
 
 
 def _out_of_ten(score: float | None) -> str:

@@ -15,7 +15,7 @@ from moot.protocols.messages import Decoding, Event, Failure, Turn
 from moot.protocols.socrasynth.moderation import Guidance, moderate
 from moot.protocols.socrasynth.quality import Quality, appraise
 from moot.protocols.socrasynth.replies import Speech
-from moot.protocols.socrasynth.report import round_report
+from moot.protocols.socrasynth.report import round_report, stop_words
 from moot.protocols.socrasynth.schedule import next_level
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Said, Side, Topic, by_title, debater_slots
@@ -37,7 +37,7 @@ class Rounds:
         number: of the last round; 0 after the opening.
         gammas: one per round.
         quality: CRIT of the last round.
-        failed: of the last round, by role: the kind of failure, `declined`, or `off-topic`.
+        failed: of the last round, by role: the kind of failure, `declined`, `off-topic`, or of an opening `conceded`.
         models: that debated.
         stop: why they ended; None while they have not.
     """
@@ -143,6 +143,8 @@ async def _refute(
         )
         (turn,) = await floor.ask_all([request])
         _hear(floor, rounds, side, turn)
+        if side.name in rounds.failed:
+            return  # the rounds are over: there is nothing that the other side could answer
 
 
 def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Speech] | Failure) -> None:
@@ -151,17 +153,21 @@ def _hear(floor: Floor, rounds: Rounds, side: Side, turn: Turn[Speech] | Failure
         return
     speech = turn.reply
     rounds.models.add(turn.model)
+    if speech.conceded:
+        note_concession(floor, rounds, side, turn.path)
+    said = {} if speech.declined else by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
     if speech.declined:
         rounds.failed[side.name] = "declined"
-        return
-    said = by_title([(one.topic, one.argument) for one in speech.arguments], rounds.topics)
-    if not said:
-        rounds.failed[side.name] = "off-topic"
-        return
-    left_out = tuple(topic.title for topic in rounds.topics if topic.title not in said)
-    rounds.said.append(Said(side, rounds.number, said, left_out, speech.finished, speech.conceded))
-    if speech.conceded:
-        floor.note(Event("concession", turn.path, {"side": side.letter, "round": rounds.number}))
+    elif not said and not (speech.conceded and rounds.number):
+        rounds.failed[side.name] = "conceded" if speech.conceded else "off-topic"
+    if said or speech.conceded:
+        left_out = tuple(topic.title for topic in rounds.topics if said and topic.title not in said)
+        rounds.said.append(Said(side, rounds.number, said, left_out, speech.finished, speech.conceded))
+
+
+def note_concession(floor: Floor, rounds: Rounds, side: Side, path: str) -> None:
+    """Note that a side takes the other to be right, whatever else it said or did not say."""
+    floor.note(Event("concession", path, {"side": side.letter, "round": rounds.number}))
 
 
 async def _take_stock(
@@ -169,23 +175,30 @@ async def _take_stock(
 ) -> Guidance:
     """Score the round, note it, let a person moderate, and decide whether to stop."""
     latest = rounds.latest
-    texts = {one.side: one.text() for one in latest}
+    texts = {one.side: one.text() for one in latest if one.by_topic}
     rounds.quality = await appraise(case, floor, texts, settings.crit, f"crit/round/{rounds.number}")
     rounds.gammas.append(rounds.quality.gamma)
     floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
     due = stop_due(rounds, settings)
     level = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
     final = bool(rounds.failed) or rounds.number >= settings.max_rounds
-    report = round_report(latest, rounds.quality, rounds.kappa, due, level)
-    guidance = await moderate(floor, rounds.topics, report, rounds.number, last=final)
+    guidance = Guidance(rounds.topics, rounds.topics)
+    if not final:  # after the last round there is nothing that a person could still change
+        why = None if due is None else _in_words(due, settings)
+        report = round_report(rounds.quality, rounds.kappa, why, level)
+        guidance = await moderate(floor, rounds.topics, report, rounds.number)
     rounds.topics = guidance.topics
     if guidance.ended:
         rounds.stop = "ended-by-person"
-    elif final or not guidance.wants_more:
+    elif not guidance.wants_more:
         rounds.stop = due
     if rounds.stop is not None:
         floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings)))
     return guidance
+
+
+def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
+    return stop_words(stop, patience=settings.patience, min_delta=settings.min_delta, max_rounds=settings.max_rounds)
 
 
 def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
@@ -222,7 +235,6 @@ def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[
         "temperature": None if decoding is None else decoding.temperature,
         "topics": [topic.title for topic in rounds.topics],
         "crit": rounds.quality.scores(),
-        "crit_by_topic": {},
         "gamma": rounds.quality.gamma,
         "finished": [one.side.name for one in latest if one.finished],
         "conceded": [one.side.name for one in latest if one.conceded],

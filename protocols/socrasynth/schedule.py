@@ -23,7 +23,7 @@ def next_level(schedule: Schedule, number: int, before: float) -> float | None:
     """The level of refutation round `number` (from 1); None when the schedule has ended.
 
     - `geometric`: the last level divided by 1.2, as long as that is above 0.1: twelve rounds from 0.9 (pseudo-code).
-    - `three-phase`: 0.7, then 0.5, then 0.1 (text).
+    - `three-phase`: 0.7, then 0.5, then 0.1 (text); never above the last level.
     - `two-phase`: the last level, so 0.9 until something else ends the rounds; what follows is at 0.3 (case studies).
 
     Args:
@@ -32,7 +32,7 @@ def next_level(schedule: Schedule, number: int, before: float) -> float | None:
     if schedule == "two-phase":
         return before
     if schedule == "three-phase":
-        return PHASES[number - 1] if number <= len(PHASES) else None
+        return min(before, PHASES[number - 1]) if number <= len(PHASES) else None
     level = before / DIVISOR
     return level if level > FLOOR else None
 

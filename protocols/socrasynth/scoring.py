@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Winner = Literal["A", "B", "tie"]
 """Of two totals; a tie is a tie."""
+
+ANSWERS: Mapping[str, Literal["For", "Against", "Tie"]] = {"A": "For", "B": "Against", "tie": "Tie"}
+"""What a winner means for the subject."""
 
 Marks = tuple[float, float]
 """Marks of A and of B, each from 0 to 10, given together by one judge."""
@@ -25,6 +28,7 @@ class Sheet:
         marks: one pair per topic, in the topics' order; None where the judgment is missing, which is no mark of 0.
         rationales: one per topic; empty where there is none.
         missing: topic (from 1) to why its judgment is missing.
+        repairs: topic (from 1) to the marks that were not written as numbers, e.g. `first: 8/10`.
     """
 
     judge: str
@@ -32,6 +36,7 @@ class Sheet:
     marks: tuple[Marks | None, ...]
     rationales: tuple[str, ...]
     missing: Mapping[int, str]
+    repairs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def totals(self) -> Marks | None:
         """A's and B's marks summed over the topics that were judged; None when none was."""
@@ -53,6 +58,7 @@ class Sheet:
             "winner": self.winner,
             "rationales": list(self.rationales),
             "missing": [{"topic": number, "why": why} for number, why in self.missing.items()],
+            "repairs": [{"topic": number, "marks": list(read)} for number, read in self.repairs.items()],
         }
 
 

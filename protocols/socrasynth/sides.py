@@ -10,6 +10,9 @@ from moot.protocols.case import Case
 from moot.protocols.contentiousness import dial
 from moot.protocols.labels import canonical_label
 
+_CONTRARY = (("for", "against"), ("yes", "no"), ("true", "false"))
+"""What two labels may be called that say for and against."""
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -19,13 +22,11 @@ class Side:
         name: its full role name.
         letter: how texts call it.
         stance: towards the subject.
-        verdict: the debate's answer when it wins.
     """
 
     name: str
     letter: Literal["A", "B"]
     stance: Literal["for", "against"]
-    verdict: Literal["For", "Against"]
 
     def claim(self, case: Case) -> str:
         """What this side stands for, as a judge of arguments reads it; empty where it names an answer of its own."""
@@ -34,8 +35,8 @@ class Side:
         return f"{'In favour of' if self.stance == 'for' else 'Against'}: {case.question}"
 
 
-FOR = Side("agent/0", "A", "for", "For")
-AGAINST = Side("agent/1", "B", "against", "Against")
+FOR = Side("agent/0", "A", "for")
+AGAINST = Side("agent/1", "B", "against")
 SIDES = (FOR, AGAINST)
 """In the order in which they speak."""
 
@@ -112,18 +113,36 @@ def open_answers(case: Case) -> tuple[str, ...]:
     >>> open_answers(Case(id="c", question="Is it?", labels=("Yes", "No")))
     ()
     """
-    labels = case.labels or ()
-    if len(labels) == 2 and answer_of(case, "For") and answer_of(case, "Against"):
+    if _for_and_against(case):
         return ()
+    labels = case.labels or ()
     return tuple(f"{label}) {choice}" for label, choice in zip(labels, case.choices, strict=False)) or labels
 
 
 def answer_of(case: Case, winner: Literal["For", "Against", "Tie"] | None) -> str | None:
-    """The debate's answer in the case's own words: a yes-or-no question's label, or None where no label says it."""
+    """The debate's answer in the case's own words: the label that says it, or the winner itself without labels.
+
+    None for a tie, and for any other closed list than one of for and against: the sides chose their answers themselves.
+
+    >>> answer_of(Case(id="c", question="Is it?", labels=("True", "False")), "Against")
+    'False'
+    >>> answer_of(Case(id="c", question="Is it?", labels=("yes", "no", "maybe")), "For") is None
+    True
+    """
     if not case.labels or winner is None:
         return winner
-    said = {"For": "yes", "Against": "no"}.get(winner, "")
-    return canonical_label(said, case.labels, case.choices)
+    return _for_and_against(case).get(winner)
+
+
+def _for_and_against(case: Case) -> dict[str, str]:
+    """The labels that say for and against, by winner; empty unless these two are all there are."""
+    labels = case.labels or ()
+    for words in _CONTRARY if len(labels) == 2 else ():
+        found = [canonical_label(word, labels, case.choices, case.aliases) for word in words]
+        named = [label for label in found if label is not None]
+        if len(set(named)) == len(words):
+            return dict(zip(("For", "Against"), named, strict=True))
+    return {}
 
 
 def subject_slots(case: Case, topics: Sequence[Topic]) -> dict[str, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+
+from moderated_debate import Thinking
 
 from moot.actors import arena
 from moot.actors.arena import Arena, Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.protocols.case import Case, LabelledCase
+from moot.protocols.messages import Form
 
 
 class Seat:
@@ -111,3 +115,34 @@ async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
     seat = Seat(lost_at=3)
     await _run(seat, cases=600, max_open=300)
     assert len(seat.waits) > 3, "it went on after the loss"
+
+
+class Asking(Seat):
+    """Every debate of it asks a person."""
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        form = Form("Topics", "", ("go on",))
+        return Report([Outcome(each.case.id, each.attempt, "parked", path="p", form=form) for each in assignments])
+
+
+class Spent(Seat):
+    """Out of budget once the person has been asked."""
+
+    def __init__(self, person: Thinking) -> None:
+        super().__init__()
+        self._person = person
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        self.open += assignments
+        await self._person.asked.wait()
+        done = [Outcome(each.case.id, each.attempt, "stopped", "max_tokens") for each in self.open]
+        self.open.clear()
+        return Report(done)
+
+
+async def test_a_run_out_of_budget_waits_for_no_person() -> None:
+    person = Thinking()
+    held = Arena(Runtime([Asking(), Spent(person)], 2), iter(_cases(5)), Past({}, {}), person)
+    async with asyncio.timeout(20):
+        await held.run()
+    assert (held.stopped_by, held.parked, person.dismissed) == ("max_tokens", ["c0"], 1)

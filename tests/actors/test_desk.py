@@ -12,12 +12,12 @@ import pytest
 from houses import Held, assert_equal_records, hold
 from moderated_debate import Aside, Moderated, Scripted, Thinking
 from scripted_server import ScriptedServer
+from structlog.testing import capture_logs
 
 from moot.actors.arena import Arena
 from moot.actors.desk import Person
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
-from moot.protocols.errors import ConfigError
 
 KINDS = ["inline", pytest.param("actors", marks=pytest.mark.ray)]
 SCRIPT: dict[str, str | tuple[str, str] | None] = {
@@ -154,9 +154,14 @@ async def test_a_run_that_is_stopped_asks_no_longer(kind: str, server: ScriptedS
     _paid_once(server)
 
 
-async def test_an_action_that_the_form_does_not_have_ends_the_run(server: ScriptedServer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="unknown action for a 'shrug'"):
-        await _hold("inline", tmp_path / "run", server, Scripted({"moderation/topics": "shrug"}), "a")
+async def test_an_action_that_the_form_does_not_have_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
+    """Its debate waits; the others go on."""
+    person = Scripted({"moderation/topics": "shrug"})
+    with capture_logs() as logged:
+        held = await _hold("inline", tmp_path / "run", server, person, "a", "plain")
+    assert (held.parked, held.counts.finished) == (["a"], 1)
+    (warned,) = [entry for entry in logged if entry["log_level"] == "warning"]
+    assert (warned["case"], "unknown action 'shrug'" in warned["why"]) == ("a", True)
     held = await _hold("inline", tmp_path / "run", server, Scripted({}), "a")
     assert held.verdict("a")["how"] == "t_max"
     _paid_once(server)

@@ -20,6 +20,7 @@ from moot.protocols.socrasynth.replies import (
     Comparison,
     Consent,
     Draft,
+    LastWord,
     Speech,
     Themes,
 )
@@ -109,6 +110,13 @@ class TestSpeeches:
         assert conceded(0.9) == 0
         assert conceded(0.1) > 0
         assert conceded(0.1, stubbornness=1.0) == 0
+
+    def test_a_last_word_mostly_confirms_and_else_adds_an_argument(self) -> None:
+        words = [reply(LastWord, "confirm", debater(), str(n)) for n in range(100)]
+        adding = [word for word in words if not word.presented_all]
+        assert 5 < len(adding) < 40
+        assert all(len(word.additions) == (not word.presented_all) for word in words)
+        assert {word.additions[0].topic for word in adding} == {1, 2}
 
 
 class TestProposals:

@@ -20,6 +20,7 @@ from many_settings import made_cases
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.decide import decide
 from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 
 SETTINGS: Mapping[str, Any] = {"versus_qa": True, "crit_topics": True, "topics.count": 3, "max_rounds": 3}
@@ -106,6 +107,18 @@ def test_a_person_steers_an_attended_run(tmp_path: Path) -> None:
     outcomes = [json.loads(row["data"])["outcome"] for row in held.events("subject-0", "moderation")]
     assert len(outcomes) == 4
     assert sum(outcome.startswith("Not used") for outcome in outcomes) == 1
+
+
+def test_what_says_nothing_without_a_text_is_not_decided_without_one(tmp_path: Path) -> None:
+    cases, folder = made_cases(1, "subject"), tmp_path / "run"
+    _held("inline", folder, cases, attended=True)
+    with pytest.raises(ConfigError, match="'edit' needs a text"):
+        decide(folder, "subject-0", "edit")
+    decide(folder, "subject-0", "go on")
+    _held("inline", folder, cases, attended=True)
+    for action in ("set kappa", "ask", "edit topics"):
+        with pytest.raises(ConfigError, match=f"'{action}' needs a text"):
+            decide(folder, "subject-0", action)
 
 
 @pytest.mark.kill

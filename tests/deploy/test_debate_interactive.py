@@ -249,6 +249,28 @@ def test_socrasynth_is_moderated(tmp_path: Path) -> None:
     assert "Who pays?" in str(turns["round/1/agent/0"])
 
 
+def test_socrasynth_without_an_editor(tmp_path: Path) -> None:
+    """Topics typed anew, a level that is none, and what was decided told from the record."""
+    with Terminal(tmp_path, "debate", SUBJECT, "-i", "--out", "run") as terminal:
+        terminal.types("edit")
+        terminal.types("Cost: who pays", "  | ")
+        terminal.types("Peace", "  | ")
+        terminal.types("", "  | ")
+        shown = terminal.types("go")
+        assert "you decided: edit: Cost: who pays Peace" in shown
+        assert "  2. Peace" in shown
+        assert "topics at topics: by person; wanted 5; topics Cost, Peace" in terminal.types("set much")
+        shown = terminal.types("set 0.3")
+        assert "Not used: `set kappa` needs a number" in shown
+        assert "Quality of the arguments" not in shown
+        terminal.types("ask Who pays?")
+        terminal.types("end")
+        assert terminal.ends()[0] == 0
+    verdict = _verdict(tmp_path)
+    assert (verdict["how"], verdict["payload"]["topics"]) == ("ended-by-person", ["Cost", "Peace"])
+    assert "proposed.agent" not in terminal.all_seen
+
+
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
     """The conversation stays on the terminal."""
     with Terminal(tmp_path, *_command(server, "--format", "md"), into="debate.md") as terminal:

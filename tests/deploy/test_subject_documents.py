@@ -19,7 +19,7 @@ from moot.deploy.running.run import run
 
 EVIL = "[bold red]x[/] \x1b[2J\x1b]0;t\x07 \u202egnp.exe\u202c\n```\n# out | <script> **b**"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Cost"]
+PARTS = ["Topics", "Joint proposal", "The panel", "Arguments", "Rounds", "Round by round", "Cost"]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +70,12 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
     session.event("c1", "moderation", "moderation/round/0", {
         "action": "set kappa", "text": EVIL, "by": "person", "outcome": "Not used: a number."
     })  # fmt: skip
+    added = {"presented_all": False, "additions": [{"topic": 2, "addition": EVIL}]}
+    session.reply("c1", "confirm/agent/0", 10, data=json.dumps(added))
+    session.event("c1", "confirm", "confirm", {
+        "round": 0, "topics": [EVIL, "Air"], "presented_all": {"agent/0": False, "agent/1": None},
+        "added": {"agent/0": ["Air"]}, "conceded": ["agent/0"], "failed": {"agent/1": "refused"},
+    })  # fmt: skip
     session.event("c1", "closing", "closing", {
         "kappa": 0.3, "topics": [EVIL, "Air"], "crit": {"agent/0": 0.4, "agent/1": 0.2}, "crit_by_topic": {},
         "gamma": 0.3, "failed": {"agent/1": "declined"},
@@ -79,10 +85,11 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
         "consents": {"agent/0": True, "agent/1": None}, "reservations": {"agent/0": [EVIL]},
         "failed": {"agent/1": "refused"},
     })  # fmt: skip
-    missing = [{"topic": 2, "why": EVIL}]
+    missing, repairs = [{"topic": 2, "why": EVIL}], [{"topic": 1, "marks": ["first: 8/10"]}]
     session.event("c1", "panel", "panel", {
-        "topics": [EVIL, "Air"], "orders": [sheet(1, [[8, 6], [7, 7]]), sheet(2, [[5, 6], None], missing=missing)],
-        "winner": "A", "totals": {"A": 6.5, "B": 6}, "position_bias": {"judge/0": 1.5}, "missing": 1,
+        "topics": [EVIL, "Air"], "winner": "A", "missing": 1,
+        "orders": [sheet(1, [[8, 6], [7, 7]], repairs=repairs), sheet(2, [[5, 6], None], missing=missing)],
+        "totals": {"A": 6.5, "B": 6}, "position_bias": {"judge/0": 1.5},
         "models": {"judge/0": EVIL}, "not_independent": [],
     })  # fmt: skip
     session.verdict(
@@ -100,6 +107,8 @@ def test_a_real_debate_has_every_part_in_order(held: Path, printed: Callable[...
     assert shown.startswith("simulated models\n")
     assert "marks on average (3 topics, 2 judges, both orders)" in " ".join(shown.split())
     assert "Debate against a single answer" in shown
+    assert re.search(r"^contentiousness kappa \(0 to 1\)", shown, re.MULTILINE)
+    assert "## Round by round" in printed(show, held, "sample-001", form="md")
 
 
 def test_it_says_what_the_record_says(held: Path) -> None:
@@ -109,9 +118,13 @@ def test_it_says_what_the_record_says(held: Path) -> None:
     assert document.verdict is not None
     assert len(document.panel.orders) == 4
     assert [held.round for held in document.rounds] == list(range(document.verdict.rounds + 1))
-    said = [(one.round, one.side) for one in document.arguments if one.topic == document.topics[0].title]
+    first = [one for one in document.arguments if one.topic == document.topics[0].title]
+    said = [(one.round, one.side) for one in first if not one.last_word]
     rounds = [*range(document.verdict.rounds + 1), None]
     assert said == [(number, side) for number in rounds for side in ("A", "B")]
+    assert document.trace is not None
+    assert document.trace.rounds == list(range(document.verdict.rounds + 1))
+    assert {"kappa", "gamma"} <= {series.key for series in document.trace.series}
     assert document.verdict.payload["topics"] == [topic.title for topic in document.topics]
 
 
@@ -124,7 +137,8 @@ def test_json_reads_back(held: Path, planted_debate: Path, printed: Callable[...
 def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., str]) -> None:
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
-        "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge, both orders)",
+        "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
+        "of judge and topic)",
         "ended after the opening: turn-failed",
         "judgments are missing",
         "A1 (First), B1 (Second), air: merged into Air",
@@ -137,6 +151,9 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
         "0.9 (temperature 0.45)",
         "B failed: timeout; B concedes; A said all",
         "A passed over Air",
+        "Asked whether that was all, A conceded and added a last argument on Air; B did not say (refused).",
+        "A (for), last word",
+        "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
         "after the opening: set kappa",
         "agent/1 at round/0/agent/1: timeout",

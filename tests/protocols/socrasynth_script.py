@@ -65,6 +65,7 @@ GOOD: dict[str, Any] = {
     "topics/moderator": agenda("Trade", "Air", "Freedom", merges={"Trade": ["A2", "B1"]}),
     "round/*/agent/?": speech,
     "crit/*": reading(6.0),
+    "confirm/agent/?": {"presented_all": True, "additions": [], "conceded": False},
     "closing/agent/?": closing,
     "joint/draft/agent/0": {"points": ["Draft point."], "questions": ["Who pays?"]},
     "joint/amend/agent/1": {"points": ["Amended point."], "questions": [], "consents": True, "reservations": []},

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from socrasynth_script import finishing, hold
+from scripted_floor import ScriptedFloor
+from socrasynth_script import SUBJECT, finishing, hold
 
 from moot.protocols.labels import fold
 from moot.protocols.messages import Decision
-from moot.protocols.socrasynth.moderation import Unusable, read_kappa, read_topics
+from moot.protocols.socrasynth.moderation import Unusable, edit_topics, read_kappa, read_topics
 from moot.protocols.socrasynth.sides import Topic
 
 
@@ -20,7 +21,7 @@ def noted(floor: object) -> dict[str, str]:
 
 async def test_unattended_nothing_is_asked_twice_and_nothing_noted() -> None:
     floor, _ = await hold(settings={"max_rounds": 2})
-    assert list(floor.forms) == ["moderation/topics", *(f"moderation/round/{n}" for n in range(3))]
+    assert list(floor.forms) == ["moderation/topics", *(f"moderation/round/{n}" for n in range(2))]
     assert noted(floor) == {}
 
 
@@ -79,6 +80,7 @@ async def test_the_rounds_are_ended() -> None:
         ("set kappa", "", "from 0 to 1"),
         ("ask", "  ", "the question as its text"),
         ("edit topics", " \n ", "the whole list"),
+        ("edit topics", "Air\n...: too", "'...: too' has no title"),
         ("edit topics", "Air\nair: too", "'Air' stands in the list twice"),
         ("shout", "", "'shout' is not one of: go on, set kappa, ask, edit topics, end"),
     ],
@@ -95,7 +97,7 @@ async def test_what_cannot_be_used_brings_the_form_back_with_the_reason(action: 
 async def test_more_is_asked_for_where_a_stop_was_due() -> None:
     changes = {"round/1/agent/?": finishing, "round/2/agent/?": finishing}
     floor, verdict = await hold(changes, decisions={"moderation/round/1": Decision("ask", "Really?")})
-    assert "have said all" in floor.forms["moderation/round/1"].body
+    assert "both sides said that they had no more to say" in floor.forms["moderation/round/1"].body
     assert (verdict.how, verdict.rounds) == ("both-done", 2)
 
 
@@ -106,25 +108,36 @@ async def test_more_where_the_schedule_has_ended_is_at_the_last_level() -> None:
     assert (verdict.how, verdict.rounds) == ("schedule-ended", 4)
 
 
-async def test_nobody_goes_beyond_the_last_round() -> None:
-    decisions = {"moderation/round/1": Decision("set kappa", "0.5")}
-    floor, verdict = await hold(settings={"max_rounds": 1}, decisions=decisions)
-    assert floor.forms["moderation/round/1"].actions == ("go on", "edit topics")
-    assert "is not one of" in noted(floor)["moderation/round/1"]
+async def test_after_the_last_round_nobody_is_asked_what_could_not_be_done() -> None:
+    floor, verdict = await hold(settings={"max_rounds": 1})
+    assert "moderation/round/0" in floor.forms
+    assert "moderation/round/1" not in floor.forms
+    failing, _ = await hold({"round/1/agent/0": None})
+    assert "moderation/round/1" not in failing.forms
     assert (verdict.how, verdict.rounds) == ("max_rounds", 1)
 
 
-async def test_the_form_shows_what_was_said_and_how_it_was_scored() -> None:
-    floor, _ = await hold()
+@pytest.mark.parametrize(("text", "rounds"), [("Trade\nNoise", 2), ("Trade\nAir: all of it", 1)])
+async def test_topics_added_where_a_stop_was_due_are_argued(text: str, rounds: int) -> None:
+    changes = {"round/1/agent/?": finishing, "round/2/agent/?": finishing}
+    floor, verdict = await hold(changes, decisions={"moderation/round/1": Decision("edit topics", text)})
+    assert (verdict.how, verdict.rounds) == ("both-done", rounds)
+    assert floor.event("panel")["topics"] == [line.partition(":")[0] for line in text.split("\n")]
+
+
+async def test_the_form_says_how_it_was_scored_and_a_further_one_only_what_was_set() -> None:
+    decisions = {
+        "moderation/round/0": Decision("set kappa", "0.6"),
+        "moderation/round/0/1": Decision("edit topics", "Air"),
+    }
+    floor, _ = await hold(decisions=decisions)
     body = floor.forms["moderation/round/0"].body
-    for expected in (
-        "Contentiousness 0.90",
-        "A 6.0, B 6.0",
-        "Trade: round/0/agent/1 on Trade.",
-        "Next: another round at contentiousness 0.75",
-        "1. Trade: About Trade.",
-    ):
+    for expected in ("Contentiousness 0.90", "A 6.0, B 6.0", "Next: another round at contentiousness 0.75", "0 to 1"):
         assert expected in body
+    assert "round/0/agent/1 on Trade" not in body, "the arguments are in the debate's news"
+    again = floor.forms["moderation/round/0/1"].body
+    assert again == "Done: set kappa.\n\nContentiousness of the next round, as you set it: 0.6"
+    assert "Topics:\n1. Air" in floor.forms["moderation/round/0/2"].body
 
 
 async def test_a_form_brings_what_is_to_be_edited_and_says_what_needs_a_text() -> None:
@@ -139,6 +152,16 @@ async def test_a_form_brings_what_is_to_be_edited_and_says_what_needs_a_text() -
 def test_what_was_not_edited_stays_though_its_title_holds_a_colon() -> None:
     known = (Topic("Air: clean or cheap", "who: pays"), Topic("Air", ""))
     assert read_topics("Air: clean or cheap: who: pays\nAir", known) == known
+
+
+TITLES = st.text("ab:.-1 ", min_size=1, max_size=8).map(lambda text: " ".join(text.split())).filter(fold)
+
+
+@given(st.lists(st.builds(Topic, TITLES, st.text("ab:\n ", max_size=6)), min_size=1, unique_by=lambda t: fold(t.title)))
+async def test_the_topics_as_they_are_shown_are_read_back(topics: list[Topic]) -> None:
+    floor = ScriptedFloor(SUBJECT, {}, decisions={"topics": Decision("go on")})
+    await edit_topics(floor, topics, path="topics")
+    assert read_topics(floor.forms["topics"].drafts["edit"], topics) == tuple(topics)
 
 
 @given(st.text(max_size=60))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from scripted_floor import R, ScriptedFloor
 from socrasynth_script import (
     LONG,
     ROUNDS,
@@ -22,16 +24,19 @@ from socrasynth_script import (
 
 from moot.protocols.case import Case
 from moot.protocols.errors import AskFailed, QuorumFailed
-from moot.protocols.messages import Slots
+from moot.protocols.floor import Request
+from moot.protocols.messages import Decision, Failure, Slots, Turn
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
+from moot.protocols.socrasynth.panel import judge_closings
 from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import SIDES, Topic
 
 
 async def test_the_whole_debate_in_order() -> None:
     floor, verdict = await hold(settings={"max_rounds": 2})
     order = list(dict.fromkeys(path.split("/")[0] for path in floor.asks))
-    assert order == ["topics", "round", "crit", "closing", "joint", "panel"]
+    assert order == ["topics", "round", "crit", "confirm", "closing", "joint", "panel"]
     assert (verdict.answer, verdict.how, verdict.rounds, verdict.confidence) == ("For", "max_rounds", 2, None)
     assert verdict.payload["totals"] == {"A": 22.5, "B": 16.5}
     assert verdict.payload["position_bias"] == {"judge/0": 0}
@@ -43,6 +48,7 @@ async def test_the_whole_debate_in_order() -> None:
         "contentiousness",
         "round",
         "stop",
+        "confirm",
         "closing",
         "joint",
         "panel",
@@ -72,9 +78,9 @@ def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
 def test_calls_of_the_defaults() -> None:
     """What the documentation says a subject costs."""
     plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
-    assert (plan.least.count, plan.most.count) == (18, 116)
+    assert (plan.least.count, plan.most.count) == (18, 118)
     plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
-    assert plan.most.count == 94
+    assert plan.most.count == 96
 
 
 class TestTopics:
@@ -93,13 +99,19 @@ class TestTopics:
         floor, verdict = await hold({"topics/moderator": agenda("Trade", " trade ", "TRADE", "Air")})
         data = floor.event("topics")
         assert [topic["title"] for topic in data["topics"]] == ["Trade", "Air"]
-        assert data["merged"] == [{"into": "Trade", "from": [" trade "]}, {"into": "Trade", "from": ["TRADE"]}]
+        assert data["merged"] == [{"into": "Trade", "from": ["trade"]}, {"into": "Trade", "from": ["TRADE"]}]
         assert "fewer-topics" in verdict.flags
 
     async def test_more_than_wanted_are_dropped(self) -> None:
         floor, verdict = await hold({"topics/moderator": agenda("A", "B", "C", "D")})
         assert floor.event("topics")["dropped"] == ["D"]
         assert "fewer-topics" not in verdict.flags
+
+    @pytest.mark.parametrize(("text", "flagged"), [("", True), ("Air\nTrade\nNoise", False), ("Air", False)])
+    async def test_a_person_has_as_many_topics_as_they_want(self, text: str, flagged: bool) -> None:
+        edit = {"moderation/topics": Decision("edit", text)} if text else {}
+        _, verdict = await hold({"topics/moderator": agenda("Trade", "Air")}, decisions=edit)
+        assert ("fewer-topics" in verdict.flags) == flagged
 
     async def test_a_side_without_proposal_is_flagged(self) -> None:
         floor, verdict = await hold({"topics/*/agent/0": None})
@@ -218,7 +230,25 @@ class TestStopping:
         assert (verdict.how, verdict.rounds, verdict.answer) == (how, 2, "For")
         assert floor.event("round", "round/2")["failed"] == {"agent/0": "declined" if reply else "refused"}
         assert floor.event("round", "round/2")["crit"]["agent/0"] is None
-        assert "round/2/agent/1" in floor.asks
+        assert "round/2/agent/1" not in floor.asks, "there is nothing that B could answer"
+        assert not floor.paths("crit/round/2")
+        assert not floor.paths("confirm/")
+
+    async def test_a_concession_needs_no_argument_and_is_never_lost(self) -> None:
+        bare: dict[str, Any] = {"round/1/agent/0": {"conceded": True}, "round/1/agent/1": finishing}
+        floor, verdict = await hold(bare)
+        assert (verdict.how, verdict.rounds, verdict.payload["conceded"]) == ("both-done", 1, ["agent/0"])
+        assert floor.event("concession", "round/1/agent/0") == {"side": "A", "round": 1}
+        assert floor.event("round", "round/1")["left_out"] == {}
+        assert not floor.paths("crit/round/1/agent/0")
+        for also in ({"declined": True}, {"arguments": [{"topic": 0, "argument": "Weather."}]}):
+            floor, verdict = await hold({"round/1/agent/1": {"conceded": True, **also}}, {"max_rounds": 1})
+            assert verdict.how == ("declined" if "declined" in also else "max_rounds")
+            assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
+
+    async def test_an_opening_that_only_concedes_is_none(self) -> None:
+        with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: conceded\)"):
+            await hold({"round/0/agent/1": {"conceded": True}})
 
     async def test_when_a_side_speaks_of_no_topic(self) -> None:
         off = {"declined": False, "arguments": [{"topic": 0, "argument": "Weather."}]}
@@ -229,6 +259,49 @@ class TestStopping:
     async def test_no_debate_without_both_openings(self, reply: dict[str, Any] | None) -> None:
         with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: (declined|refused)\)"):
             await hold({"round/0/agent/1": reply})
+
+
+class TestConfirming:
+    @pytest.mark.parametrize(
+        ("settings", "how"),
+        [
+            ({"patience": 1}, "plateau"),
+            ({"max_rounds": 1}, "max_rounds"),
+            ({"schedule": "three-phase"}, "schedule-ended"),
+        ],
+    )
+    async def test_both_are_asked_at_once_before_the_closings(self, settings: dict[str, Any], how: str) -> None:
+        floor, verdict = await hold(settings=settings)
+        assert verdict.how == how
+        assert floor.paths("confirm/") == ["confirm/agent/0", "confirm/agent/1"]
+        seen = [floor.asks[f"confirm/agent/{i}"].slots["transcript"] for i in (0, 1)]
+        assert seen[0] == seen[1]
+        assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
+
+    async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
+        floor, _ = await hold({"round/0/agent/?": finishing})
+        ended, _ = await hold(decisions={"moderation/round/0": Decision("end")})
+        for each in (floor, ended):
+            assert not each.paths("confirm/")
+            assert "confirm" not in each.kinds()
+
+    async def test_what_is_added_stands_before_the_closings_and_no_round_follows(self) -> None:
+        more = {"presented_all": False, "additions": [{"topic": 2, "addition": "Trees."}], "conceded": False}
+        changes = {"confirm/agent/1": more, "closing/agent/1": None}
+        floor, verdict = await hold(changes, {"max_rounds": 1})
+        told = floor.asks["closing/agent/0"].slots["transcript"][-1]
+        assert (told["side"], told["round"], told["topic"], told["text"]) == ("B", 1, "Air", "Trees.")
+        assert floor.event("confirm")["added"] == {"agent/1": ["Air"]}
+        assert floor.asks["panel/order/1/topic/2/judge/0"].slots["second"]["text"] == "Trees."
+        assert verdict.rounds == 1
+
+    async def test_a_concession_and_a_failure(self) -> None:
+        changes = {"confirm/agent/0": {"presented_all": False, "conceded": True}, "confirm/agent/1": None}
+        floor, verdict = await hold(changes, {"max_rounds": 1})
+        assert floor.event("concession", "confirm/agent/0") == {"side": "A", "round": 1}
+        assert verdict.payload["conceded"] == ["agent/0"]
+        data = floor.event("confirm")
+        assert (data["presented_all"], data["failed"]) == ({"agent/0": False, "agent/1": None}, {"agent/1": "refused"})
 
 
 class TestClosing:
@@ -263,6 +336,16 @@ class TestClosing:
         assert floor.event("joint")["consents"] == {"agent/0": None, "agent/1": True}
 
 
+class NamedJudges(ScriptedFloor):
+    """Judges on the models of `models`."""
+
+    models: list[str]
+
+    def _say(self, request: Request[R]) -> Turn[R] | Failure:
+        turn = super()._say(request)
+        return turn if isinstance(turn, Failure) else replace(turn, model=self.models[int(request.role[-1])])
+
+
 class TestPanel:
     async def test_every_judge_topic_and_order(self) -> None:
         floor, _ = await hold(judges=2)
@@ -287,6 +370,20 @@ class TestPanel:
         assert panel["orders"][1]["scores"][0] is None
         assert panel["orders"][1]["missing"] == [{"topic": 1, "why": "refused: scripted"}]
         assert verdict.payload["totals"] == {"A": 15, "B": 11}
+
+    async def test_marks_that_were_not_numbers_are_on_the_sheet(self) -> None:
+        floor, _ = await hold({"panel/order/2/topic/1/*": {"first": "5/10", "second": "70%"}})
+        sheets = floor.event("panel")["orders"]
+        assert (sheets[1]["scores"][0], sheets[0]["repairs"]) == ([7, 5], [])
+        assert sheets[1]["repairs"] == [{"topic": 1, "marks": ["first: 5/10", "second: 70%"]}]
+
+    async def test_simulated_models_do_not_favour_themselves(self) -> None:
+        models = ["simulated?judge_noise=0.2", "http://127.0.0.1:9/v1#simulated", "simulation", "apart"]
+        floor = NamedJudges(SUBJECT, {"panel/*": marks(5, 5)}, judges=len(models))
+        floor.models = models
+        said = {side: {"Air": "So."} for side in SIDES}
+        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1])
+        assert ruling.not_independent == ("judge/2",)
 
     async def test_without_any_judgment_there_is_no_answer(self) -> None:
         _, verdict = await hold({"panel/*": None})
@@ -332,6 +429,20 @@ class TestCases:
         assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
         assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
         assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
+
+    @pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("For", "Against", "Neither")])
+    async def test_where_the_sides_chose_their_answers_none_is_made_up(self, labels: tuple[str, ...]) -> None:
+        floor, verdict = await hold(settings={"max_rounds": 0}, case=Case(id="x", question="Is it?", labels=labels))
+        assert floor.asks["round/0/agent/0"].slots["labels"] == list(labels)
+        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
+
+    @pytest.mark.parametrize("labels", [("For", "Against"), ("False", "True"), ("no", "yes"), ("a", "b")])
+    async def test_two_labels_that_say_for_and_against(self, labels: tuple[str, ...]) -> None:
+        choices = ("Against.", "For.") if labels == ("a", "b") else ()
+        case = Case(id="x", question="Is it?", labels=labels, choices=choices)
+        floor, verdict = await hold(settings={"max_rounds": 0}, case=case)
+        assert floor.asks["round/0/agent/0"].slots["labels"] == []
+        assert verdict.answer == (labels[0] if labels[0] == "For" else labels[1])
 
     @pytest.mark.parametrize(("bonus", "answer"), [(3, "Yes"), (-3, "No"), (0, None)])
     async def test_a_yes_or_no_question_is_answered_in_its_own_words(self, bonus: int, answer: str | None) -> None:

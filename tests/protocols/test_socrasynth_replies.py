@@ -17,6 +17,7 @@ from moot.protocols.socrasynth.replies import (
     Comparison,
     Consent,
     Draft,
+    LastWord,
     Speech,
     Themes,
 )
@@ -33,6 +34,13 @@ def test_topics_by_number_in_any_spelling() -> None:
         read(Speech, {"arguments": [{"topic": "Trade", "argument": "So."}]})
 
 
+def test_titles_say_something_on_one_line() -> None:
+    assert read(Themes, {"themes": [{"title": " Clean\n air "}]})["themes"][0]["title"] == "Clean air"
+    for title in (" ", "...", "\n"):
+        with pytest.raises(InvalidReply, match="title"):
+            read(Themes, {"themes": [{"title": title}]})
+
+
 @pytest.mark.parametrize("kind", [Speech, Closing])
 def test_silence_is_a_reply_only_when_declared(kind: type[BaseModel]) -> None:
     assert read(kind, {"declined": True})["declined"]
@@ -40,12 +48,32 @@ def test_silence_is_a_reply_only_when_declared(kind: type[BaseModel]) -> None:
         read(kind, {"declined": False})
 
 
-@pytest.mark.parametrize(("mark", "expected"), [(7, 7.0), ("7/10", 7.0), ("6.5", 6.5), (0, 0.0), (10, 10.0)])
-def test_marks(mark: Any, expected: float) -> None:
-    assert read(Comparison, {"first": mark, "second": 5})["first"] == expected
+@pytest.mark.parametrize(
+    ("mark", "expected", "repaired"),
+    [
+        (7, 7.0, False),
+        ("7/10", 7.0, True),
+        ("70%", 7.0, True),
+        (" 8 / 10", 8.0, True),
+        ("6.5", 6.5, False),
+        (0, 0.0, False),
+        (10, 10.0, False),
+    ],
+)
+def test_marks(mark: Any, expected: float, repaired: bool) -> None:
+    found = read(Comparison, {"first": mark, "second": 5})
+    assert found["first"] == expected
+    assert list(found["repairs"]) == ([f"first: {mark.strip()}"] if repaired else [])
 
 
-@pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None])
+def test_a_last_word_says_what_is_missing() -> None:
+    assert read(LastWord, {"presented_all": True})["additions"] == []
+    assert read(Speech, {"conceded": True})["arguments"] == []
+    with pytest.raises(InvalidReply, match="is empty although"):
+        read(LastWord, {"presented_all": False})
+
+
+@pytest.mark.parametrize("mark", [11, -1, True, "NaN", "high", None, "8/20", "110%"])
 def test_what_is_no_mark_is_refused(mark: Any) -> None:
     with pytest.raises(InvalidReply, match="first"):
         read(Comparison, {"first": mark, "second": 5})
@@ -58,6 +86,6 @@ def test_a_proposal_needs_a_point_and_an_amendment_a_consent() -> None:
         read(Amendment, {"points": ["P"]})
 
 
-@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, Speech, Themes])
+@pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, LastWord, Speech, Themes])
 def test_vendors_can_be_held_to_the_form(kind: type[BaseModel]) -> None:
     assert json_schema(kind)["additionalProperties"] is False

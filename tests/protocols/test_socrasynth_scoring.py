@@ -118,4 +118,5 @@ class TestSchedules:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)
         assert next_level("two-phase", 3, 0.6) == 0.6
         assert next_level("three-phase", 3, 0.6) == 0.1
+        assert next_level("three-phase", 2, 0.3) == 0.3, "a level that was lowered does not rise again"
         assert next_level("geometric", 3, 0.0) is None

@@ -15,6 +15,8 @@ from moot.actors.models.simulated.text import Trace, sentences_of
 
 _SECOND = re.compile(r"\bYou are debater B\b")
 _LOW, _CONCEDES = 0.3, 0.1
+_ADDS = 0.2
+"""Share of last words before the closings that add an argument."""
 _WAYS = (
     "begin on a small scale, publish what is found, and let both sides look at it after a year",
     "leave it to those concerned, within limits that are written down beforehand",
@@ -55,6 +57,15 @@ class SimulatedDebater:
             "finished": finished,
             "conceded": yields and heard and level <= _LOW,
         }
+        return Draft(json.dumps(values, ensure_ascii=False))
+
+    def write_last_word(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+        """Mostly that all has been presented; else one more argument on one topic."""
+        topics = list(enumerate(_topics(prompt), 1))
+        number, topic = topics[int(random.random() * len(topics))]
+        adds = random.random() < _ADDS
+        told = [{"topic": number, "addition": self._on(topic, prompt, random)}] if adds else []
+        values = {"presented_all": not adds, "additions": told, "conceded": False}
         return Draft(json.dumps(values, ensure_ascii=False))
 
     def write_closing(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:

@@ -77,6 +77,7 @@ class SimulatedModel:
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
             (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
             (frozenset({"sentences"}), write_paraphrase),
+            (frozenset({"topic", "addition"}), debater.write_last_word),
             (frozenset({"topic", "argument"}), debater.write_speech),
             (frozenset({"topic", "statement"}), debater.write_closing),
             (frozenset({"title", "description", "merges"}), write_agenda),

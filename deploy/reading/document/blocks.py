@@ -9,6 +9,8 @@ from moot.deploy.reading.document.views import ArgumentView, Document, RoundView
 from moot.deploy.reading.document.words import (
     ROUNDS_HEADER,
     SIDE,
+    confirm_words,
+    ended_words,
     flag_words,
     joint_words,
     merged_words,
@@ -17,10 +19,10 @@ from moot.deploy.reading.document.words import (
     round_cells,
     sheet_cells,
     signed,
-    stop_words,
     verdict_line,
     versus_words,
 )
+from moot.deploy.reading.rounds.trace import Trace
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.text import cost_words
 
@@ -65,11 +67,11 @@ class Said:
     text: str
 
 
-Block = Heading | Paragraph | Items | Grid | Said
+Block = Heading | Paragraph | Items | Grid | Said | Trace
 
 
 def blocks_of(document: Document) -> list[Block]:
-    """Subject and verdict, topics, joint proposal, panel, arguments, rounds, moderation, cost."""
+    """Subject and verdict, topics, joint proposal, panel, arguments, rounds and their numbers, moderation, cost."""
     return [
         *_front(document),
         *_topics(document),
@@ -77,6 +79,7 @@ def blocks_of(document: Document) -> list[Block]:
         *_panel(document),
         *_arguments(document),
         *_rounds(document),
+        *_numbers(document),
         *_moderation(document),
         *_end(document),
     ]
@@ -87,7 +90,7 @@ def _front(document: Document) -> Iterable[Block]:
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
-        yield Paragraph(f"The rounds ended after {last}: {stop_words(document.stop, verdict.how)}.")
+        yield Paragraph(f"The rounds ended after {last}: {ended_words(document.stop, verdict.how)}.")
         if verdict.flags:
             yield Items([flag_words(flag) for flag in verdict.flags])
     if document.facts:
@@ -154,6 +157,13 @@ def _panel(document: Document) -> Iterable[Block]:
                 for one in sheet.missing
             ]
         )
+    repaired = [
+        f"{sheet.judge}, order {sheet.order}, topic {one.topic}: not written as numbers: {', '.join(one.marks)}"
+        for sheet in panel.orders
+        for one in sheet.repairs
+    ]
+    if repaired:
+        yield Items(repaired)
     if panel.not_independent:
         yield Paragraph(f"On a model that also debated: {', '.join(panel.not_independent)}.")
     if document.versus is not None:
@@ -182,6 +192,7 @@ def _arguments(document: Document) -> Iterable[Block]:
 
 def _who(argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
+    stage = "last word" if argument.last_word else stage
     return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}"
 
 
@@ -209,11 +220,19 @@ def _rounds(document: Document) -> Iterable[Block]:
     notes = [note for each in document.rounds for note in _round_notes(each)]
     if notes:
         yield Items(notes)
+    if document.confirmed is not None:
+        yield Paragraph(f"Asked whether that was all, {confirm_words(document.confirmed)}.")
     closing = document.closing
     if closing is not None and closing.crit_by_topic:
         by_topic = zip(closing.topics, *closing.crit_by_topic.values(), strict=False)
         rows = [(title, *(number(_ten(score), 1) for score in scores)) for title, *scores in by_topic]
         yield Grid(("closing statements on", *(SIDE[role] for role in closing.crit_by_topic)), rows)
+
+
+def _numbers(document: Document) -> Iterable[Block]:
+    if document.trace is not None:
+        yield Heading("Round by round")
+        yield document.trace
 
 
 def _closing_row(document: Document) -> list[tuple[str, ...]]:

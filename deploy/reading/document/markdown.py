@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from moot.deploy.reading.document.blocks import Block, Grid, Heading, Items, Paragraph, blocks_of
 from moot.deploy.reading.document.views import Document
+from moot.deploy.reading.rounds.trace import Trace
+from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
 
 
@@ -28,4 +30,6 @@ def _rendered(block: Block) -> str:
         return "\n".join(f"{mark} {markdown_inline(item)}" for mark, item in zip(marks, block.items, strict=True))
     if isinstance(block, Grid):
         return markdown_table(block.header, block.rows)
+    if isinstance(block, Trace):
+        return trace_markdown(block)
     return f"**{markdown_inline(block.head)}**\n\n{markdown_block(block.text)}"

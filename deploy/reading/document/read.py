@@ -11,10 +11,10 @@ from moot.deploy.reading.document.views import (
     AgendaView,
     ArgumentView,
     ClosingView,
+    ConfirmView,
     Document,
     FailureView,
     JointView,
-    Letter,
     ModerationView,
     PanelView,
     RoundView,
@@ -22,13 +22,13 @@ from moot.deploy.reading.document.views import (
     VersusView,
     View,
 )
+from moot.deploy.reading.document.words import SIDE
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
 
 V = TypeVar("V", bound=View)
 
-_LETTERS: dict[str, Letter] = {"agent/0": "A", "agent/1": "B"}
-_ONCE = frozenset({"topics", "joint", "panel", "versus", "closing", "stop"})
+_ONCE = frozenset({"topics", "joint", "panel", "versus", "confirm", "closing", "stop"})
 
 
 def document_of(debate: Transcript) -> Document | None:
@@ -54,6 +54,7 @@ def _document(
     once: Mapping[str, Mapping[str, Any]],
 ) -> Document:
     rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
+    confirmed = _view(ConfirmView, once.get("confirm"))
     closing = _view(ClosingView, once.get("closing"))
     return Document(
         schema_version=debate.schema_version,
@@ -73,9 +74,11 @@ def _document(
         panel=_view(PanelView, once.get("panel")),
         versus=_view(VersusView, once.get("versus")),
         rounds=rounds,
+        trace=debate.trace,
+        confirmed=confirmed,
         closing=closing,
         stop=_view(StopView, once.get("stop")),
-        arguments=[*_argued(rounds, turns), *_closed(closing, turns)],
+        arguments=[*_argued(rounds, turns), *_added(confirmed, turns), *_closed(closing, turns)],
         moderation=[
             ModerationView.model_validate({**event.data, "path": event.path})
             for event in _ordered(events, "moderation")
@@ -101,13 +104,20 @@ def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
 
 def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
     for held in rounds:
-        for role, letter in _LETTERS.items():
+        for role, letter in SIDE.items():
             for title, text in _told(turns.get(f"round/{held.round}/{role}"), "argument", held.topics):
                 yield ArgumentView(round=held.round, side=letter, topic=title, text=text)
 
 
+def _added(confirmed: ConfirmView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
+    for role, letter in SIDE.items() if confirmed is not None else ():
+        assert confirmed is not None
+        for title, text in _told(turns.get(f"confirm/{role}"), "addition", confirmed.topics):
+            yield ArgumentView(round=confirmed.round, last_word=True, side=letter, topic=title, text=text)
+
+
 def _closed(closing: ClosingView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role, letter in _LETTERS.items() if closing is not None else ():
+    for role, letter in SIDE.items() if closing is not None else ():
         assert closing is not None
         for title, text in _told(turns.get(f"closing/{role}"), "statement", closing.topics):
             yield ArgumentView(round=None, side=letter, topic=title, text=text)

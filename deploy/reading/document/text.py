@@ -12,6 +12,8 @@ from rich.text import Text
 
 from moot.deploy.reading.document.blocks import Block, Grid, Heading, Items, Paragraph, Said, blocks_of
 from moot.deploy.reading.document.views import Document
+from moot.deploy.reading.rounds.trace import Trace
+from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import visible, visible_line
 
 
@@ -40,6 +42,8 @@ def _rendered(block: Block) -> Iterable[RenderableType]:
         for row in block.rows:
             table.add_row(*(Text(visible_line(cell)) for cell in row))
         yield table
+    elif isinstance(block, Trace):
+        yield TraceText(block)
     elif isinstance(block, Said):
         yield Text(visible_line(block.head), style="bold")
         yield Padding(Text(visible(block.text)), (0, 0, 0, 4))

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from moot.deploy.reading.rounds.trace import Trace
 from moot.deploy.reading.transcripts.views import Cost, State, VerdictView
 
 Letter = Literal["A", "B"]
@@ -44,9 +45,10 @@ class AgendaView(View):
 
 
 class ArgumentView(View):
-    """An argument: `round` is None for a closing statement."""
+    """An argument: `round` is None for a closing statement; `last_word` is what was added after the last round."""
 
     round: int | None
+    last_word: bool = False
     side: Letter
     topic: str
     text: str
@@ -80,6 +82,23 @@ class RoundView(View):
     failed: dict[str, str]
 
 
+class ConfirmView(View):
+    """What both sides said after the last round, asked whether that was all; by role.
+
+    Attributes:
+        round: the last one.
+        presented_all: None for a side that did not say.
+        added: titles of the topics that it added an argument on.
+    """
+
+    round: int
+    topics: list[str]
+    presented_all: dict[str, bool | None]
+    added: dict[str, list[str]]
+    conceded: list[str]
+    failed: dict[str, str]
+
+
 class ClosingView(View):
     """The closing statements in figures; `crit_by_topic` is empty unless it was asked for."""
 
@@ -110,6 +129,13 @@ class MissingView(View):
     why: str
 
 
+class RepairsView(View):
+    """A judgment whose marks were not written as numbers, and how they were; topics are counted from 1."""
+
+    topic: int
+    marks: list[str]
+
+
 class TotalsView(View):
     """Marks of both sides; None when unknown."""
 
@@ -127,6 +153,7 @@ class SheetView(View):
     winner: str | None
     rationales: list[str]
     missing: list[MissingView]
+    repairs: list[RepairsView] = Field(default_factory=list)
 
 
 class PanelView(View):
@@ -189,8 +216,10 @@ class Document(View):
         state: how far it is.
         facts: what is given; may be empty.
         gold: the label that the task's file calls right, never shown to a model; None without one.
-        verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared.
-        arguments: everything said, by round, A before B, closing statements last.
+        verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
+            `confirmed` unless both sides were asked whether that was all.
+        trace: the numbers of its rounds; None while there are none.
+        arguments: everything said, by round, A before B, last words and closing statements at the end.
         failures: asks without a usable reply.
     """
 
@@ -211,6 +240,8 @@ class Document(View):
     panel: PanelView | None
     versus: VersusView | None
     rounds: list[RoundView]
+    trace: Trace | None
+    confirmed: ConfirmView | None
     closing: ClosingView | None
     stop: StopView | None
     arguments: list[ArgumentView]

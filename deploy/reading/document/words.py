@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from moot.deploy.reading.document.views import (
     AgendaView,
+    ConfirmView,
     Document,
     JointView,
+    Letter,
     MergeView,
     ModerationView,
+    PanelView,
     RoundView,
     SheetView,
     StopView,
     VersusView,
 )
 from moot.deploy.reading.text import number
+from moot.protocols.socrasynth.report import stop_words
+from moot.protocols.socrasynth.scoring import ANSWERS
+from moot.protocols.socrasynth.sides import SIDES
 
-SIDE = {"agent/0": "A", "agent/1": "B"}
+SIDE: dict[str, Letter] = {side.name: side.letter for side in SIDES}
 """What the two sides are called."""
 
 ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 """Columns of `round_cells`."""
-
-_WINNERS = {"A": "For", "B": "Against", "tie": "Tie"}
-
 
 _FLAGS = {
     "conceded": "a side conceded during the debate",
@@ -61,29 +64,51 @@ def verdict_line(document: Document) -> str:
         return f"The debate failed ({verdict.failure}): {verdict.error}"
     if panel is None or panel.winner is None:
         return "No answer: no judgment is known in both orders"
-    judges = len(panel.position_bias)
     marks = (panel.totals.A, panel.totals.B) if panel.winner != "B" else (panel.totals.B, panel.totals.A)
     by = f"{number(marks[0])} to {number(marks[1])} marks on average"
-    over = f"{len(panel.topics)} topics, {judges} {'judge' if judges == 1 else 'judges'}, both orders"
     said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
-    winner = _WINNERS.get(panel.winner, panel.winner)
+    winner = ANSWERS.get(panel.winner, panel.winner)
     answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
-    return f"{winner}{answered}: {said}, {by} ({over})"
+    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)})"
 
 
-def stop_words(stop: StopView | None, how: str) -> str:
-    """Why the rounds ended."""
+def _coverage(panel: PanelView) -> str:
+    """What the verdict rests on: all that was to be judged, or how many pairs of judge and topic have both orders."""
+    judges = list(panel.position_bias)
+    known = [
+        all(sheet.scores[place] is not None for sheet in panel.orders if sheet.judge == judge)
+        for judge in judges
+        for place in range(len(panel.topics))
+    ]
+    topics = "1 topic" if len(panel.topics) == 1 else f"{len(panel.topics)} topics"
+    by = "1 judge" if len(judges) == 1 else f"{len(judges)} judges"
+    if all(known):
+        return f"{topics}, {by}, both orders"
+    return f"{topics}, {by}; both orders known for {sum(known)} of {len(known)} pairs of judge and topic"
+
+
+def ended_words(stop: StopView | None, how: str) -> str:
+    """Why the rounds ended; `how` of the verdict when the event is not on record."""
     if stop is None:
         return how
-    return {
-        "plateau": f"the quality of the arguments had not risen by {number(stop.min_delta)} in {stop.patience} rounds",
-        "schedule-ended": "the schedule of contentiousness had ended",
-        "both-done": "both sides had said all that they had to say",
-        "max_rounds": f"no more than {stop.max_rounds} were allowed",
-        "ended-by-person": "a person ended them",
-        "declined": "a side would not argue on",
-        "turn-failed": "no usable reply came from a side",
-    }.get(stop.reason, stop.reason)
+    return stop_words(stop.reason, patience=stop.patience, min_delta=stop.min_delta, max_rounds=stop.max_rounds)
+
+
+def confirm_words(confirmed: ConfirmView) -> str:
+    """What both sides said when they were asked whether that was all."""
+    return "; ".join(f"{letter} {_last_word(confirmed, role)}" for role, letter in SIDE.items())
+
+
+def _last_word(confirmed: ConfirmView, role: str) -> str:
+    if role in confirmed.failed:
+        return f"did not say ({confirmed.failed[role]})"
+    said = ["conceded"] if role in confirmed.conceded else []
+    if role in confirmed.added:
+        said.append(f"added a last argument on {', '.join(confirmed.added[role])}")
+    if not said:
+        all_told = confirmed.presented_all.get(role)
+        said.append("confirmed that it had presented all" if all_told else "had more to say, but on none of the topics")
+    return " and ".join(said)
 
 
 def joint_words(joint: JointView) -> str:

@@ -1,0 +1,58 @@
+"""Before the closings: both sides confirm that they have presented all that they have, or say what is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moot.protocols.case import Case
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.socrasynth.replies import LastWord
+from moot.protocols.socrasynth.rounds import Rounds, decoding_at, note_concession
+from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.socrasynth.sides import SIDES, Said, Side, by_title, debater_slots
+
+CONFIRM = "socrasynth/confirm"
+
+UNCONFIRMED = frozenset({"plateau", "max_rounds", "schedule-ended"})
+"""Ends of the rounds that nobody has agreed to: both sides saying all, a refusal and a person need no confirmation."""
+
+
+async def confirm(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
+    """Ask both sides at once whether that was all, where the rounds ended without their saying so.
+
+    Paths `confirm/agent/I`. What a side adds stands in the transcript as a last argument; no round follows, and CRIT
+    does not read it. Notes the event `confirm`: who confirmed, added what, conceded, or failed why; a concession is an
+    event of its own, too.
+    """
+    if rounds.stop not in UNCONFIRMED:
+        return
+    turns = await floor.ask_all([_request(case, rounds, side, settings) for side in SIDES])
+    failed = {turn.role: turn.kind for turn in turns if isinstance(turn, Failure)}
+    heard = [(side, turn) for side, turn in zip(SIDES, turns, strict=True) if not isinstance(turn, Failure)]
+    added = [_last_word(rounds, side, turn) for side, turn in heard]
+    for side, turn in heard:
+        if turn.reply.conceded:
+            note_concession(floor, rounds, side, turn.path)
+    rounds.said += [word for word in added if word.by_topic or word.conceded]
+    presented: dict[str, bool | None] = {side.name: None for side in SIDES}
+    data: dict[str, Any] = {
+        "round": rounds.number,
+        "topics": [topic.title for topic in rounds.topics],
+        "presented_all": presented | {side.name: turn.reply.presented_all for side, turn in heard},
+        "added": {word.side.name: list(word.by_topic) for word in added if word.by_topic},
+        "conceded": [word.side.name for word in added if word.conceded],
+        "failed": failed,
+    }
+    floor.note(Event("confirm", "confirm", data))
+
+
+def _request(case: Case, rounds: Rounds, side: Side, settings: SocraSynthSettings) -> Request[LastWord]:
+    slots = debater_slots(case, rounds.topics, side, rounds.kappa, rounds.said)
+    decoding = decoding_at(rounds.kappa, settings)
+    return Request(side.name, CONFIRM, slots, LastWord, f"confirm/{side.name}", decoding=decoding)
+
+
+def _last_word(rounds: Rounds, side: Side, turn: Turn[LastWord]) -> Said:
+    said = by_title([(one.topic, one.addition) for one in turn.reply.additions], rounds.topics)
+    return Said(side, rounds.number, said, (), turn.reply.presented_all, turn.reply.conceded)
