@@ -12,16 +12,14 @@ from collections.abc import Iterable
 _AGREEING = re.compile(
     r"\b(agree[sd]?|agreeable|agreement|concede[sd]?|conceding|granted|common ground|good point|fair point|valid point|"
     r"you are right|rightly|helpful|gladly|warmly|together|of one mind|support(?:s|ed)? your|accept(?:s|ed)?|"
-    r"compatible|consensus|share your|reasonable|on balance|go along)\b",
-    re.IGNORECASE,
+    r"compatible|consensus|share your|reasonable|on balance|go along)\b"
 )
 _OPPOSING = re.compile(
     r"\b(disagree[sd]?|disagreement|reject(?:s|ed)?|refute[sd]?|wrong|mistaken|error|flaw(?:s|ed)?|unfounded|unproven|"
     r"untenable|unacceptable|indefensible|implausible|fails?|fallacy|ignores?|overlooks?|contradict(?:s|ed)?|"
-    r"dispute[sd]?|collapses?|doubts?|gap|unlikely|not hold)\b",
-    re.IGNORECASE,
+    r"dispute[sd]?|collapses?|doubts?|gap|unlikely|not hold)\b"
 )
-_NEGATED = re.compile(r"\b(?:not|never|cannot|can't|don't|do not|hardly|no)\s+(?:\w+\s+)?$", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:not|never|cannot|can't|don't|do not|hardly|no)\s+(?:\w+\s+)?$")
 
 
 def agreement_share(texts: Iterable[str]) -> float | None:
@@ -35,7 +33,7 @@ def agreement_share(texts: Iterable[str]) -> float | None:
     (0.0, None)
     """
     agreeing = opposing = 0
-    for text in texts:
+    for text in map(str.lower, texts):
         for found in _AGREEING.finditer(text):
             if _NEGATED.search(text, max(0, found.start() - 30), found.start()):
                 opposing += 1
