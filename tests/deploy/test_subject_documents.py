@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.document.views import Document
+from moot.deploy.reading.document.views import Document, PanelView
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
@@ -138,7 +139,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
-        "of judge and topic)",
+        "of judge and topic); too close to call: what coming first is worth (1.5) is more than the margin (0.5)",
         "ended after the opening: turn-failed",
         "judgments are missing",
         "A1 (First), B1 (Second), air: merged into Air",
@@ -220,3 +221,28 @@ def test_a_failed_debate_says_why(planted: Callable[..., Path], session: Any, pr
     session.verdict("c1", None, "failed", failure="quorum", error="no opening of agent/1")
     shown = " ".join(printed(show, planted(session), "c1").split())
     assert "The debate failed (quorum): no opening of agent/1" in shown
+
+
+@pytest.mark.parametrize(
+    ("totals", "bias", "winners", "said"),
+    [
+        ((29, 29.5), {"judge/0": 2.5}, "AB", "what coming first is worth (2.5) is more than the margin (0.5)"),
+        ((31, 29), {"judge/0": 0, "judge/1": -2}, "AA", "what coming first is worth (2) is as much as the margin (2)"),
+        ((31, 29), {"judge/0": None, "judge/1": 1.5}, "AA", ""),
+        ((31, 29), {"judge/0": 1}, "AB", "every judge's winner changes with the order"),
+        ((31, 29), {"judge/0": 1}, ("A", "tie"), ""),
+        ((30, 30), {"judge/0": 3}, "AB", ""),
+        ((None, None), {"judge/0": None}, (None, None), ""),
+    ],
+)
+def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
+    totals: tuple[float | None, float | None], bias: dict[str, float | None], winners: Any, said: str
+) -> None:
+    a, b = totals
+    winner = None if a is None or b is None else "tie" if a == b else "A" if a > b else "B"
+    panel = PanelView.model_validate({
+        "topics": ["Air"], "winner": winner, "totals": {"A": a, "B": b}, "position_bias": bias, "missing": 0,
+        "orders": [sheet(order, [[7, 7]], winner=each) for order, each in enumerate(winners, start=1)],
+        "models": {}, "not_independent": [],
+    })  # fmt: skip
+    assert too_close(panel) == said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.views import (
     AgendaView,
     ConfirmView,
@@ -69,7 +70,9 @@ def verdict_line(document: Document) -> str:
     said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
     winner = ANSWERS.get(panel.winner, panel.winner)
     answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
-    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)})"
+    doubt = too_close(panel)
+    call = f"; too close to call: {doubt}" if doubt else ""
+    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)}){call}"
 
 
 def _coverage(panel: PanelView) -> str:
