@@ -246,3 +246,25 @@ def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
         "models": {}, "not_independent": [],
     })  # fmt: skip
     assert too_close(panel) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"labels": None}, "A argues for (says yes to) and B against: Should we?"),
+        ({"labels": ("No", "Yes")}, "A argues for (says yes to) and B against: Should we? Possible answers: No, Yes."),
+        ({"labels": ("Ja", "Nein"), "aliases": (("yes",), ("no",))}, "A argues for (says yes to) and B against:"),
+        ({"labels": ("Yes", "No", "Maybe")}, "A argues for the answer that it holds likeliest, B for that one's"),
+        ({"labels": ("A", "B"), "choices": ("flu", "cold")}, "Possible answers: A) flu, B) cold."),
+    ],
+)
+def test_what_each_side_stands_for_is_said(
+    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1", gold=None, question="Should we?", **asked)
+    session.event("c1", "topics", "topics", TOPICS)
+    folder = planted(session)
+    assert said in " ".join(printed(show, folder, "c1", width=200).split())
+    found = document_of(transcript(folder, "c1"))
+    assert found is not None
+    assert bool(found.open_answers) == (len(asked["labels"] or ()) == 3 or "choices" in asked)

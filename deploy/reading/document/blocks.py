@@ -18,6 +18,7 @@ from moot.deploy.reading.document.words import (
     panel_header,
     round_cells,
     sheet_cells,
+    sides_line,
     signed,
     verdict_line,
     versus_words,
@@ -87,6 +88,7 @@ def blocks_of(document: Document) -> list[Block]:
 
 def _front(document: Document) -> Iterable[Block]:
     yield Paragraph(verdict_line(document), strong=True)
+    yield Paragraph(sides_line(document))
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
@@ -96,7 +98,7 @@ def _front(document: Document) -> Iterable[Block]:
     if document.facts:
         yield Said("Given facts", document.facts)
     if document.labels:
-        yield Paragraph(f"Possible answers: {', '.join(document.labels)}.")
+        yield Paragraph(f"Possible answers: {', '.join(document.open_answers or document.labels)}.")
     if document.gold is not None:
         yield Paragraph(f"Gold label (no model saw it): {document.gold}.")
 

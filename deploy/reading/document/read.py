@@ -25,6 +25,8 @@ from moot.deploy.reading.document.views import (
 from moot.deploy.reading.document.words import SIDE
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
+from moot.protocols.case import Case
+from moot.protocols.socrasynth.sides import open_answers
 
 V = TypeVar("V", bound=View)
 
@@ -66,6 +68,7 @@ def _document(
         state=debate.state,
         subject=debate.question,
         labels=debate.labels,
+        open_answers=_open_answers(debate),
         facts=debate.passage,
         gold=debate.gold,
         verdict=debate.verdict,
@@ -90,6 +93,17 @@ def _document(
         ],
         cost=debate.cost,
     )
+
+
+def _open_answers(debate: Transcript) -> list[str]:
+    case = Case(
+        id=debate.case_id,
+        question=debate.question,
+        labels=tuple(debate.labels) or None,
+        choices=tuple(debate.choices),
+        aliases=tuple(map(tuple, debate.aliases)),
+    )
+    return list(open_answers(case))
 
 
 def _view(kind: type[V], data: Mapping[str, Any] | None) -> V | None:

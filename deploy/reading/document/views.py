@@ -214,6 +214,7 @@ class Document(View):
 
     Attributes:
         state: how far it is.
+        open_answers: the list that the sides chose their answers from; empty where they argue for and against.
         facts: what is given; may be empty.
         gold: the label that the task's file calls right, never shown to a model; None without one.
         verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
@@ -232,6 +233,7 @@ class Document(View):
     state: State
     subject: str
     labels: list[str]
+    open_answers: list[str]
     facts: str
     gold: str | None
     verdict: VerdictView | None

@@ -75,6 +75,16 @@ def verdict_line(document: Document) -> str:
     return f"{winner}{answered}: {said}, {by} ({_coverage(panel)}){call}"
 
 
+def sides_line(document: Document) -> str:
+    """What each side stands for, in one line."""
+    if document.open_answers:
+        return (
+            "A argues for the answer that it holds likeliest, B for that one's strongest rival; which ones, their "
+            "arguments say: it is not on record by itself."
+        )
+    return f"A argues for (says yes to) and B against: {document.subject}"
+
+
 def _coverage(panel: PanelView) -> str:
     """What the verdict rests on: all that was to be judged, or how many pairs of judge and topic have both orders."""
     judges = list(panel.position_bias)
