@@ -69,7 +69,10 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
         "failed": {"agent/1": "timeout"},
     })  # fmt: skip
     session.event("c1", "moderation", "moderation/round/0", {
-        "action": "set kappa", "text": EVIL, "by": "person", "outcome": "Not used: a number."
+        "action": "set kappa", "text": "a typo", "by": "person", "outcome": "Not used: a number."
+    })  # fmt: skip
+    session.event("c1", "moderation", "moderation/round/0/1", {
+        "action": "ask", "text": EVIL, "by": "person", "outcome": "Done: ask."
     })  # fmt: skip
     added = {"presented_all": False, "additions": [{"topic": 2, "addition": EVIL}]}
     session.reply("c1", "confirm/agent/0", 10, data=json.dumps(added))
@@ -156,10 +159,12 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
         "A (for), last word",
         "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
-        "after the opening: set kappa",
+        "after the opening: ask (",
         "agent/1 at round/0/agent/1: timeout",
     ):
         assert expected in shown, expected
+    assert "a typo" not in shown
+    assert "a typo" in printed(show, planted_debate, "c1", form="json")
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
@@ -268,3 +273,62 @@ def test_what_each_side_stands_for_is_said(
     found = document_of(transcript(folder, "c1"))
     assert found is not None
     assert bool(found.open_answers) == (len(asked["labels"] or ()) == 3 or "choices" in asked)
+
+
+@pytest.fixture
+def edited_debate(planted: Callable[..., Path], session: Any) -> Callable[..., Path]:
+    """A debate whose topics a person has edited twice; the sides have closed on them, or have not yet."""
+    session.case("c1", gold=None, question="Should we?")
+    listed = [{"title": title, "description": f"on {title}"} for title in ("Air", "Noise", "Cost")]
+    session.reply("c1", "topics/moderator", 10, data=json.dumps({"topics": [*listed, {"title": "Trams"}]}))
+    topics = {"topics": [*listed[:2], {"title": "Jobs", "description": "of drivers"}], "by": "person", "wanted": 4}
+    session.event("c1", "topics", "topics", {**TOPICS, **topics, "merged": [], "dropped": []})
+    told = [{"topic": place, "argument": f"argued {title}"} for place, title in enumerate(("Air", "Noise", "Jobs"), 1)]
+    session.reply("c1", "round/0/agent/0", 10, data=json.dumps({"arguments": told}))
+    session.event("c1", "round", "round/0", {
+        "round": 0, "kappa": 0.9, "topics": ["Air", "Noise", "Jobs"], "crit": {}, "gamma": None, "finished": [],
+        "conceded": [], "asked": [], "left_out": {}, "failed": {},
+    })  # fmt: skip
+    for place, (text, outcome) in enumerate([
+        ("Trees: how many\nJobs: of drivers", "Done: edit topics."),
+        ("", "Not used: editing needs the whole list as its text."),
+        ("Noise\nTrees: how many", "Done: edit topics."),
+    ]):  # fmt: skip
+        at = f"moderation/round/0/{place}" if place else "moderation/round/0"
+        session.event(
+            "c1", "moderation", at, {"action": "edit topics", "text": text, "by": "person", "outcome": outcome}
+        )
+
+    def make(*, closed: bool) -> Path:
+        if closed:
+            session.event("c1", "closing", "closing", {
+                "kappa": 0.3, "topics": ["Noise", "Trees"], "crit": {}, "crit_by_topic": {}, "gamma": None,
+                "failed": {},
+            })  # fmt: skip
+        return planted(session)
+
+    return make
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
+    closed: bool, edited_debate: Callable[..., Path], printed: Callable[..., str]
+) -> None:
+    folder = edited_debate(closed=closed)
+    document = document_of(transcript(folder, "c1"))
+    assert document is not None
+    described = [(topic.title, topic.description) for topic in document.topics]
+    # A title alone takes the topic's description away, as the protocol reads it.
+    assert described == [("Noise", ""), ("Trees", "how many")]
+    assert [topic.title for topic in document.dropped_topics] == ["Air", "Cost", "Trams", "Jobs"]
+    shown = " ".join(printed(show, folder, "c1").split())
+    assert "the last word was a person's" in shown
+    for title in ("Air", "Cost", "Trams", "Jobs"):
+        assert f"{title}: taken off the list by a person" in shown
+    assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Taken off the list: Air .*argued Air", shown)
+    assert "Taken off the list: Cost" not in shown, "nothing was argued on it"
+    assert shown.count("after the opening: edit topics") == 2
+
+
+def test_where_no_person_edited_the_last_word_was_the_models(held: Path, printed: Callable[..., str]) -> None:
+    assert "the last word was the moderator's, a model" in " ".join(printed(show, held, "sample-001").split())

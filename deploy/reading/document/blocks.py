@@ -108,9 +108,11 @@ def _topics(document: Document) -> Iterable[Block]:
     yield Heading("Topics")
     yield Items([_titled(topic) for topic in document.topics], numbered=True)
     proposed = sum(len(themes) for themes in agenda.proposed.values())
-    yield Paragraph(f"{proposed} themes were proposed; the last word was the {agenda.by}'s.")
+    whose = {"moderator": "the moderator's, a model", "person": "a person's"}[document.topics_by]
+    yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
     notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
+    notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
         notes.append(f"only {len(agenda.topics)} of {agenda.wanted} topics were found")
     if notes:
@@ -186,10 +188,16 @@ def _arguments(document: Document) -> Iterable[Block]:
         yield Heading("Arguments")
     for place, topic in enumerate(document.topics, start=1):
         yield Heading(f"{place}. {topic.title}", 3)
-        for argument in document.arguments:
-            if argument.topic == topic.title:
-                yield Said(_who(argument), argument.text)
+        yield from _said_on(document, topic.title)
         yield from _reasons(document, topic.title)
+    for topic in document.dropped_topics:
+        if said := list(_said_on(document, topic.title)):
+            yield Heading(f"Taken off the list: {topic.title}", 3)
+            yield from said
+
+
+def _said_on(document: Document, title: str) -> Iterable[Block]:
+    return (Said(_who(argument), argument.text) for argument in document.arguments if argument.topic == title)
 
 
 def _who(argument: ArgumentView) -> str:
@@ -259,9 +267,10 @@ def _round_notes(held: RoundView) -> Iterable[str]:
 
 
 def _moderation(document: Document) -> Iterable[Block]:
-    if document.moderation:
+    done = [moderation_words(one) for one in document.moderation if one.used]
+    if done:
         yield Heading("Moderation")
-        yield Items([moderation_words(one) for one in document.moderation])
+        yield Items(done)
 
 
 def _end(document: Document) -> Iterable[Block]:

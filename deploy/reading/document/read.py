@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from moot.deploy.reading.document.topics import final_topics
 from moot.deploy.reading.document.views import (
     AgendaView,
     ArgumentView,
@@ -58,6 +59,13 @@ def _document(
     rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
     confirmed = _view(ConfirmView, once.get("confirm"))
     closing = _view(ClosingView, once.get("closing"))
+    agenda = AgendaView.model_validate(once["topics"])
+    moderation = [
+        ModerationView.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
+    ]
+    argued = [held.topics for held in rounds]
+    closed = closing.topics if closing is not None else None
+    topics = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
     return Document(
         schema_version=debate.schema_version,
         run=debate.run,
@@ -72,7 +80,10 @@ def _document(
         facts=debate.passage,
         gold=debate.gold,
         verdict=debate.verdict,
-        agenda=AgendaView.model_validate(once["topics"]),
+        agenda=agenda,
+        topics=topics.topics,
+        dropped_topics=topics.dropped,
+        topics_by="person" if topics.edited else "moderator",
         joint=_view(JointView, once.get("joint")),
         panel=_view(PanelView, once.get("panel")),
         versus=_view(VersusView, once.get("versus")),
@@ -82,10 +93,7 @@ def _document(
         closing=closing,
         stop=_view(StopView, once.get("stop")),
         arguments=[*_argued(rounds, turns), *_added(confirmed, turns), *_closed(closing, turns)],
-        moderation=[
-            ModerationView.model_validate({**event.data, "path": event.path})
-            for event in _ordered(events, "moderation")
-        ],
+        moderation=moderation,
         failures=[
             FailureView(path=turn.path, role=turn.role, failure=turn.failure, error=turn.error)
             for turn in turns.values()

@@ -180,7 +180,7 @@ def round_cells(held: RoundView) -> tuple[str, ...]:
 
 
 def moderation_words(one: ModerationView) -> str:
-    """What a person did."""
+    """What a person did and was used."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
-    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}. {one.outcome}"
+    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"
