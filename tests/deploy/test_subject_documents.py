@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.markdown import document_markdown
@@ -177,18 +178,27 @@ def test_nothing_reaches_the_terminal_as_a_command(
 def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     document = document_of(transcript(planted_debate, "c1"))
     assert document is not None
-    outside, fence = [], ""
-    for line in document_markdown(document).splitlines():
-        ticks = re.match(r"`{3,}", line)
-        if ticks and not fence:
-            fence = ticks[0]
-        elif fence:
-            fence = "" if line == fence else fence
-        else:
-            outside.append(line)
-    text = "\n".join(outside)
-    assert not re.search(r"(?<!\\)<script|(?<!\\)\[bold|^# out|(?<!\\)\*\*b", text, re.MULTILINE)
-    assert text.count("\\<script\\>") > 5
+    shown = document_markdown(document)
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(shown)
+    assert "<script" not in html
+    assert "<code" not in html
+    assert html.count("<h1>") == 1
+    # What is strong is the verdict, the facts, who speaks, and that the models are simulated: none of it said by them.
+    assert html.count("<strong>") == 3 + len(document.arguments)
+    quotes = re.findall(r"<blockquote>(.*?)</blockquote>", html, re.DOTALL)
+    assert len(quotes) == 1 + len(document.arguments)
+    assert all(quote.count("# out | &lt;script&gt; **b**") == 1 for quote in quotes)
+
+
+def test_markdown_reads_as_text_where_nothing_has_to_be_escaped(planted: Callable[..., Path], session: Any) -> None:
+    said = "Costs: 3 of 4 pay (at 5:30), R&D too! Then - at last - 29.5 > 29; a wall of text."
+    session.case("c1", question="Should we: yes?", passage=said, gold=None)
+    session.event("c1", "topics", "topics", TOPICS)
+    document = document_of(transcript(planted(session), "c1"))
+    assert document is not None
+    shown = document_markdown(document)
+    assert shown.startswith("# Should we: yes?\n")
+    assert f"**Given facts**\n\n> {said}\n" in shown
 
 
 @pytest.mark.parametrize(
