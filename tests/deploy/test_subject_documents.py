@@ -61,7 +61,7 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
     session.case("c1", question=EVIL, passage=EVIL, gold=None)
     session.event("c1", "topics", "topics", TOPICS)
     told = {"arguments": [{"topic": 1, "argument": EVIL}, {"topic": 9, "argument": "nowhere"}]}
-    session.reply("c1", "round/0/agent/0", 10, data=json.dumps(told))
+    session.reply("c1", "round/0/agent/0", 10, data=json.dumps(told), outcome="repaired")
     session.reply("c1", "round/0/agent/1", None, outcome="failed", failure="timeout", error=EVIL)
     session.event("c1", "round", "round/0", {
         "round": 0, "kappa": 0.9, "temperature": 0.45, "topics": [EVIL, "Air"],
@@ -157,6 +157,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
         "B failed: timeout; B concedes; A said all",
         "A passed over Air",
         "Asked whether that was all, A conceded and added a last argument on Air; B did not say (refused).",
+        "A (for), opening, mended JSON",
         "A (for), last word",
         "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
@@ -164,6 +165,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
         "agent/1 at round/0/agent/1: timeout",
     ):
         assert expected in shown, expected
+    assert shown.count("mended JSON") == 1
     assert "a typo" not in shown
     assert "a typo" in printed(show, planted_debate, "c1", form="json")
 

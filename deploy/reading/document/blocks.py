@@ -203,7 +203,8 @@ def _said_on(document: Document, title: str) -> Iterable[Block]:
 def _who(argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
-    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}"
+    mended = ", mended JSON" if argument.mended else ""
+    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}{mended}"
 
 
 def _reasons(document: Document, title: str) -> Iterable[Block]:

@@ -126,23 +126,31 @@ def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
 
 def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
     for held in rounds:
-        for role, letter in SIDE.items():
-            for title, text in _told(turns.get(f"round/{held.round}/{role}"), "argument", held.topics):
-                yield ArgumentView(round=held.round, side=letter, topic=title, text=text)
+        for role in SIDE:
+            turn = turns.get(f"round/{held.round}/{role}")
+            yield from _arguments(turn, role, "argument", held.topics, round=held.round)
 
 
 def _added(confirmed: ConfirmView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role, letter in SIDE.items() if confirmed is not None else ():
+    for role in SIDE if confirmed is not None else ():
         assert confirmed is not None
-        for title, text in _told(turns.get(f"confirm/{role}"), "addition", confirmed.topics):
-            yield ArgumentView(round=confirmed.round, last_word=True, side=letter, topic=title, text=text)
+        turn = turns.get(f"confirm/{role}")
+        yield from _arguments(turn, role, "addition", confirmed.topics, round=confirmed.round, last_word=True)
 
 
 def _closed(closing: ClosingView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role, letter in SIDE.items() if closing is not None else ():
+    for role in SIDE if closing is not None else ():
         assert closing is not None
-        for title, text in _told(turns.get(f"closing/{role}"), "statement", closing.topics):
-            yield ArgumentView(round=None, side=letter, topic=title, text=text)
+        yield from _arguments(turns.get(f"closing/{role}"), role, "statement", closing.topics, round=None)
+
+
+def _arguments(
+    turn: TurnView | None, role: str, what: str, topics: list[str], *, round: int | None, last_word: bool = False
+) -> Iterable[ArgumentView]:
+    """What a reply says, topic by topic."""
+    mended = turn is not None and turn.outcome == "repaired"
+    for title, text in _told(turn, what, topics):
+        yield ArgumentView(round=round, last_word=last_word, side=SIDE[role], topic=title, text=text, mended=mended)
 
 
 def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple[str, str]]:

@@ -45,13 +45,20 @@ class AgendaView(View):
 
 
 class ArgumentView(View):
-    """An argument: `round` is None for a closing statement; `last_word` is what was added after the last round."""
+    """An argument.
+
+    Attributes:
+        round: None for a closing statement.
+        last_word: whether it was added after the last round.
+        mended: whether the JSON of the reply that it stands in had to be mended to be read.
+    """
 
     round: int | None
     last_word: bool = False
     side: Letter
     topic: str
     text: str
+    mended: bool
 
 
 class RoundView(View):
