@@ -28,7 +28,8 @@ from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
 from moot.deploy.running.session import Session
 
@@ -94,6 +95,10 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, st
     calls = [int(rows[cell][4].replace(",", "")) for cell in CELLS]
     assert rows["all 4 cells"][3] == "24"
     assert rows["all 4 cells"][6] == f"{sum(calls):,}"
+    alone = plan(prepare(RunConfig(protocol="selene", limit=6, agents=2, engine="inline", set={"gate.tau_d": 0.2})))
+    assert rows[CELLS[0]][-2:] == [f"{alone.least_tokens:,}", f"{alone.most_tokens:,}"]
+    assert rows["all 4 cells"][-2] == f"{sum(int(rows[cell][-2].replace(',', '')) for cell in CELLS):,}"
+    assert "tokens, at least  at most about" in out
     assert "dry run: nothing was asked, paid or written" in out
     assert not list(Path.cwd().iterdir())
 
