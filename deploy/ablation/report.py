@@ -214,8 +214,17 @@ def ablation_markdown(found: Ablation) -> str:
 
 
 def next_cells(found: Ablation) -> list[tuple[str, str]]:
-    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun."""
+    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun.
+
+    Of several that are equally accurate the first is named, with how many there are.
+    """
+    baseline = next((each for each in _own(found) if each.cell == found.baseline), None)
+    cells = [] if baseline is None else [(baseline.cell, "the baseline")]
     others = [each for each in _own(found) if each.cell != found.baseline and each.accuracy is not None]
-    cells = [(each.cell, "the baseline") for each in _own(found) if each.cell == found.baseline]
-    best = max(others, key=lambda each: each.accuracy or 0.0, default=None)
-    return cells if best is None else [*cells, (best.cell, "the most accurate of the others")]
+    if not others:
+        return cells
+    most = max(each.accuracy for each in others if each.accuracy is not None)
+    best = [each for each in others if each.accuracy == most]
+    why = "the most accurate of the others" if len(best) == 1 else f"one of the {len(best)} most accurate of the others"
+    same = ", as accurate as the baseline" if baseline is not None and baseline.accuracy == most else ""
+    return [*cells, (best[0].cell, why + same)]
