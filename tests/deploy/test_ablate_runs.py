@@ -103,6 +103,29 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, st
     assert not list(Path.cwd().iterdir())
 
 
+def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
+    ablate: Callable[..., tuple[int, str, str]],
+) -> None:
+    Path("s.csv").write_text("subject\nShould we?\nMust we?\n")
+    arguments = ("--task", "subjects:s.csv", "--protocol", "single-agent", "--over", "seed=1,2")
+    code, out, err = ablate(*arguments, "--dry-run")
+    assert code == 0
+    assert err.count("warning: no case has a gold label") == 1
+    code, out, err = ablate(*arguments, "--quiet", "--format", "md")
+    assert code == 0
+    assert "warning: no case has a gold label" in err
+    found = [
+        f"{answer} {n}"
+        for answer, n in Counter(read_table(Path("out/seed=1"), "verdicts")["answer"].to_pylist()).items()
+    ]
+    (row,) = [line for line in out.splitlines() if line.startswith("| 1 |")]
+    assert sorted(row.split("|")[-2].strip().split(", ")) == sorted(found)
+    code, out, err = ablate("--over", "seed=1,2", "--limit", "2", "--quiet", "--format", "md", "--out", "labelled")
+    assert code == 0
+    assert "gold" not in err
+    assert "answers" not in out
+
+
 def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., tuple[int, str, str]]) -> None:
     whole = ["--limit", "6", "--max-open", "2"]
     assert ablate(*OVER, *whole, "-q")[0] == 0
