@@ -14,7 +14,8 @@ from markdown_it import MarkdownIt
 from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.document.views import Document, PanelView
+from moot.deploy.reading.document.views import Document, PanelView, StopView
+from moot.deploy.reading.document.words import ended_words
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
@@ -344,3 +345,10 @@ def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
 
 def test_where_no_person_edited_the_last_word_was_the_models(held: Path, printed: Callable[..., str]) -> None:
     assert "the last word was the moderator's, a model" in " ".join(printed(show, held, "sample-001").split())
+
+
+def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:
+    stop = StopView(reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5)
+    expected = "the quality of the arguments rose by less than 0.1 in 2 rounds, on the scale from 0 to 10"
+    assert ended_words(stop, "plateau") == expected
+    assert ended_words(stop.model_copy(update={"reason": "max_rounds"}), "") == "no more than 5 were allowed"

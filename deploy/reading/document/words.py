@@ -101,10 +101,12 @@ def _coverage(panel: PanelView) -> str:
 
 
 def ended_words(stop: StopView | None, how: str) -> str:
-    """Why the rounds ended; `how` of the verdict when the event is not on record."""
+    """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
     if stop is None:
         return how
-    return stop_words(stop.reason, patience=stop.patience, min_delta=stop.min_delta, max_rounds=stop.max_rounds)
+    rise = 10.0 * stop.min_delta
+    words = stop_words(stop.reason, patience=stop.patience, min_delta=rise, max_rounds=stop.max_rounds)
+    return f"{words}, on the scale from 0 to 10" if stop.reason == "plateau" else words
 
 
 def confirm_words(confirmed: ConfirmView) -> str:
