@@ -39,6 +39,12 @@ class CellCases:
         """Cases with a verdict that did not fail and has no answer."""
         return sum(not each.failed and each.answer is None for each in self.verdicts.values())
 
+    @property
+    def answers(self) -> dict[str, int]:
+        """Cases by their answer, the most frequent first; of those with an answer."""
+        found = Counter(each.answer for each in self.verdicts.values() if not each.failed and each.answer is not None)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
     def right(self, case_id: str) -> bool | None:
         """Whether the verdict on a case is right; None when that is not known."""
         verdict = self.verdicts.get(case_id)

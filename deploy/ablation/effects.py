@@ -49,6 +49,7 @@ class CellFigures(BaseModel):
             run's, nothing was paid for them again, and they are compared with the baseline there. None for its own run.
         run: its folder.
         cases: that the run is over; `answered + abstained + failed + open`.
+        answers: cases by answer, the most frequent first.
         scored: cases that `accuracy` is over: with an answer and a gold label.
         accuracy_interval: Wilson's, 95 %.
         coverage: share of the cases that have an answer.
@@ -69,6 +70,7 @@ class CellFigures(BaseModel):
     simulated: bool
     cases: int
     answered: int
+    answers: dict[str, int]
     abstained: int
     failed: int
     open: int
@@ -216,6 +218,7 @@ def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) ->
         simulated=summary.simulated,
         cases=summary.cases,
         answered=found.answered,
+        answers=found.answers,
         abstained=found.abstained,
         failed=summary.failed,
         open=summary.open,

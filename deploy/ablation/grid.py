@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,8 +108,9 @@ def _apart(text: str) -> list[str]:
 def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
     read = [_read(key, text) for text in texts]
     for number, value in enumerate(read):
-        if any(_same(value, before) for before in read[:number]):
-            raise ConfigError(f"--over {key}: the value {redact(texts[number])!r} is given twice")
+        same = next((text for text, before in zip(texts, read[:number], strict=False) if _same(value, before)), None)
+        if same is not None:
+            raise ConfigError(f"--over {key}: {_twice(redact(same), redact(texts[number]), value)}")
     if len(read) == 1:
         raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {_fixed_by(key)}")
     shown = [redact(text) for text in texts]
@@ -116,6 +118,21 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
     told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
     return tuple(map(Value, told, shown, read))
+
+
+def _twice(first: str, second: str, value: Any) -> str:
+    if first == second:
+        return f"the value {first!r} is given twice"
+    return f"{first!r} and {second!r} both mean {_in_yaml(value)}: leave one out"
+
+
+def _in_yaml(value: Any) -> str:
+    """A value as it is written in a configuration.
+
+    >>> _in_yaml(True), _in_yaml(0.2)
+    ('true', '0.2')
+    """
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _read(key: str, text: str) -> Any:

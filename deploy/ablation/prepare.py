@@ -143,6 +143,11 @@ def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> None:
             asyncio.run(check_models(each.prepared))
 
 
+def has_gold(grid: Sequence[ReadyCell]) -> bool:
+    """Whether any case has a gold label, so that an accuracy can be known; reads the cases up to the first that has."""
+    return any(labelled.gold is not None for labelled in grid[0].prepared.cases())
+
+
 def on_its_own(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
     """A cell's run without the first cell's replies, which may not be there yet."""
     first = cells_to_hold(grid)[0].prepared

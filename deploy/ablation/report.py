@@ -26,6 +26,9 @@ from moot.deploy.reading.text import (
 
 _SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
 
+_ANSWERS = 3
+"""Answers that a cell names where no accuracy is known."""
+
 
 def show_ablation(found: Ablation, form: str = "text", console: Console | None = None) -> None:
     """Write a grid's figures to the console."""
@@ -86,6 +89,8 @@ def _cells(found: Ablation) -> Block:
         del columns["abstained"]
     if all(each.cost_usd == 0.0 for each in cells):
         del columns["USD"]
+    if all(each.accuracy is None for each in cells):
+        columns["answers"] = [_answers(each.answers) for each in cells]
     title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label"
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
@@ -93,6 +98,14 @@ def _cells(found: Ablation) -> Block:
         for each in found.cells
     ]
     return Block(title, (*_keys(found), *columns), rows)
+
+
+def _answers(counts: Mapping[str, int]) -> str:
+    """The most frequent answers, and how many cases have another."""
+    named = list(counts.items())[:_ANSWERS]
+    others = sum(counts.values()) - sum(n for _, n in named)
+    said = [f"{answer} {n:,}" for answer, n in named]
+    return ", ".join([*said, f"others {others:,}"] if others else said) or "-"
 
 
 def _as(cell: str, columns: int) -> tuple[str, ...]:
@@ -214,8 +227,17 @@ def ablation_markdown(found: Ablation) -> str:
 
 
 def next_cells(found: Ablation) -> list[tuple[str, str]]:
-    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun."""
+    """The cells to look at first, and why: the baseline and the most accurate other one, as far as they have begun.
+
+    Of several that are equally accurate the first is named, with how many there are.
+    """
+    baseline = next((each for each in _own(found) if each.cell == found.baseline), None)
+    cells = [] if baseline is None else [(baseline.cell, "the baseline")]
     others = [each for each in _own(found) if each.cell != found.baseline and each.accuracy is not None]
-    cells = [(each.cell, "the baseline") for each in _own(found) if each.cell == found.baseline]
-    best = max(others, key=lambda each: each.accuracy or 0.0, default=None)
-    return cells if best is None else [*cells, (best.cell, "the most accurate of the others")]
+    if not others:
+        return cells
+    most = max(each.accuracy for each in others if each.accuracy is not None)
+    best = [each for each in others if each.accuracy == most]
+    why = "the most accurate of the others" if len(best) == 1 else f"one of the {len(best)} most accurate of the others"
+    same = ", as accurate as the baseline" if baseline is not None and baseline.accuracy == most else ""
+    return [*cells, (best[0].cell, why + same)]

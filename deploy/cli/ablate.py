@@ -71,7 +71,7 @@ def ablate(
     from moot.deploy.ablation.folder import write_down
     from moot.deploy.ablation.grid import baseline_of, check_keys, parse_axes
     from moot.deploy.ablation.plan import plan_lines
-    from moot.deploy.ablation.prepare import check_grid, grid_folder, prepare_grid
+    from moot.deploy.ablation.prepare import check_grid, grid_folder, has_gold, prepare_grid
     from moot.deploy.reading.text import check_format
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
@@ -85,6 +85,10 @@ def ablate(
     check_keys(axes, base, flags)
     grid = prepare_grid(base, axes, share_replies=share_replies)
     check_grid(grid, network=not dry_run)
+    if not has_gold(grid):
+        print(
+            "warning: no case has a gold label, so every accuracy will be unknown: answers are counted", file=sys.stderr
+        )
     if dry_run:
         print("\n".join(plan_lines(grid)))
         return

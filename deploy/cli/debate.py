@@ -87,6 +87,7 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.prepare import prepare
+    from moot.deploy.running.resume import check_resumable
     from moot.deploy.running.subject import Subject, debate_out, read_facts_file
     from moot.protocols.errors import ConfigError
 
@@ -97,10 +98,13 @@ def _prepared(question: str, labels: str | None, facts: Path | None, flags: dict
         raise ConfigError(f"--labels {labels!r}: expected answers with commas between them, such as Yes,No")
     subject = Subject(question.strip(), read_facts_file(facts) if facts else "", answers)
     config = RunConfig.build(None, flags, flag_of)
-    if config.out is None:
+    named = config.out
+    if named is None:
         where = debate_out(config.protocol, subject, config.seed, config.model, new=new)
         config = config.model_copy(update={"out": where})
-    return prepare(config, task=[subject.case()])
+    prepared = prepare(config, task=[subject.case()])
+    check_resumable(prepared, "--new" if named is None else "--out NEW")
+    return prepared
 
 
 def _by_itself(prepared: Prepared, form: str, *, quiet: bool) -> int:

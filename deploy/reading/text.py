@@ -29,7 +29,11 @@ _ACTIVE = (
 )
 _HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_ACTIVE}]")
 _HIDDEN_IN_JSON = re.compile(f"[\x7f-\x9f{_ACTIVE}]")
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&#!:@$])")
+_MARKDOWN = re.compile(r"[\\`*_\[\]|~#@$]|&(?=#?\w+;)|:(?=//|[\w+-]+:)|(?<=www)\.")
+"""What is Markdown anywhere in a line: a colon only in addresses and in names of emoji, an ampersand in entities."""
+
+_AT_START = re.compile(r"^(?:[-+=](?=[-+=:\s]|$)|[:>]|\d+(?=[.)](?:\s|$)))")
+"""What is Markdown at the start of a line only."""
 
 
 def visible(text: str) -> str:
@@ -58,12 +62,34 @@ def _mark(found: re.Match[str]) -> str:
 
 
 def markdown_inline(text: str) -> str:
-    r"""The text on one line, for a heading, a list item or a table cell: nothing in it is Markdown or HTML.
+    r"""The text on one line, for a heading, a paragraph or a list item: nothing in it is Markdown or HTML.
 
-    >>> print(markdown_inline("a | <b> `c`"))
-    a \| \<b\> \`c\`
+    >>> print(markdown_inline("- a: | <b> `c`"))
+    \- a: \| &lt;b> \`c\`
     """
-    return _MARKDOWN.sub(r"\\\1", visible_line(text))
+    return _AT_START.sub(lambda found: _escaped_start(found.group()), _cell(text))
+
+
+def _cell(text: str) -> str:
+    """The text on one line of a table, where nothing begins a list or a quote; `<` is no HTML in any dialect."""
+    return _MARKDOWN.sub(lambda found: "\\" + found.group(), visible_line(text)).replace("<", "&lt;")
+
+
+def _escaped_start(start: str) -> str:
+    """The start of a line, or the number of a list's item before its dot, with the mark escaped."""
+    return start + "\\" if start.isdigit() else "\\" + start
+
+
+def markdown_quote(text: str) -> str:
+    r"""The text as a block quote, line for line: nothing in it is Markdown or HTML, or ends the quote.
+
+    >>> markdown_quote("a *b*\n\n1. c\n# d")
+    '> a \\*b\\*\n>\n> 1\\. c  \n> \\# d'
+    """
+    lines = [markdown_inline(line) for line in visible(text).split("\n")]
+    # Two spaces keep a line's end where another line follows; a blank line ends a paragraph by itself.
+    ends = ["  " if line and after else "" for line, after in zip(lines, [*lines[1:], ""], strict=True)]
+    return "\n".join(f"> {line}{end}" if line else ">" for line, end in zip(lines, ends, strict=True))
 
 
 def markdown_block(text: str) -> str:
@@ -76,7 +102,7 @@ def markdown_block(text: str) -> str:
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table; the header is ours, the cells are escaped."""
     lines = [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
-    lines += [f"| {' | '.join(map(markdown_inline, row))} |" for row in rows]
+    lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
     return "\n".join(lines)
 
 

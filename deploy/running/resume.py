@@ -58,11 +58,15 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
     return shown
 
 
-def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None:
+def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW") -> None:
     """Refuse to go on with a run whose record another configuration has made.
 
     Placement, engine, address, how many are open, attendance, retrying, where the task's file lies, deadlines, the
     variables that hold keys and a larger limit may differ.
+
+    Args:
+        out: the run's folder, as it was named.
+        afresh: the flag that begins another run.
 
     Raises:
         RunMismatch: naming what differs, old and new.
@@ -73,12 +77,12 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str) -> None
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     known = f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}."
     if was.get("reuse") is not None and now.get("reuse") is None:  # what was free would be paid for, unseen
-        raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with --out NEW")
-    raise RunMismatch(f"{known} Start a new one with --out NEW --reuse {out}: it pays only for what differs")
+        raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with {afresh}")
+    raise RunMismatch(f"{known} Start a new one with {afresh} --reuse {out}: it pays only for what differs")
 
 
-def check_resumable(prepared: Prepared) -> bool:
-    """Whether a run lies in the folder already.
+def check_resumable(prepared: Prepared, afresh: str = "--out NEW") -> bool:
+    """Whether a run lies in the folder already; `afresh` is the flag that begins another one.
 
     Raises:
         RunMismatch: another configuration has made it.
@@ -86,7 +90,7 @@ def check_resumable(prepared: Prepared) -> bool:
     folder = RunFolder(prepared.folder)
     if not folder.exists():
         return False
-    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out))
+    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh)
     return True
 
 

@@ -113,10 +113,18 @@ def test_a_planted_effect_is_found_and_a_null_effect_is_not(grid_of: Callable[..
     assert slightly.p_adjusted is not None
     assert slightly.p_adjusted > 0.05
     assert found.warnings == []
-    assert next_cells(found)[1][0] == "k=better"
+    assert next_cells(found) == [("k=base", "the baseline"), ("k=better", "the most accurate of the others")]
     against_another = grid.measured("k=same").cells[0].vs_baseline
     assert against_another is not None
     assert (against_another.accuracy.only_first, against_another.accuracy.only_second) == (20, 20)
+
+
+def test_the_cell_to_look_at_is_said_to_be_as_good_as_others_where_it_is(grid_of: Callable[..., Grid]) -> None:
+    grid = grid_of("k=a,b,c")
+    for number, wrong in enumerate((range(3), range(4, 7), range(8))):
+        grid.plant(number, outcomes(12, wrong))
+    assert next_cells(grid.measured())[1] == ("k=b", "the most accurate of the others, as accurate as the baseline")
+    assert next_cells(grid.measured("k=c"))[1] == ("k=a", "one of the 2 most accurate of the others")
 
 
 def test_distributions_are_scored_case_by_case(grid_of: Callable[..., Grid]) -> None:

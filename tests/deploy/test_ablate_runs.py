@@ -28,7 +28,8 @@ from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.run import run
 from moot.deploy.running.session import Session
 
@@ -94,8 +95,35 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, st
     calls = [int(rows[cell][4].replace(",", "")) for cell in CELLS]
     assert rows["all 4 cells"][3] == "24"
     assert rows["all 4 cells"][6] == f"{sum(calls):,}"
+    alone = plan(prepare(RunConfig(protocol="selene", limit=6, agents=2, engine="inline", set={"gate.tau_d": 0.2})))
+    assert rows[CELLS[0]][-2:] == [f"{alone.least_tokens:,}", f"{alone.most_tokens:,}"]
+    assert rows["all 4 cells"][-2] == f"{sum(int(rows[cell][-2].replace(',', '')) for cell in CELLS):,}"
+    assert "tokens, at least  at most about" in out
     assert "dry run: nothing was asked, paid or written" in out
     assert not list(Path.cwd().iterdir())
+
+
+def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
+    ablate: Callable[..., tuple[int, str, str]],
+) -> None:
+    Path("s.csv").write_text("subject\nShould we?\nMust we?\n")
+    arguments = ("--task", "subjects:s.csv", "--protocol", "single-agent", "--over", "seed=1,2")
+    code, out, err = ablate(*arguments, "--dry-run")
+    assert code == 0
+    assert err.count("warning: no case has a gold label") == 1
+    code, out, err = ablate(*arguments, "--quiet", "--format", "md")
+    assert code == 0
+    assert "warning: no case has a gold label" in err
+    found = [
+        f"{answer} {n}"
+        for answer, n in Counter(read_table(Path("out/seed=1"), "verdicts")["answer"].to_pylist()).items()
+    ]
+    (row,) = [line for line in out.splitlines() if line.startswith("| 1 |")]
+    assert sorted(row.split("|")[-2].strip().split(", ")) == sorted(found)
+    code, out, err = ablate("--over", "seed=1,2", "--limit", "2", "--quiet", "--format", "md", "--out", "labelled")
+    assert code == 0
+    assert "gold" not in err
+    assert "answers" not in out
 
 
 def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., tuple[int, str, str]]) -> None:

@@ -95,6 +95,21 @@ def test_another_debate_of_the_same_subject(moot: Moot) -> None:
     assert len(_runs()) == 6
 
 
+def test_another_configuration_is_told_the_flag_that_begins_another_debate(moot: Moot) -> None:
+    asked = ("debate", SUBJECT, "--quiet", "--protocol", "single-agent")
+    assert moot(*asked)[0] == 0
+    changed = (*asked, "--save-tokens", "none")
+    code, _, err = moot(*changed)
+    assert (code, err.count("\n")) == (2, 1)
+    (run,) = _runs()
+    assert f"Start a new one with --new --reuse runs/{run}: it pays only for what differs" in err
+    assert moot(*changed, "--new", "--reuse", f"runs/{run}")[0] == 0
+    assert len(_runs()) == 2
+    code, _, err = moot(*changed, "--out", f"runs/{run}")
+    assert code == 2
+    assert "Start a new one with --out NEW --reuse" in err
+
+
 def test_names_of_folders(tmp_path: Path) -> None:
     long = Subject("word " * 100).name
     assert long.startswith("word-word")

@@ -242,7 +242,7 @@ def test_socrasynth_is_moderated(tmp_path: Path) -> None:
         terminal.types("end")
         code, shown = terminal.ends()
     assert code == 0
-    assert "ask (Who pays?). Done: ask." in shown
+    assert "after the opening: ask (Who pays?)" in shown
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["rounds"]) == ("ended-by-person", 1)
     turns = {row["path"]: row for row in read_table(tmp_path / "run", "turns", ["template", "messages"]).to_pylist()}

@@ -308,6 +308,10 @@ def test_visible() -> None:
 
 def test_markdown_pieces() -> None:
     assert markdown_inline("# a_b *c* [d](e) |\n`f`") == r"\# a\_b \*c\* \[d\](e) \| \`f\`"
+    assert markdown_inline("see https://x, www.x or :x: & &lt; 1. a") == r"see https\://x, www\.x or \:x: & \&lt; 1. a"
+    assert [markdown_inline(text) for text in ("-", "-2", "1. a", "1.5", ">", ":-")] == [
+        r"\-", "-2", r"1\. a", "1.5", r"\>", r"\:-"
+    ]  # fmt: skip
     assert markdown_block("a\n````\nb").splitlines() == ["`````text", "a", "````", "b", "`````"]
     assert markdown_table(("x", "y"), [("1|2", "a\nb")]) == "| x | y |\n|---|---|\n| 1\\|2 | a b |"
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
+from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
-from moot.deploy.reading.document.views import Document
+from moot.deploy.reading.document.views import Document, PanelView, StopView
+from moot.deploy.reading.document.words import ended_words
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.running.run import run
@@ -59,7 +62,7 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
     session.case("c1", question=EVIL, passage=EVIL, gold=None)
     session.event("c1", "topics", "topics", TOPICS)
     told = {"arguments": [{"topic": 1, "argument": EVIL}, {"topic": 9, "argument": "nowhere"}]}
-    session.reply("c1", "round/0/agent/0", 10, data=json.dumps(told))
+    session.reply("c1", "round/0/agent/0", 10, data=json.dumps(told), outcome="repaired")
     session.reply("c1", "round/0/agent/1", None, outcome="failed", failure="timeout", error=EVIL)
     session.event("c1", "round", "round/0", {
         "round": 0, "kappa": 0.9, "temperature": 0.45, "topics": [EVIL, "Air"],
@@ -68,7 +71,10 @@ def planted_debate(planted: Callable[..., Path], session: Any) -> Path:
         "failed": {"agent/1": "timeout"},
     })  # fmt: skip
     session.event("c1", "moderation", "moderation/round/0", {
-        "action": "set kappa", "text": EVIL, "by": "person", "outcome": "Not used: a number."
+        "action": "set kappa", "text": "a typo", "by": "person", "outcome": "Not used: a number."
+    })  # fmt: skip
+    session.event("c1", "moderation", "moderation/round/0/1", {
+        "action": "ask", "text": EVIL, "by": "person", "outcome": "Done: ask."
     })  # fmt: skip
     added = {"presented_all": False, "additions": [{"topic": 2, "addition": EVIL}]}
     session.reply("c1", "confirm/agent/0", 10, data=json.dumps(added))
@@ -138,7 +144,7 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
     shown = " ".join(printed(show, planted_debate, "c1", width=400).split())
     for expected in (
         "For: A closed better, 6.5 to 6 marks on average (2 topics, 1 judge; both orders known for 1 of 2 pairs "
-        "of judge and topic)",
+        "of judge and topic); too close to call: what coming first is worth (1.5) is more than the margin (0.5)",
         "ended after the opening: turn-failed",
         "judgments are missing",
         "A1 (First), B1 (Second), air: merged into Air",
@@ -152,13 +158,17 @@ def test_what_went_wrong_is_said(planted_debate: Path, printed: Callable[..., st
         "B failed: timeout; B concedes; A said all",
         "A passed over Air",
         "Asked whether that was all, A conceded and added a last argument on Air; B did not say (refused).",
+        "A (for), opening, mended JSON",
         "A (for), last word",
         "judge/0, order 1, topic 1: not written as numbers: first: 8/10",
         "B: declined, judged by its last arguments",
-        "after the opening: set kappa",
+        "after the opening: ask (",
         "agent/1 at round/0/agent/1: timeout",
     ):
         assert expected in shown, expected
+    assert shown.count("mended JSON") == 1
+    assert "a typo" not in shown
+    assert "a typo" in printed(show, planted_debate, "c1", form="json")
 
 
 @pytest.mark.parametrize("form", ["text", "json", "md"])
@@ -171,18 +181,27 @@ def test_nothing_reaches_the_terminal_as_a_command(
 def test_markdown_cannot_be_broken_out_of(planted_debate: Path) -> None:
     document = document_of(transcript(planted_debate, "c1"))
     assert document is not None
-    outside, fence = [], ""
-    for line in document_markdown(document).splitlines():
-        ticks = re.match(r"`{3,}", line)
-        if ticks and not fence:
-            fence = ticks[0]
-        elif fence:
-            fence = "" if line == fence else fence
-        else:
-            outside.append(line)
-    text = "\n".join(outside)
-    assert not re.search(r"(?<!\\)<script|(?<!\\)\[bold|^# out|(?<!\\)\*\*b", text, re.MULTILINE)
-    assert text.count("\\<script\\>") > 5
+    shown = document_markdown(document)
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(shown)
+    assert "<script" not in html
+    assert "<code" not in html
+    assert html.count("<h1>") == 1
+    # What is strong is the verdict, the facts, who speaks, and that the models are simulated: none of it said by them.
+    assert html.count("<strong>") == 3 + len(document.arguments)
+    quotes = re.findall(r"<blockquote>(.*?)</blockquote>", html, re.DOTALL)
+    assert len(quotes) == 1 + len(document.arguments)
+    assert all(quote.count("# out | &lt;script&gt; **b**") == 1 for quote in quotes)
+
+
+def test_markdown_reads_as_text_where_nothing_has_to_be_escaped(planted: Callable[..., Path], session: Any) -> None:
+    said = "Costs: 3 of 4 pay (at 5:30), R&D too! Then - at last - 29.5 > 29; a wall of text."
+    session.case("c1", question="Should we: yes?", passage=said, gold=None)
+    session.event("c1", "topics", "topics", TOPICS)
+    document = document_of(transcript(planted(session), "c1"))
+    assert document is not None
+    shown = document_markdown(document)
+    assert shown.startswith("# Should we: yes?\n")
+    assert f"**Given facts**\n\n> {said}\n" in shown
 
 
 @pytest.mark.parametrize(
@@ -220,3 +239,116 @@ def test_a_failed_debate_says_why(planted: Callable[..., Path], session: Any, pr
     session.verdict("c1", None, "failed", failure="quorum", error="no opening of agent/1")
     shown = " ".join(printed(show, planted(session), "c1").split())
     assert "The debate failed (quorum): no opening of agent/1" in shown
+
+
+@pytest.mark.parametrize(
+    ("totals", "bias", "winners", "said"),
+    [
+        ((29, 29.5), {"judge/0": 2.5}, "AB", "what coming first is worth (2.5) is more than the margin (0.5)"),
+        ((31, 29), {"judge/0": 0, "judge/1": -2}, "AA", "what coming first is worth (2) is as much as the margin (2)"),
+        ((31, 29), {"judge/0": None, "judge/1": 1.5}, "AA", ""),
+        ((31, 29), {"judge/0": 1}, "AB", "every judge's winner changes with the order"),
+        ((31, 29), {"judge/0": 1}, ("A", "tie"), ""),
+        ((30, 30), {"judge/0": 3}, "AB", ""),
+        ((None, None), {"judge/0": None}, (None, None), ""),
+    ],
+)
+def test_a_verdict_is_too_close_to_call_where_the_order_weighs_as_much(
+    totals: tuple[float | None, float | None], bias: dict[str, float | None], winners: Any, said: str
+) -> None:
+    a, b = totals
+    winner = None if a is None or b is None else "tie" if a == b else "A" if a > b else "B"
+    panel = PanelView.model_validate({
+        "topics": ["Air"], "winner": winner, "totals": {"A": a, "B": b}, "position_bias": bias, "missing": 0,
+        "orders": [sheet(order, [[7, 7]], winner=each) for order, each in enumerate(winners, start=1)],
+        "models": {}, "not_independent": [],
+    })  # fmt: skip
+    assert too_close(panel) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"labels": None}, "A argues for (says yes to) and B against: Should we?"),
+        ({"labels": ("No", "Yes")}, "A argues for (says yes to) and B against: Should we? Possible answers: No, Yes."),
+        ({"labels": ("Ja", "Nein"), "aliases": (("yes",), ("no",))}, "A argues for (says yes to) and B against:"),
+        ({"labels": ("Yes", "No", "Maybe")}, "A argues for the answer that it holds likeliest, B for that one's"),
+        ({"labels": ("A", "B"), "choices": ("flu", "cold")}, "Possible answers: A) flu, B) cold."),
+    ],
+)
+def test_what_each_side_stands_for_is_said(
+    asked: dict[str, Any], said: str, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("c1", gold=None, question="Should we?", **asked)
+    session.event("c1", "topics", "topics", TOPICS)
+    folder = planted(session)
+    assert said in " ".join(printed(show, folder, "c1", width=200).split())
+    found = document_of(transcript(folder, "c1"))
+    assert found is not None
+    assert bool(found.open_answers) == (len(asked["labels"] or ()) == 3 or "choices" in asked)
+
+
+@pytest.fixture
+def edited_debate(planted: Callable[..., Path], session: Any) -> Callable[..., Path]:
+    """A debate whose topics a person has edited twice; the sides have closed on them, or have not yet."""
+    session.case("c1", gold=None, question="Should we?")
+    listed = [{"title": title, "description": f"on {title}"} for title in ("Air", "Noise", "Cost")]
+    session.reply("c1", "topics/moderator", 10, data=json.dumps({"topics": [*listed, {"title": "Trams"}]}))
+    topics = {"topics": [*listed[:2], {"title": "Jobs", "description": "of drivers"}], "by": "person", "wanted": 4}
+    session.event("c1", "topics", "topics", {**TOPICS, **topics, "merged": [], "dropped": []})
+    told = [{"topic": place, "argument": f"argued {title}"} for place, title in enumerate(("Air", "Noise", "Jobs"), 1)]
+    session.reply("c1", "round/0/agent/0", 10, data=json.dumps({"arguments": told}))
+    session.event("c1", "round", "round/0", {
+        "round": 0, "kappa": 0.9, "topics": ["Air", "Noise", "Jobs"], "crit": {}, "gamma": None, "finished": [],
+        "conceded": [], "asked": [], "left_out": {}, "failed": {},
+    })  # fmt: skip
+    for place, (text, outcome) in enumerate([
+        ("Trees: how many\nJobs: of drivers", "Done: edit topics."),
+        ("", "Not used: editing needs the whole list as its text."),
+        ("Noise\nTrees: how many", "Done: edit topics."),
+    ]):  # fmt: skip
+        at = f"moderation/round/0/{place}" if place else "moderation/round/0"
+        session.event(
+            "c1", "moderation", at, {"action": "edit topics", "text": text, "by": "person", "outcome": outcome}
+        )
+
+    def make(*, closed: bool) -> Path:
+        if closed:
+            session.event("c1", "closing", "closing", {
+                "kappa": 0.3, "topics": ["Noise", "Trees"], "crit": {}, "crit_by_topic": {}, "gamma": None,
+                "failed": {},
+            })  # fmt: skip
+        return planted(session)
+
+    return make
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_topics_are_those_of_the_end_whatever_a_person_edited(
+    closed: bool, edited_debate: Callable[..., Path], printed: Callable[..., str]
+) -> None:
+    folder = edited_debate(closed=closed)
+    document = document_of(transcript(folder, "c1"))
+    assert document is not None
+    described = [(topic.title, topic.description) for topic in document.topics]
+    # A title alone takes the topic's description away, as the protocol reads it.
+    assert described == [("Noise", ""), ("Trees", "how many")]
+    assert [topic.title for topic in document.dropped_topics] == ["Air", "Cost", "Trams", "Jobs"]
+    shown = " ".join(printed(show, folder, "c1").split())
+    assert "the last word was a person's" in shown
+    for title in ("Air", "Cost", "Trams", "Jobs"):
+        assert f"{title}: taken off the list by a person" in shown
+    assert re.search(r" 1\. Noise .*argued Noise.* 2\. Trees .*Taken off the list: Air .*argued Air", shown)
+    assert "Taken off the list: Cost" not in shown, "nothing was argued on it"
+    assert shown.count("after the opening: edit topics") == 2
+
+
+def test_where_no_person_edited_the_last_word_was_the_models(held: Path, printed: Callable[..., str]) -> None:
+    assert "the last word was the moderator's, a model" in " ".join(printed(show, held, "sample-001").split())
+
+
+def test_the_rise_that_ended_the_rounds_is_on_the_scale_of_their_table() -> None:
+    stop = StopView(reason="plateau", round=2, gammas=[0.5, 0.5, 0.5], patience=2, min_delta=0.01, max_rounds=5)
+    expected = "the quality of the arguments rose by less than 0.1 in 2 rounds, on the scale from 0 to 10"
+    assert ended_words(stop, "plateau") == expected
+    assert ended_words(stop.model_copy(update={"reason": "max_rounds"}), "") == "no more than 5 were allowed"

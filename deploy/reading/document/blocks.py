@@ -18,6 +18,7 @@ from moot.deploy.reading.document.words import (
     panel_header,
     round_cells,
     sheet_cells,
+    sides_line,
     signed,
     verdict_line,
     versus_words,
@@ -87,6 +88,7 @@ def blocks_of(document: Document) -> list[Block]:
 
 def _front(document: Document) -> Iterable[Block]:
     yield Paragraph(verdict_line(document), strong=True)
+    yield Paragraph(sides_line(document))
     verdict = document.verdict
     if verdict is not None and not verdict.failed:
         last = f"round {verdict.rounds}" if verdict.rounds else "the opening"
@@ -96,7 +98,7 @@ def _front(document: Document) -> Iterable[Block]:
     if document.facts:
         yield Said("Given facts", document.facts)
     if document.labels:
-        yield Paragraph(f"Possible answers: {', '.join(document.labels)}.")
+        yield Paragraph(f"Possible answers: {', '.join(document.open_answers or document.labels)}.")
     if document.gold is not None:
         yield Paragraph(f"Gold label (no model saw it): {document.gold}.")
 
@@ -106,9 +108,11 @@ def _topics(document: Document) -> Iterable[Block]:
     yield Heading("Topics")
     yield Items([_titled(topic) for topic in document.topics], numbered=True)
     proposed = sum(len(themes) for themes in agenda.proposed.values())
-    yield Paragraph(f"{proposed} themes were proposed; the last word was the {agenda.by}'s.")
+    whose = {"moderator": "the moderator's, a model", "person": "a person's"}[document.topics_by]
+    yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
     notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
+    notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
         notes.append(f"only {len(agenda.topics)} of {agenda.wanted} topics were found")
     if notes:
@@ -184,16 +188,23 @@ def _arguments(document: Document) -> Iterable[Block]:
         yield Heading("Arguments")
     for place, topic in enumerate(document.topics, start=1):
         yield Heading(f"{place}. {topic.title}", 3)
-        for argument in document.arguments:
-            if argument.topic == topic.title:
-                yield Said(_who(argument), argument.text)
+        yield from _said_on(document, topic.title)
         yield from _reasons(document, topic.title)
+    for topic in document.dropped_topics:
+        if said := list(_said_on(document, topic.title)):
+            yield Heading(f"Taken off the list: {topic.title}", 3)
+            yield from said
+
+
+def _said_on(document: Document, title: str) -> Iterable[Block]:
+    return (Said(_who(argument), argument.text) for argument in document.arguments if argument.topic == title)
 
 
 def _who(argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
-    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}"
+    mended = ", mended JSON" if argument.mended else ""
+    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}{mended}"
 
 
 def _reasons(document: Document, title: str) -> Iterable[Block]:
@@ -257,9 +268,10 @@ def _round_notes(held: RoundView) -> Iterable[str]:
 
 
 def _moderation(document: Document) -> Iterable[Block]:
-    if document.moderation:
+    done = [moderation_words(one) for one in document.moderation if one.used]
+    if done:
         yield Heading("Moderation")
-        yield Items([moderation_words(one) for one in document.moderation])
+        yield Items(done)
 
 
 def _end(document: Document) -> Iterable[Block]:

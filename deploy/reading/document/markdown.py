@@ -6,11 +6,11 @@ from moot.deploy.reading.document.blocks import Block, Grid, Heading, Items, Par
 from moot.deploy.reading.document.views import Document
 from moot.deploy.reading.rounds.trace import Trace
 from moot.deploy.reading.rounds.trace_text import trace_markdown
-from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.text import markdown_inline, markdown_quote, markdown_table
 
 
 def document_markdown(document: Document) -> str:
-    """The document as Markdown: what was argued in fences, everything else escaped."""
+    """The document as Markdown: what was said in block quotes, all of it escaped."""
     parts = [f"# {markdown_inline(document.subject)}"]
     if document.simulated:
         parts.append("**simulated models**")
@@ -32,4 +32,4 @@ def _rendered(block: Block) -> str:
         return markdown_table(block.header, block.rows)
     if isinstance(block, Trace):
         return trace_markdown(block)
-    return f"**{markdown_inline(block.head)}**\n\n{markdown_block(block.text)}"
+    return f"**{markdown_inline(block.head)}**\n\n{markdown_quote(block.text)}"

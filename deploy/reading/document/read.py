@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from moot.deploy.reading.document.topics import final_topics
 from moot.deploy.reading.document.views import (
     AgendaView,
     ArgumentView,
@@ -25,6 +26,8 @@ from moot.deploy.reading.document.views import (
 from moot.deploy.reading.document.words import SIDE
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcripts.views import EventView, Transcript, TurnView
+from moot.protocols.case import Case
+from moot.protocols.socrasynth.sides import open_answers
 
 V = TypeVar("V", bound=View)
 
@@ -56,6 +59,13 @@ def _document(
     rounds = [RoundView.model_validate(event.data) for event in _ordered(events, "round")]
     confirmed = _view(ConfirmView, once.get("confirm"))
     closing = _view(ClosingView, once.get("closing"))
+    agenda = AgendaView.model_validate(once["topics"])
+    moderation = [
+        ModerationView.model_validate({**event.data, "path": event.path}) for event in _ordered(events, "moderation")
+    ]
+    argued = [held.topics for held in rounds]
+    closed = closing.topics if closing is not None else None
+    topics = final_topics(agenda, turns.get("topics/moderator"), argued, closed, moderation)
     return Document(
         schema_version=debate.schema_version,
         run=debate.run,
@@ -66,10 +76,14 @@ def _document(
         state=debate.state,
         subject=debate.question,
         labels=debate.labels,
+        open_answers=_open_answers(debate),
         facts=debate.passage,
         gold=debate.gold,
         verdict=debate.verdict,
-        agenda=AgendaView.model_validate(once["topics"]),
+        agenda=agenda,
+        topics=topics.topics,
+        dropped_topics=topics.dropped,
+        topics_by="person" if topics.edited else "moderator",
         joint=_view(JointView, once.get("joint")),
         panel=_view(PanelView, once.get("panel")),
         versus=_view(VersusView, once.get("versus")),
@@ -79,10 +93,7 @@ def _document(
         closing=closing,
         stop=_view(StopView, once.get("stop")),
         arguments=[*_argued(rounds, turns), *_added(confirmed, turns), *_closed(closing, turns)],
-        moderation=[
-            ModerationView.model_validate({**event.data, "path": event.path})
-            for event in _ordered(events, "moderation")
-        ],
+        moderation=moderation,
         failures=[
             FailureView(path=turn.path, role=turn.role, failure=turn.failure, error=turn.error)
             for turn in turns.values()
@@ -90,6 +101,17 @@ def _document(
         ],
         cost=debate.cost,
     )
+
+
+def _open_answers(debate: Transcript) -> list[str]:
+    case = Case(
+        id=debate.case_id,
+        question=debate.question,
+        labels=tuple(debate.labels) or None,
+        choices=tuple(debate.choices),
+        aliases=tuple(map(tuple, debate.aliases)),
+    )
+    return list(open_answers(case))
 
 
 def _view(kind: type[V], data: Mapping[str, Any] | None) -> V | None:
@@ -104,23 +126,31 @@ def _ordered(events: Iterable[EventView], kind: str) -> list[EventView]:
 
 def _argued(rounds: Iterable[RoundView], turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
     for held in rounds:
-        for role, letter in SIDE.items():
-            for title, text in _told(turns.get(f"round/{held.round}/{role}"), "argument", held.topics):
-                yield ArgumentView(round=held.round, side=letter, topic=title, text=text)
+        for role in SIDE:
+            turn = turns.get(f"round/{held.round}/{role}")
+            yield from _arguments(turn, role, "argument", held.topics, round=held.round)
 
 
 def _added(confirmed: ConfirmView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role, letter in SIDE.items() if confirmed is not None else ():
+    for role in SIDE if confirmed is not None else ():
         assert confirmed is not None
-        for title, text in _told(turns.get(f"confirm/{role}"), "addition", confirmed.topics):
-            yield ArgumentView(round=confirmed.round, last_word=True, side=letter, topic=title, text=text)
+        turn = turns.get(f"confirm/{role}")
+        yield from _arguments(turn, role, "addition", confirmed.topics, round=confirmed.round, last_word=True)
 
 
 def _closed(closing: ClosingView | None, turns: Mapping[str, TurnView]) -> Iterable[ArgumentView]:
-    for role, letter in SIDE.items() if closing is not None else ():
+    for role in SIDE if closing is not None else ():
         assert closing is not None
-        for title, text in _told(turns.get(f"closing/{role}"), "statement", closing.topics):
-            yield ArgumentView(round=None, side=letter, topic=title, text=text)
+        yield from _arguments(turns.get(f"closing/{role}"), role, "statement", closing.topics, round=None)
+
+
+def _arguments(
+    turn: TurnView | None, role: str, what: str, topics: list[str], *, round: int | None, last_word: bool = False
+) -> Iterable[ArgumentView]:
+    """What a reply says, topic by topic."""
+    mended = turn is not None and turn.outcome == "repaired"
+    for title, text in _told(turn, what, topics):
+        yield ArgumentView(round=round, last_word=last_word, side=SIDE[role], topic=title, text=text, mended=mended)
 
 
 def _told(turn: TurnView | None, what: str, topics: list[str]) -> Iterable[tuple[str, str]]:

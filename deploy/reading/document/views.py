@@ -33,7 +33,7 @@ class MergeView(View):
 
 
 class AgendaView(View):
-    """How the topics came about; `wanted` is how many were asked for, `by` who had the last word."""
+    """How the topics came about; `wanted` is how many were asked for, `by` who had the last word before the opening."""
 
     proposed: dict[str, list[TopicView]]
     refined: dict[str, list[TopicView]]
@@ -45,13 +45,20 @@ class AgendaView(View):
 
 
 class ArgumentView(View):
-    """An argument: `round` is None for a closing statement; `last_word` is what was added after the last round."""
+    """An argument.
+
+    Attributes:
+        round: None for a closing statement.
+        last_word: whether it was added after the last round.
+        mended: whether the JSON of the reply that it stands in had to be mended to be read.
+    """
 
     round: int | None
     last_word: bool = False
     side: Letter
     topic: str
     text: str
+    mended: bool
 
 
 class RoundView(View):
@@ -188,6 +195,11 @@ class ModerationView(View):
     text: str
     outcome: str
 
+    @property
+    def used(self) -> bool:
+        """Whether it changed anything; a text that could not be used did not."""
+        return self.outcome.startswith("Done")
+
 
 class StopView(View):
     """Why the rounds ended."""
@@ -214,10 +226,14 @@ class Document(View):
 
     Attributes:
         state: how far it is.
+        open_answers: the list that the sides chose their answers from; empty where they argue for and against.
         facts: what is given; may be empty.
         gold: the label that the task's file calls right, never shown to a model; None without one.
         verdict: None while there is none; so for `stop`, `closing`, `joint`, `panel`. `versus` is None unless compared,
             `confirmed` unless both sides were asked whether that was all.
+        topics: as they stood in the end, numbered as the panel does.
+        dropped_topics: those that a person took off the list.
+        topics_by: who had the last word on them: the moderator, which is a model, or a person.
         trace: the numbers of its rounds; None while there are none.
         arguments: everything said, by round, A before B, last words and closing statements at the end.
         failures: asks without a usable reply.
@@ -232,10 +248,14 @@ class Document(View):
     state: State
     subject: str
     labels: list[str]
+    open_answers: list[str]
     facts: str
     gold: str | None
     verdict: VerdictView | None
     agenda: AgendaView
+    topics: list[TopicView]
+    dropped_topics: list[TopicView]
+    topics_by: Literal["moderator", "person"]
     joint: JointView | None
     panel: PanelView | None
     versus: VersusView | None
@@ -248,11 +268,3 @@ class Document(View):
     moderation: list[ModerationView]
     failures: list[FailureView]
     cost: Cost
-
-    @property
-    def topics(self) -> list[TopicView]:
-        """The topics of the debate in the order in which they were first argued; a person may have edited them."""
-        described = {topic.title: topic for topic in self.agenda.topics}
-        listed = [each.topics for each in (*self.rounds, self.closing) if each is not None]
-        titles = dict.fromkeys([*described, *(title for topics in listed for title in topics)])
-        return [described.get(title, TopicView(title=title)) for title in titles]

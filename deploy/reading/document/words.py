@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moot.deploy.reading.document.closeness import too_close
 from moot.deploy.reading.document.views import (
     AgendaView,
     ConfirmView,
@@ -69,7 +70,19 @@ def verdict_line(document: Document) -> str:
     said = "both sides closed equally well" if panel.winner == "tie" else f"{panel.winner} closed better"
     winner = ANSWERS.get(panel.winner, panel.winner)
     answered = "" if verdict.answer == winner else f" (answer: {verdict.answer or 'none of the possible ones'})"
-    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)})"
+    doubt = too_close(panel)
+    call = f"; too close to call: {doubt}" if doubt else ""
+    return f"{winner}{answered}: {said}, {by} ({_coverage(panel)}){call}"
+
+
+def sides_line(document: Document) -> str:
+    """What each side stands for, in one line."""
+    if document.open_answers:
+        return (
+            "A argues for the answer that it holds likeliest, B for that one's strongest rival; which ones, their "
+            "arguments say: it is not on record by itself."
+        )
+    return f"A argues for (says yes to) and B against: {document.subject}"
 
 
 def _coverage(panel: PanelView) -> str:
@@ -88,10 +101,12 @@ def _coverage(panel: PanelView) -> str:
 
 
 def ended_words(stop: StopView | None, how: str) -> str:
-    """Why the rounds ended; `how` of the verdict when the event is not on record."""
+    """Why the rounds ended, on the scale of the rounds' table; `how` of the verdict when the event is not on record."""
     if stop is None:
         return how
-    return stop_words(stop.reason, patience=stop.patience, min_delta=stop.min_delta, max_rounds=stop.max_rounds)
+    rise = 10.0 * stop.min_delta
+    words = stop_words(stop.reason, patience=stop.patience, min_delta=rise, max_rounds=stop.max_rounds)
+    return f"{words}, on the scale from 0 to 10" if stop.reason == "plateau" else words
 
 
 def confirm_words(confirmed: ConfirmView) -> str:
@@ -167,7 +182,7 @@ def round_cells(held: RoundView) -> tuple[str, ...]:
 
 
 def moderation_words(one: ModerationView) -> str:
-    """What a person did."""
+    """What a person did and was used."""
     where = one.path.removeprefix("moderation/").split("/")
     place = "topics" if where[0] == "topics" else "after the opening" if where[1] == "0" else f"after round {where[1]}"
-    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}. {one.outcome}"
+    return f"{place}: {one.action}{f' ({one.text})' if one.text else ''}"

@@ -29,6 +29,7 @@ from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.questioned import contradicted, converged
+from moot.deploy.reading.summaries.rulings import Rulings, rulings
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.evidence_weighting import judge_stability
@@ -79,6 +80,7 @@ class Summary(BaseModel):
             scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
+        rulings: of the panels that judged debates on subjects; None when there are none.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
@@ -134,6 +136,7 @@ class Summary(BaseModel):
     flip_rate: float | None
     judge_stability_audit: float | None
     flip_rate_audit: float | None
+    rulings: Rulings | None
     labels_questioned: int | None
     evaluation: Evaluation | None
     tokens_paid: int | None
@@ -196,6 +199,7 @@ def summarise(folder: str | Path) -> Summary:
         **_judging(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
+        rulings=rulings(folder, finished),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )

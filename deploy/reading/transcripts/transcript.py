@@ -83,6 +83,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         question=case["question"] or "",
         labels=case["labels"] or [],
         choices=case["choices"] or [],
+        aliases=case["aliases"] or [],
         title=case["title"] or "",
         passage=case["passage"] or "",
         gold=case["gold"],

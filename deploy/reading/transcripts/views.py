@@ -108,6 +108,7 @@ class Transcript(_View):
     Attributes:
         attempts: every attempt that left something in the record.
         state: how far it is.
+        aliases: by label, in the labels' order, its other spellings; empty when no label has any.
         gold: the label that the task's file calls right, never shown to a model; None without one.
         trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
         verdict: None while there is none.
@@ -123,6 +124,7 @@ class Transcript(_View):
     question: str
     labels: list[str]
     choices: list[str]
+    aliases: list[list[str]]
     title: str
     passage: str
     gold: str | None

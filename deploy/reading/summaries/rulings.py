@@ -1,0 +1,96 @@
+"""What the panels of a run of debates on subjects have found, where no answer is right or wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.record import VerdictRow, decoded
+from moot.deploy.reading.text import number
+
+
+class Rulings(BaseModel):
+    """Verdicts of panels, counted.
+
+    Attributes:
+        winners: finished debates by who closed better: `For`, `Against`, `Tie`, and `none` where that is unknown.
+        first_mover_advantage: what coming first is worth, in marks, mean over `judgings`; None when unknown.
+        judgings: pairs of a debate and a judge that has judged it in both orders.
+        joint: finished debates by their joint proposal: `both consent`, `reservations` (a side does not), `not known`
+            (a side did not say), `no proposal`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    winners: dict[str, int]
+    first_mover_advantage: float | None
+    judgings: int
+    joint: dict[str, int]
+
+
+class _Joint(BaseModel):
+    consents: dict[str, bool | None]
+
+
+class _Payload(BaseModel):
+    """What a verdict's payload holds of a panel's ruling."""
+
+    winner: Literal["For", "Against", "Tie"] | None
+    position_bias: dict[str, float | None]
+    joint: _Joint | None
+
+
+def rulings(folder: str | Path, finished: Sequence[VerdictRow]) -> Rulings | None:
+    """Count the rulings of a run; None when no verdict is a panel's.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    keys = {verdict.key for verdict in finished}
+    rows = read_table(folder, "verdicts", ["payload"]).to_pylist()
+    found = [_read(row["payload"]) for row in rows if (row["case_id"], row["attempt"]) in keys]
+    known = [payload for payload in found if payload is not None]
+    if not known:
+        return None
+    worth = [bias for payload in known for bias in payload.position_bias.values() if bias is not None]
+    winners = Counter(payload.winner or "none" for payload in known)
+    joint = Counter(_stands(payload.joint) for payload in known)
+    return Rulings(
+        winners={name: winners[name] for name in ("For", "Against", "Tie", "none")},
+        first_mover_advantage=fmean(worth) if worth else None,
+        judgings=len(worth),
+        joint={name: joint[name] for name in ("both consent", "reservations", "not known", "no proposal")},
+    )
+
+
+def _read(payload: str | None) -> _Payload | None:
+    try:
+        return _Payload.model_validate(decoded(payload))
+    except ValidationError:
+        return None
+
+
+def _stands(joint: _Joint | None) -> str:
+    if joint is None:
+        return "no proposal"
+    consents = set(joint.consents.values())
+    return "reservations" if False in consents else "not known" if None in consents else "both consent"
+
+
+def ruling_rows(found: Rulings) -> Iterable[tuple[str, str]]:
+    """The rulings as pairs of a name and a value in words."""
+    worth = found.first_mover_advantage
+    signed = f"{'+' if worth is not None and worth > 0 else ''}{number(worth, 2)}"
+    yield "verdicts", _counted(found.winners)
+    yield "worth of coming first", f"{signed} marks (n = {found.judgings:,})" if worth is not None else "unknown"
+    yield "joint proposals", _counted(found.joint)
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n:,}" for name, n in counts.items())
