@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import structlog
@@ -208,9 +208,23 @@ def warn(prepared: Prepared) -> None:
             protocol=prepared.protocol.name,
             models=both,
         )
+    if _begins_with_a_comment(prepared.task):
+        _log.warning(
+            "the first line begins with #: a .txt file has no comments, so it is debated like any other line",
+            file=prepared.task.path,
+        )
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
         _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)
+
+
+def _begins_with_a_comment(task: Task) -> bool:
+    """Whether a file of one subject a line begins with what its writer may have meant as a comment."""
+    one_a_line = task.spec.startswith("subjects:") and PurePath(task.path).suffix.lower() == ".txt"
+    if not (one_a_line and task.replayable):
+        return False
+    first = next(iter(task.cases()), None)
+    return first is not None and first.case.question.startswith("#")
 
 
 def _as_task(cases: Cases) -> Task:

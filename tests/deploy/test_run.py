@@ -14,15 +14,17 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from structlog.testing import capture_logs
 
 import moot
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import StreamedEvent
+from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide, waiting
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import prepare
+from moot.deploy.running.prepare import prepare, warn
 from moot.deploy.running.run import RunOptions, arun, run, stream
 from moot.deploy.running.session import Session
 from moot.deploy.running.single import debate
@@ -168,6 +170,24 @@ def test_a_template_that_cannot_work_is_refused_before_anything_is_paid(tmp_path
     assert said in str(refused.value)
     assert str(file) in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "warned"),
+    [
+        ("a.txt", "\n# ours\nShould we?\n", True),
+        ("b.txt", "Should we #1?\n# no\n", False),
+        ("c.csv", "subject\n# ours\n", False),
+    ],
+)
+def test_a_comment_at_the_top_of_a_text_of_subjects_is_told_to_be_debated(
+    tmp_path: Path, name: str, text: str, warned: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    with capture_logs() as logs:
+        prepared = prepare(RunConfig(task=f"subjects:{tmp_path / name}", protocol="single-agent", engine="inline"))
+        warn(prepared)
+    assert ["the first line begins with #" in entry["event"] for entry in logs] == [True] * warned
 
 
 def test_a_run_has_one_owner(tmp_path: Path) -> None:
