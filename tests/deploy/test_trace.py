@@ -140,7 +140,7 @@ def test_what_is_no_number_is_unknown_and_without_numbers_there_is_no_trace() ->
 
 def test_markdown_and_json_have_it_too(debated: Path, printed: Callable[..., str]) -> None:
     markdown = transcript_markdown(transcript(debated, "c1"))
-    assert "## Round by round\n\n| round | kappa | WD | JSD, nat | KL, nat agent/0\\> agent/1 |" in markdown
+    assert "## Round by round\n\n| round | kappa | WD | JSD, nat | KL, nat agent/0> agent/1 |" in markdown
     assert "| 1 | 0.9 | 0.3 |" in markdown
     read = json.loads(printed(show, debated, "c1", form="json"))["trace"]
     assert read["rounds"] == [0, 1, 2]
