@@ -123,7 +123,11 @@ def test_a_kill_in_the_middle_of_a_call(engine: str, server: ScriptedServer, tmp
     with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
         assert "Round 1" in terminal.types("end")
         assert terminal.ends()[0] == 0
-    assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
+    paid = _paid(server)
+    assert paid["topics"] == 1
+    # Ray's actors outlive their driver for a moment: what they still get recorded is not paid for again.
+    again = {"inline": {2}, "ray": {1, 2}}[engine]
+    assert {paid["round/1/agent/0"], paid["round/1/agent/1"]} <= again
 
 
 def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, tmp_path: Path) -> None:
