@@ -1,16 +1,14 @@
 """Wasserstein distance between distributions over labels, solved exactly as optimal transport.
 
 Labels have no order of their own, so what it costs to go from one to another is 1 unless a matrix says otherwise;
-with that the distance is the total variation.
+with that the distance is the total variation. The solver is loaded when the first matrix is given: that takes a third
+of a second, and most processes need none.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
-from scipy.sparse import csc_array
-from scipy.spatial.distance import pdist, squareform
 
 from moot.metrics.distribution import Floats, Values, known_pairs, values
 from moot.metrics.divergence import total_variation
@@ -98,6 +96,8 @@ def embedding_distance(vectors: npt.ArrayLike) -> Floats:
         raise ValueError(f"vector {lost[0]} has no direction: it is 0, NaN or infinite")
     rows = rows / largest  # first, because squares of very large or small entries leave the range
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    from scipy.spatial.distance import pdist, squareform
+
     return np.minimum(squareform(pdist(rows)), 2.0) if len(rows) > 1 else np.zeros((len(rows), len(rows)))
 
 
@@ -146,6 +146,9 @@ def _solve(found: Floats, supply: Floats, demand: Floats, distance: Floats) -> N
 
 def _solve_together(found: Floats, shipments: list[_Shipment]) -> None:
     """One linear programme for several independent pairs; starting the solver costs more than a small pair."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csc_array
+
     rows, columns, right, cost, starts = [], [], [], [], [0]
     above = 0
     for shipment in shipments:
