@@ -139,9 +139,11 @@ async def test_closing_drops_what_waits() -> None:
 
 
 async def test_closing_an_unused_mailbox_is_harmless() -> None:
-    box: Mailbox[int] = Mailbox(Peer().take, spacing_s=1.0)
+    peer = Peer()
+    box: Mailbox[int] = Mailbox(peer.take, spacing_s=1.0)
     await box.close()
     await box.drained()
+    assert peer.batches == []
 
 
 Pause = st.sampled_from([-1.0, -1.0, 0.0, 0.0, 0.001, 0.003])

@@ -75,7 +75,8 @@ class TestReading:
 
     @given(st.text(max_size=300), st.text(max_size=200), st.text(max_size=100), st.text(max_size=100))
     def test_any_text_gives_a_reading(self, text: str, opposing: str, facts: str, claim: str) -> None:
-        read(text=text or "x", opposing=opposing, facts=facts, claim=claim)
+        found = read(text=text or "x", opposing=opposing, facts=facts, claim=claim)
+        assert all(0.0 <= mark <= 10.0 for each in found.reasons for mark in (each.validity, each.credibility))
 
 
 class TestMarks:

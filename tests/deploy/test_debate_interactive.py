@@ -119,15 +119,13 @@ def test_a_kill_in_the_middle_of_a_call(engine: str, server: ScriptedServer, tmp
         _until(lambda: len(_paid(server)) == 3)
         terminal.child.kill(signal.SIGKILL)
         assert terminal.ends()[0] == -signal.SIGKILL
+    # Ray's actors outlive their driver for a moment: a reply that still reached them could still be recorded.
+    _until(lambda: len(server.cancelled) == 2)
     server.gate.set()
     with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
         assert "Round 1" in terminal.types("end")
         assert terminal.ends()[0] == 0
-    paid = _paid(server)
-    assert paid["topics"] == 1
-    # Ray's actors outlive their driver for a moment: what they still get recorded is not paid for again.
-    again = {"inline": {2}, "ray": {1, 2}}[engine]
-    assert {paid["round/1/agent/0"], paid["round/1/agent/1"]} <= again
+    assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
 
 
 def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, tmp_path: Path) -> None:
