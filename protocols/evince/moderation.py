@@ -35,7 +35,7 @@ class Held:
         number: 0 for the opening exchange.
         level: its contentiousness; None without the dial.
         numbers: see `RoundNumbers`.
-        crit: mean CRIT score of the sides, in [0, 1]; None unless every side has one.
+        crit: mean CRIT score of the sides, in [0, 1]; None unless every side spoke and has one.
         shift: how far the sides moved; None for the first round, and where other sides stand than in the round before.
         silent: sides whose turn failed: where they stand now is where they stood, which is not a sign of rest.
     """
@@ -164,8 +164,8 @@ class Rounds:
         moved = None if before is None else shift(before.numbers.rows, rows, settings.epsilon)
         scores = [standing.crit for standing in standings]
         known = [score for score in scores if score is not None]
-        crit = fmean(known) if known and len(known) == len(scores) else None
         silent = tuple(standing.name for standing in standings if standing.round != number)
+        crit = fmean(known) if known and len(known) == len(scores) and not silent else None
         found = Held(number, level, numbers, crit, moved, silent)
         data = numbers.record() | self._about(found, standings)
         self.held.append(found)
@@ -181,7 +181,10 @@ class Rounds:
         return await self.talk.floor.compute(measure, names, rows, self.ground, epsilon)
 
     def _about(self, found: Held, standings: Sequence[Standing]) -> dict[str, Any]:
-        """What the event `round` holds beside the divergences."""
+        """What the event `round` holds beside the divergences, which are between where the sides stand.
+
+        Of a side that did not speak in the round, nothing is known that is its own.
+        """
         gain = None
         if found.comparable:
             gain = float(information_gain(self.held[-1].numbers.mixed, found.numbers.mixed))
@@ -190,7 +193,12 @@ class Rounds:
             "kappa": found.level,
             "distributions": {standing.name: standing.cleaned.named() for standing in standings},
             "information_gain": gain,
-            "crit": {standing.name: standing.crit for standing in standings},
+            "entropy": {
+                name: None if name in found.silent else entropy
+                for name, entropy in zip(found.numbers.names, found.numbers.entropies, strict=True)
+            },
+            "crit": {each.name: None if each.name in found.silent else each.crit for each in standings},
+            "silent": list(found.silent),
             "moves": found.moves,
             "swapped": found.comparable and found.shift is not None and found.shift.swapped,
             "agreement_words": agreement_share(s.text for s in standings if s.round == found.number),

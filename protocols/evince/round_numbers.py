@@ -81,7 +81,6 @@ class RoundNumbers:
             "kl": self.kl,
             "kl_floored": self.kl_floored,
             "ce": self.ce,
-            "entropy": dict(zip(self.names, self.entropies, strict=True)),
             "mixture_entropy": self.mixture_entropy,
         } | ({} if self.generalised_jsd is None else {"generalised_jsd": self.generalised_jsd})
 

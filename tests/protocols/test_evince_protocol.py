@@ -137,11 +137,15 @@ class TestStops:
         verdict, floor = await debate(script)
         assert floor.event("round", "round/1")["moves"] == {"agent/0": 0.0, "agent/1": None}
         assert floor.event("round", "round/1")["information_gain"] is None
+        silence = floor.event("round", "round/1")
+        assert silence["silent"] == ["agent/1"]
+        assert (silence["entropy"]["agent/1"], silence["crit"]["agent/1"]) == (None, None), "they would be old"
+        assert silence["crit"]["agent/0"] is not None
         assert (verdict.how, verdict.rounds, verdict.answer) == ("converged", 3, HCV)
 
     async def test_the_printed_rule_does_not_fire_on_silence(self) -> None:
         verdict, _ = await debate({"round/1/*": None, "round/*": says(FIRST_A), **JUDGED}, stop="printed")
-        assert (verdict.how, verdict.rounds) == ("printed", 2)
+        assert (verdict.how, verdict.rounds) == ("printed", 3), "after silence no change of CRIT is known"
 
 
 class TestSchedules:

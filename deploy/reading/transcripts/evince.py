@@ -62,7 +62,7 @@ def _round(event: EventView) -> Shown | None:
     sides = list(data.distributions)
     rows = rows_of(list(data.distributions.values()))
     columns = [aligned([values[i] for _, values in rows]) for i in range(len(sides))]
-    lines = []
+    lines = [f"{side} did not speak: its distribution is the one before" for side in data.silent]
     if data.moves is not None:
         lines.append(f"moved since the last round (total variation): {_by_side(data.moves)}")
     if data.swapped:

@@ -31,6 +31,7 @@ class RoundData(_Shape):
     round: int
     distributions: dict[str, Probabilities]
     moves: Scores | None = None
+    silent: list[str] = []
     swapped: bool = False
     kl_floored: int | None = None
     agreement_words: float | None = None
