@@ -30,7 +30,8 @@ READ = {"missing": "", "calls": 2, "depth": 1, "reasons": [DEEPER], "rivals": [R
 def debate(planted: Callable[..., Path], session: Any) -> Path:
     session.case("c1", labels=("HCV", "HBV", EVIL), gold="HCV")
     session.evince("c1", [(0.9, A, B), (0.7, B, A), (0.5, A, A)], words=[0.1, None, 0.4])
-    swap = dict(next(e for _, _, e, _ in session.events if e.path == "round/1").data) | {"swapped": True, "silent": ["agent/1"]}
+    swap = dict(next(e for _, _, e, _ in session.events if e.path == "round/1").data)
+    swap |= {"swapped": True, "silent": ["agent/1"]}
     session.event("c1", "round", "round/1", swap)
     for turn, changes in (("round/0/agent/0", []), ("round/0/agent/1", _changes())):
         session.event("c1", "distribution", turn, {"given": [[EVIL, 0.4]], "cleaned": B, "changes": changes})
