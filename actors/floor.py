@@ -20,6 +20,7 @@ from moot.actors.record.recovery import History, vector_key
 from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import ASKED
 from moot.actors.roles import fingerprint
+from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
 from moot.protocols.floor import Brief, Request
@@ -41,8 +42,6 @@ from moot.protocols.replies import Score, reply_path
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
-
-_JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
 
 
 class Parked(BaseException):
@@ -208,52 +207,13 @@ class CaseFloor:
         ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
         timeout_s = self._house.roles.binding(ask.role).timeout_s
         ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=timeout_s)
-        answered = await self._shared_reply(case_id, ask)
+        answered = await SharedReplies(self._house, self._pay).reply(case_id, ask)
         if answered.reasked:
             self._reasked[request.path] = answered.reasked
         turn = turn_of(answered, request.role, request.reply, request.path)
         if isinstance(turn, Failure):
             raise AskFailed(turn.path, turn.kind, turn.message)
         return turn
-
-    async def _shared_reply(self, case_id: str, ask: Ask) -> Answered:
-        """The reply to a shared ask; the debates of this process wait for it together."""
-        while (waiting := self._house.shared.get(case_id)) is not None:
-            known = await asyncio.shield(waiting)
-            if known is not None:
-                return known
-        mine: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
-        self._house.shared[case_id] = mine
-        answered = None
-        try:
-            answered = await self._claimed(case_id, ask)
-            return answered
-        finally:
-            if answered is None:
-                del self._house.shared[case_id]
-            mine.set_result(answered)
-
-    async def _claimed(self, case_id: str, ask: Ask) -> Answered:
-        scribe = self._house.scribe
-        mine = await scribe.claim(case_id)
-        try:
-            history = await scribe.history(case_id, 0)
-            recorded = _shared_of(history)
-            if recorded is not None:
-                return recorded
-            answered = await self._pay(history.go_on_with(ask))
-            await self._journalled(case_id)
-            return answered
-        finally:
-            if mine:
-                await scribe.settle(case_id)
-
-    async def _journalled(self, case_id: str) -> None:
-        """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
-        for _ in range(_JOURNALLED_TRIES):
-            if _shared_of(await self._house.scribe.history(case_id, 0)) is not None:
-                return
-            await asyncio.sleep(_JOURNALLED_EACH_S)
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
@@ -338,11 +298,6 @@ class CaseFloor:
         self.calls_without_usage += stopped or prompt is None or completion is None
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
-
-
-def _shared_of(history: History) -> Answered | None:
-    """The reply of a shared ask, if it is recorded."""
-    return next((reply.answered for reply in history.replies if reply.path == SHARED), None)
 
 
 async def _put_aside() -> None:

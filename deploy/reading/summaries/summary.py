@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -28,17 +26,16 @@ from moot.deploy.reading.record import (
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
-from moot.metrics.evidence_weighting import judge_stability
 from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
 from moot.protocols.tasks.scoring import is_correct
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked")
-_JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
 
 
 class Paired(BaseModel):
@@ -196,7 +193,7 @@ def summarise(folder: str | Path) -> Summary:
         wall_s=facts.wall_s,
         audit=audit_difference(finished, events),
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
-        **_judging(folder, finished, events),
+        **judge_figures(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
@@ -252,62 +249,6 @@ def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str
         "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
         "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
     }
-
-
-def mean_of(values: Iterable[float | None]) -> float | None:
-    """The mean of the known values; None when none is."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
-
-
-def _judging(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
-    keys = {verdict.key for verdict in finished}
-    judgings = [event for event in events if event.kind == "judging" and event.key in keys]
-    sources = verdict_sources(events)
-    paths = {"skip": ("judge/consensus",), "debate": ("judge",)}
-    own = [
-        event.data
-        for event in judgings
-        if event.path != "audit/judge" and event.path in paths.get(sources.get(event.key, ""), (event.path,))
-    ]
-    audit = [event.data for event in judgings if event.path == "audit/judge"]
-    return {
-        "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
-        "flip_rate": mean_of(_figure(data.get("flip_rate")) for data in own),
-        "judge_stability_audit": mean_of(_stabilities(audit)),
-        "flip_rate_audit": mean_of(_figure(data.get("flip_rate")) for data in audit),
-    }
-
-
-def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    candidates = (data.get("candidates") for data in judgings)
-    each = (one for several in candidates if isinstance(several, list) for one in several if isinstance(one, dict))
-    return [_figure(candidate.get("stability")) for candidate in each]
-
-
-def _figure(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | None:
-    """For protocols that note no `judging` events: from the table of judgments, by the floor's own paths."""
-    scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
-    for row in read_table(folder, "judgments", ["score"]).to_pylist():
-        place = _JUDGE_PASS.fullmatch(row["path"])
-        if place is not None and row["score"] is not None and (row["case_id"], row["attempt"]) in keys:
-            variants = scores.setdefault((row["case_id"], row["attempt"], place[1]), {})
-            variants.setdefault(int(place[2]), []).append(row["score"])
-    return mean_of(
-        judge_stability([fmean(variant) for variant in variants.values()])
-        for variants in scores.values()
-        if len(variants) > 1
-    )
-
-
-def verdict_sources(events: Iterable[Noted]) -> dict[CaseKey, str]:
-    """By debate that ran both branches, the one that its verdict was taken from: `skip` or `debate`."""
-    both = (event for event in events if event.kind in ("audit", "branches"))
-    return {event.key: str(event.data.get("verdict_from")) for event in both}
 
 
 def _costs(

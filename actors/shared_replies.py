@@ -1,0 +1,73 @@
+"""Replies that many cases share: asked once in a run, by whoever claims it, while the others wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from moot.actors.house import House
+from moot.actors.record.recovery import History
+from moot.actors.record.rows import SHARED
+from moot.protocols.messages import Answered, Ask
+
+_JOURNALLED_TRIES, _JOURNALLED_EACH_S = 100, 0.05
+
+
+class SharedReplies:
+    """The shared replies as one debate gets them.
+
+    Args:
+        house: the process's, which holds what is being waited for.
+        pay: asks, and so pays for, one reply.
+    """
+
+    def __init__(self, house: House, pay: Callable[[Ask], Awaitable[Answered]]) -> None:
+        self._house, self._pay = house, pay
+
+    async def reply(self, case_id: str, ask: Ask) -> Answered:
+        """The reply to a shared ask; the debates of this process wait for it together.
+
+        Args:
+            case_id: the pseudo case under which it is recorded.
+        """
+        while (waiting := self._house.shared.get(case_id)) is not None:
+            known = await asyncio.shield(waiting)
+            if known is not None:
+                return known
+        mine: asyncio.Future[Answered | None] = asyncio.get_running_loop().create_future()
+        self._house.shared[case_id] = mine
+        answered = None
+        try:
+            answered = await self._claimed(case_id, ask)
+            return answered
+        finally:
+            if answered is None:
+                del self._house.shared[case_id]
+            mine.set_result(answered)
+
+    async def _claimed(self, case_id: str, ask: Ask) -> Answered:
+        scribe = self._house.scribe
+        mine = await scribe.claim(case_id)
+        try:
+            history = await scribe.history(case_id, 0)
+            recorded = _recorded(history)
+            if recorded is not None:
+                return recorded
+            answered = await self._pay(history.go_on_with(ask))
+            await self._journalled(case_id)
+            return answered
+        finally:
+            if mine:
+                await scribe.settle(case_id)
+
+    async def _journalled(self, case_id: str) -> None:
+        """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
+        for _ in range(_JOURNALLED_TRIES):
+            if _recorded(await self._house.scribe.history(case_id, 0)) is not None:
+                return
+            await asyncio.sleep(_JOURNALLED_EACH_S)
+
+
+def _recorded(history: History) -> Answered | None:
+    """The reply of a shared ask, if it is recorded."""
+    return next((reply.answered for reply in history.replies if reply.path == SHARED), None)
