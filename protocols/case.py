@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -13,6 +13,31 @@ class Image(msgspec.Struct, frozen=True):
 
     media_type: str
     data: bytes
+
+
+Domain = Literal["rubric scoring", "mathematics", "factual QA"]
+"""What kind of answer a case asks for, where that changes how it is debated."""
+
+Scoring = Literal["label", "number", "short answer", "score"]
+"""How an answer is held against the gold one: as a label, by numeric value, as a short text of which several may be
+accepted, or as a whole-number score that human raters gave, too."""
+
+
+class Criterion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a text is scored on.
+
+    Attributes:
+        trait: its name, such as `Organization`.
+        lowest, highest: the scores that can be given, whole numbers.
+        guide: what the scores mean, in words.
+        assignment: what the writer was asked to write; may be empty.
+    """
+
+    trait: str
+    lowest: int
+    highest: int
+    guide: str
+    assignment: str = ""
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +53,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         images: pictures that belong to the case.
         aliases: for each label, in the labels' order, its other spellings; empty when no label has any.
         documents: texts that a protocol may retrieve from; no prompt shows one that was not retrieved.
+        domain: what kind of answer it asks for; None when the task does not say.
+        criterion: what the text in `passage` is scored on; None for a case that is not about scoring a text.
     """
 
     id: str
@@ -39,14 +66,38 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[Image, ...] = ()
     aliases: tuple[tuple[str, ...], ...] = ()
     documents: tuple[str, ...] = ()
+    domain: Domain | None = None
+    criterion: Criterion | None = None
 
     def content_hash(self) -> str:
         """32 hex digits over everything but the id: the same text gives the same hash in any file."""
         body = {**msgspec.structs.asdict(self), "id": ""}
-        for later in ("aliases", "documents"):  # fields that records from before them do not have
+        for later in (
+            "aliases",
+            "documents",
+            "domain",
+            "criterion",
+        ):  # fields that records from before them do not have
             if not body[later]:
                 del body[later]
         return blake2b(msgspec.msgpack.encode(body), digest_size=16).hexdigest()
+
+
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """What else is known of a case's right answer; like the gold label it never reaches a message.
+
+    Attributes:
+        scoring: how an answer is held against the gold one.
+        accepted: all answers that count as right, the gold one among them; empty when that one is the only one.
+        ratings: scores that human raters gave, in the raters' order, None where one is missing; empty for other tasks.
+        group: names what several cases have in common, such as the essay whose traits are scored one by one: such cases
+            are not independent. Empty when a case stands alone.
+    """
+
+    scoring: Scoring = "label"
+    accepted: tuple[str, ...] = ()
+    ratings: tuple[float | None, ...] = ()
+    group: str = ""
 
 
 class LabelledCase(msgspec.Struct, frozen=True):
@@ -57,12 +108,14 @@ class LabelledCase(msgspec.Struct, frozen=True):
         index: 0-based place in the file.
         gold: the correct label; None when the file has none.
         invalid: why a row that could not be validated beforehand is no case; empty for a good one.
+        reference: what else is known of the right answer.
     """
 
     case: Case
     index: int
     gold: str | None = None
     invalid: str = ""
+    reference: Reference = Reference()
 
 
 def case_slots(case: Case) -> dict[str, Any]:

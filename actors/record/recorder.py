@@ -156,6 +156,12 @@ class Recorder:
                 documents=list(case.documents),
                 gold=labelled.gold,
                 invalid=labelled.invalid,
+                domain=case.domain,
+                criterion=None if case.criterion is None else _json(case.criterion),
+                scoring=labelled.reference.scoring,
+                accepted=list(labelled.reference.accepted),
+                ratings=list(labelled.reference.ratings),
+                group=labelled.reference.group,
             )
 
     def add_replies(self, batch: pa.RecordBatch) -> None:

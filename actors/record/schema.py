@@ -37,6 +37,12 @@ CASES = pa.schema(
         _field("documents", pa.list_(pa.string())),
         _field("gold", pa.string()),
         _field("invalid", pa.string()),
+        _field("domain", pa.string()),
+        _field("criterion", pa.string()),
+        _field("scoring", pa.string()),
+        _field("accepted", pa.list_(pa.string())),
+        _field("ratings", pa.list_(pa.float64())),
+        _field("group", pa.string()),
     ]
 )
 
