@@ -219,6 +219,10 @@ class OwnProtocol:
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
+        temperatures: its `temperatures`, else empty: by role family, the temperature of its replies, unless the run
+            says otherwise.
+        speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
+        without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
         inner: the user's object.
     """
 
@@ -229,6 +233,9 @@ class OwnProtocol:
         self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
+        self.temperatures: dict[str, float] = dict(getattr(inner, "temperatures", {}))
+        self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
+        self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:

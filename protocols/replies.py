@@ -74,22 +74,29 @@ class FreeText(Reply):
 
 
 def reply_path(model: type[BaseModel]) -> str:
-    """The import path `module:Class` under which an agent finds a reply model."""
-    return f"{model.__module__}:{model.__qualname__}"
+    """The import path under which an agent finds a reply model: `module:Class`.
+
+    A class that a factory made from a text says so in its `made_by`: `module:factory(TEXT)`.
+    """
+    made_by: str = getattr(model, "made_by", "")
+    return made_by or f"{model.__module__}:{model.__qualname__}"
 
 
 @lru_cache(maxsize=256)
 def load_reply(path: str) -> type[BaseModel]:
-    """The reply model behind `module:Class`.
+    """The reply model behind `module:Class` or `module:factory(TEXT)`.
 
     Raises:
         ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook.
     """
-    module, _, name = path.partition(":")
+    module, _, rest = path.partition(":")
+    name, called, argument = rest.partition("(")
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
+        if called:
+            found = found(argument.removesuffix(")"))
     except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"

@@ -21,7 +21,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     """Models and decoding for every role family of the protocol.
 
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
-    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own.
+    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
+    `temperatures`, which a model that takes none is spared like every other default.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or a model's name is malformed.
@@ -30,15 +31,37 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         if family not in protocol.roles:
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
-    speakers = {"agent"} if "agent" in protocol.roles else set(protocol.roles)
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
+    temperatures: Mapping[str, float] = getattr(protocol, "temperatures", {})
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
-        if protocol.needs_logprobs and family in speakers:
+        if family in temperatures:
+            members = [_at_temperature(member, temperatures[family]) for member in members]
+        if protocol.needs_logprobs and family in speakers(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
     return bindings
+
+
+def speakers(protocol: DebateProtocol) -> frozenset[str]:
+    """The role families whose log-probabilities a protocol reads, and that see a case's pictures.
+
+    Its `speakers` says which; else `agent`, where it has such a role, else all.
+    """
+    named: Sequence[str] | None = getattr(protocol, "speakers", None)
+    if named is not None:
+        return frozenset(named)
+    return frozenset({"agent"} if "agent" in protocol.roles else protocol.roles)
+
+
+def _at_temperature(member: RoleBinding, temperature: float) -> RoleBinding:
+    """The member at the protocol's temperature, unless it has been given one; it does not count as written down."""
+    if "temperature" in member.model_fields_set:
+        return member
+    cooled = member.model_copy(update={"temperature": temperature})
+    cooled.model_fields_set.discard("temperature")
+    return cooled
 
 
 def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:
@@ -56,12 +79,12 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
     return members
 
 
-def judging_themselves(bindings: Mapping[str, Sequence[RoleBinding]]) -> list[str]:
-    """The models of agents that are a judge's, too, each once.
+def judging_themselves(bindings: Mapping[str, Sequence[RoleBinding]], protocol: DebateProtocol) -> list[str]:
+    """The models of those who speak that are a judge's, too, each once.
 
     Simulated ones are left out, as are replays: whose replies they give stands in the recorded run.
     """
-    debating = {(member.model, member.base_url) for member in bindings.get("agent", ())}
+    debating = {(member.model, member.base_url) for family in speakers(protocol) for member in bindings[family]}
     judging = dict.fromkeys((member.model, member.base_url) for member in bindings.get("judge", ()))
     both = dict.fromkeys(model for model, base_url in judging if (model, base_url) in debating)
     return [model for model in both if not is_simulated(model) and replayed_run(model) is None]

@@ -13,9 +13,11 @@ from moot.actors.models.probe import PROBE_RETRIES, probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
 from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
+from moot.deploy.running.bindings import speakers
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.floor import DebateProtocol
 from moot.protocols.replies import Position
 
 
@@ -38,14 +40,13 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         wanted.setdefault(model_binding(member), []).append(member)
     if prepared.reuse is not None and not network:
         await asyncio.to_thread(reusable_replies, prepared.reuse)
-    needed = prepared.protocol.needs_logprobs
     shown = _shown_pictures(prepared)
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
             if binding in shown and not model.capabilities.images:
                 raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
-            await _check(model, roles, needed, network, probed=not is_embedded(binding.model))
+            await _check(model, roles, prepared.protocol, network, probed=not is_embedded(binding.model))
         finally:
             await model.close()
     await _check_encoder(prepared, network)
@@ -57,15 +58,14 @@ def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
         return set()
     if not any(labelled.case.images for labelled in prepared.cases()):
         return set()
-    speakers = ["agent"] if "agent" in prepared.bindings else list(prepared.bindings)
-    return {model_binding(member) for family in speakers for member in prepared.bindings[family]}
+    return {model_binding(member) for family in speakers(prepared.protocol) for member in prepared.bindings[family]}
 
 
-async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, network: bool, probed: bool) -> None:
+async def _check(model: Model, roles: list[RoleBinding], protocol: DebateProtocol, network: bool, probed: bool) -> None:
     most = model.capabilities.max_alternatives
     asked = max(role.top_logprobs or 0 for role in roles)
-    if needs_logprobs and asked and not most:
-        raise _no_logprobs(model)
+    if protocol.needs_logprobs and asked and not most:
+        raise _no_logprobs(model, protocol)
     if asked > most:
         raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
     if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
@@ -80,7 +80,7 @@ async def _check(model: Model, roles: list[RoleBinding], needs_logprobs: bool, n
         return
     await model.check()
     if probed:
-        await _probe(model, roles, needs_logprobs and bool(asked))
+        await _probe(model, roles, protocol)
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
@@ -105,7 +105,7 @@ async def _check_encoder(prepared: Prepared, network: bool) -> None:
         await encoder.close()
 
 
-async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -> None:
+async def _probe(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
     """Try a call of the role that asks for most; two, if some roles want a schema and others none."""
     by_schema: dict[type[BaseModel] | None, list[RoleBinding]] = {}
     for role in roles:
@@ -114,14 +114,13 @@ async def _probe(model: Model, roles: list[RoleBinding], needs_logprobs: bool) -
     for schema, alike in by_schema.items():
         role = max(alike, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
         given = await probe(model, role.decoding(), role.timeout_s, schema)
-        if not given and needs_logprobs and role.top_logprobs:
-            raise _no_logprobs(model)
+        if not given and protocol.needs_logprobs and role.top_logprobs:
+            raise _no_logprobs(model, protocol)
         if not given and role.early_stop is not None:
             raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
 
 
-def _no_logprobs(model: Model) -> CapabilityMissing:
-    return CapabilityMissing(
-        f"model {model.name!r} gives no log-probabilities, which the gate needs: go on without them with "
-        "`--set gate.intrinsic=none`, or estimate them from further replies with `--set gate.intrinsic=resampled`"
-    )
+def _no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:
+    hint: str = getattr(protocol, "without_logprobs", "")
+    needed = f"model {model.name!r} gives no log-probabilities, which protocol {protocol.name!r} needs"
+    return CapabilityMissing(f"{needed}: {hint}" if hint else needed)

@@ -202,7 +202,8 @@ def warn(prepared: Prepared) -> None:
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
             encoder=prepared.config.encoder,
         )
-    if getattr(prepared.protocol, "judges_apart", False) and (both := judging_themselves(prepared.bindings)):
+    both = judging_themselves(prepared.bindings, prepared.protocol)
+    if both and getattr(prepared.protocol, "judges_apart", False):
         _log.warning(
             "judges are models that debate, too, and may favour themselves: name others with --role judge=MODEL",
             protocol=prepared.protocol.name,

@@ -51,7 +51,13 @@ class Selene:
     Attributes:
         roles: `agent`, and `judge` unless no judge is asked.
         needs_logprobs: whether the gate needs token log-probabilities as configured.
+        without_logprobs: how to go on with a model that gives none.
     """
+
+    without_logprobs = (
+        "the gate can go on without them (`--set gate.intrinsic=none`), or estimate them from further replies "
+        "(`--set gate.intrinsic=resampled`)"
+    )
 
     def __init__(self, settings: SeleneSettings | None = None, name: str = "selene") -> None:
         self.settings = settings if settings is not None else SeleneSettings()

@@ -1,0 +1,201 @@
+"""The panel: every judge scores every reply under a rubric, some passes each, all in flight together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Event, Failure, Message, Turn
+from moot.protocols.rubrics.rubric import FLAG, ISSUES, REASONING, Rubric
+from moot.protocols.rubrics.sheet import MarkSheet, sheet_for
+
+TEMPLATE = "rubric/judge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A reply as judges see it.
+
+    Attributes:
+        path: names it in this debate; where it was said, for a turn of the debate.
+        role: who said it, in words.
+        domain: what kind of task it was; may be empty.
+        sent: the messages that the reply answers, exactly as its model was sent them.
+        reply: the reply.
+        evidence: what is known to be true of the matter, where the judges are given such; may be empty.
+    """
+
+    path: str
+    role: str
+    domain: str
+    sent: Sequence[Message]
+    reply: str
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One judge's reading of one reply in one pass.
+
+    Attributes:
+        scores: by dimension; None when it is missing.
+        flagged: None when it is missing.
+        total: Q; None when it is missing.
+        issues, reasoning: in the judge's words; empty when it is missing.
+        missing: why there is none; empty when there is one.
+    """
+
+    judge: str
+    model: str
+    pass_index: int
+    scores: Mapping[str, int] | None = None
+    flagged: bool | None = None
+    total: int | None = None
+    issues: str = ""
+    reasoning: str = ""
+    missing: str = ""
+
+    def record(self) -> dict[str, Any]:
+        """As events hold it."""
+        return {
+            "judge": self.judge,
+            "model": self.model,
+            "pass": self.pass_index,
+            "scores": None if self.scores is None else dict(self.scores),
+            "flag": self.flagged,
+            "total": self.total,
+            "issues": self.issues,
+            "reasoning": self.reasoning,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What the panel found of one reply. Missing marks are left out of every mean, and counted.
+
+    Attributes:
+        marks: judge by judge, pass by pass.
+        scores: by dimension the mean over the marks; None when all are missing.
+        flag: share of the marks that flag the reply; None when all are missing.
+        quality: mean Q; None when all are missing.
+        missing: how many marks are missing.
+    """
+
+    shown: Shown
+    rubric: str
+    marks: tuple[Mark, ...]
+    scores: Mapping[str, float | None]
+    flag: float | None
+    quality: float | None
+    missing: int
+
+    @property
+    def flagged(self) -> bool | None:
+        """Whether at least half of the marks flag the reply."""
+        return None if self.flag is None else self.flag >= 0.5
+
+    def record(self, role: str) -> dict[str, Any]:
+        """As the event `assessment` holds it; `role` is the family of who spoke."""
+        return {
+            "reply": self.shown.path,
+            "role": role,
+            "domain": self.shown.domain,
+            "rubric": self.rubric,
+            "judges": [mark.record() for mark in self.marks],
+            "scores": dict(self.scores),
+            "flag": self.flag,
+            "quality": self.quality,
+            "missing": self.missing,
+        }
+
+
+async def assess(floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int) -> dict[str, Assessment]:
+    """Every reply judged; paths `assessment/PATH/judge/J/pass/P`, and an event `assessment` for each.
+
+    Args:
+        replies: by the role family of who spoke.
+    """
+    judges = floor.panel("judge")
+    places = [(role, judge, number) for role in replies for judge in judges for number in range(passes)]
+    requests = [_request(rubric, replies[role], judge, number) for role, judge, number in places]
+    turns = await floor.ask_all(requests)
+    found = {}
+    for role, shown in replies.items():
+        marks = [
+            _mark(rubric, turn, judge, n) for (of, judge, n), turn in zip(places, turns, strict=True) if of == role
+        ]
+        found[role] = assessment_of(rubric, shown, marks)
+        floor.note(Event("assessment", f"assessment/{shown.path}", found[role].record(role)))
+    return found
+
+
+def assessment_of(rubric: Rubric, shown: Shown, marks: Sequence[Mark]) -> Assessment:
+    """The marks of one reply put together."""
+    there = [mark for mark in marks if mark.scores is not None and mark.total is not None]
+    return Assessment(
+        shown=shown,
+        rubric=rubric.name,
+        marks=tuple(marks),
+        scores={
+            name: fmean(mark.scores[name] for mark in there if mark.scores) if there else None
+            for name in rubric.dimensions
+        },
+        flag=fmean(bool(mark.flagged) for mark in there) if there else None,
+        quality=fmean(mark.total for mark in there if mark.total is not None) if there else None,
+        missing=len(marks) - len(there),
+    )
+
+
+def _request(rubric: Rubric, shown: Shown, judge: str, number: int) -> Request[MarkSheet]:
+    slots = {"rubric": rubric_slots(rubric), **shown_slots(shown)}
+    path = f"assessment/{shown.path}/{judge}/pass/{number}"
+    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number)
+
+
+def rubric_slots(rubric: Rubric) -> dict[str, Any]:
+    """The rubric as the template takes it: highest level first, and the form of the reply."""
+    dimensions = [
+        {
+            "name": name,
+            "question": dimension.question,
+            "levels": [[score, dimension.levels[score]] for score in sorted(dimension.levels, reverse=True)],
+        }
+        for name, dimension in rubric.dimensions.items()
+    ]
+    form = {name: f"{each.lowest} to {each.highest}" for name, each in rubric.dimensions.items()}
+    if rubric.flag:
+        form |= {FLAG: "0 or 1", ISSUES: "text, empty without such an issue"}
+    form[REASONING] = "2 or 3 sentences that explain the scores"
+    return {"instructions": rubric.instructions, "dimensions": dimensions, "flag": rubric.flag, "form": form}
+
+
+def shown_slots(shown: Shown) -> dict[str, Any]:
+    """The reply and what it answers, as the template takes them."""
+    return {
+        "role": shown.role,
+        "domain": shown.domain,
+        "sent": [[message.role, message.content] for message in shown.sent],
+        "reply": shown.reply,
+        "evidence": shown.evidence,
+    }
+
+
+def _mark(rubric: Rubric, turn: Turn[MarkSheet] | Failure, judge: str, number: int) -> Mark:
+    if isinstance(turn, Failure):
+        return Mark(judge=judge, model="", pass_index=number, missing=f"{turn.kind}: {turn.message}")
+    sheet = turn.reply
+    scores, flagged = sheet.scores(), sheet.flagged
+    return Mark(
+        judge=judge,
+        model=turn.model,
+        pass_index=number,
+        scores=scores,
+        flagged=flagged,
+        total=rubric.total(scores, flagged),
+        issues=getattr(sheet, ISSUES, ""),
+        reasoning=getattr(sheet, REASONING),
+    )
