@@ -20,7 +20,7 @@ from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import intrinsic_columns, intrinsic_of
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.models.interface import Model, ModelError, ModelReply
@@ -274,6 +274,8 @@ class Agent:
             "outcome": outcome,
             "process_id": self._process_id,
         }
+        if attempt.reply is not None and attempt.reply.tokens is not None:
+            own["logprob_stage"] = logprob_stage(attempt.reply, self._model.capabilities.logprob_stage)
         attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
 

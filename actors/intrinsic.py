@@ -14,9 +14,16 @@ from moot.protocols.messages import Ask, Intrinsic
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
-def intrinsic_of(
-    reply: ModelReply | None, answer: str | None, ask: Ask, stage: Literal["before", "after", "unknown"]
-) -> Intrinsic | None:
+Stage = Literal["before", "after", "unknown"]
+"""Whether log-probabilities are taken before or after temperature and top-p."""
+
+
+def logprob_stage(reply: ModelReply, stage: Stage) -> Stage:
+    """Where log-probabilities were taken: `stage`, the model's own, unless a replayed reply brings another."""
+    return reply.replayed.logprob_stage if reply.replayed else stage
+
+
+def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: Stage) -> Intrinsic | None:
     """The answer's probability, read at the answer's token.
 
     Args:
@@ -30,7 +37,7 @@ def intrinsic_of(
     """
     if reply is None or reply.tokens is None or not ask.labels or answer is None:
         return None
-    stage = reply.replayed.logprob_stage if reply.replayed else stage
+    stage = logprob_stage(reply, stage)
     places = list(_ANSWER_VALUE.finditer(reply.text))
     if len(places) != 1:
         return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
@@ -63,5 +70,4 @@ def intrinsic_columns(intrinsic: Intrinsic | None) -> dict[str, Any]:
         "p_raw": intrinsic.raw,
         "p_bound_shift": intrinsic.bound_shift,
         "p_reason": intrinsic.reason,
-        "logprob_stage": intrinsic.stage,
     }

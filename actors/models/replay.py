@@ -177,7 +177,7 @@ def _differences(row: Row, messages: Sequence[Message], decoding: Decoding) -> I
             yield f"`{name}` was {row[name]}, is {getattr(decoding, name)}"
     if (row["image_hashes"] or []) != image_hashes(_images(messages)):
         yield "other pictures"
-    if decoding.top_logprobs is not None and row["logprob_stage"] is not None and "alt_token" not in row:
+    if decoding.top_logprobs and row["logprob_stage"] is not None and "alt_token" not in row:
         yield "its log-probabilities were not kept (--save-tokens)"
 
 

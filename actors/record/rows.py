@@ -131,14 +131,14 @@ def recorded_replies(batch: pa.RecordBatch) -> list[tuple[str, int, RecordedRepl
 def recorded_reply(row: dict[str, Any]) -> RecordedReply:
     """A row of the stream `replies`, token columns aside, as a replay needs it."""
     intrinsic = None
-    if row["logprob_stage"] is not None:
+    if row["p_reason"] is not None:
         intrinsic = Intrinsic(
             normalised=row["p_normalised"],
             printed=row["p_printed"],
             raw=row["p_raw"],
             bound_shift=row["p_bound_shift"],
-            stage=row["logprob_stage"],
-            reason=row["p_reason"] or "",
+            stage=row["logprob_stage"] or "unknown",
+            reason=row["p_reason"],
         )
     answered = Answered(
         path=row["path"],
