@@ -92,12 +92,15 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
         ratings: scores that human raters gave, in the raters' order, None where one is missing; empty for other tasks.
         group: names what several cases have in common, such as the essay whose traits are scored one by one: such cases
             are not independent. Empty when a case stands alone.
+        part: names the part of the task that the case belongs to, such as one of its essay sets: figures of different
+            parts are never pooled. Empty for a task of one part.
     """
 
     scoring: Scoring = "label"
     accepted: tuple[str, ...] = ()
     ratings: tuple[float | None, ...] = ()
     group: str = ""
+    part: str = ""
 
 
 class LabelledCase(msgspec.Struct, frozen=True):
