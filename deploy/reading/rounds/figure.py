@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections.abc import Iterator, Sequence
-from io import BytesIO
 from math import nan
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from moot.actors.record.folder import write_whole
 from moot.deploy.reading.natural import natural
+from moot.deploy.reading.plotting import OF_ALL, OF_SIDES, Look, need_matplotlib, our_style, plot_text, rendered
 from moot.deploy.reading.rounds.measures import Panel
 from moot.deploy.reading.rounds.trace import Series, Trace
 from moot.deploy.reading.text import visible_line
@@ -27,52 +25,8 @@ SUFFIXES = (".svg", ".png")
 
 _WIDTH_INCHES, _ROW_INCHES, _HEAD_INCHES = 8.0, 1.5, 0.9
 _LABEL_LENGTH = 18
-_DOTS_PER_INCH = 200
 _NAME_LENGTH = 48
 _MOST_LINES = 8
-_NO_XML = re.compile("[\ufffe\uffff]")
-_SETTINGS = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "moot",
-    "text.parse_math": False,
-    "text.usetex": False,
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.color": "#e4e4e4",
-    "axes.edgecolor": "#767676",
-    "lines.linewidth": 1.6,
-    "legend.fontsize": 8.5,
-    "legend.frameon": False,
-    "legend.handlelength": 2.6,
-    "legend.columnspacing": 1.2,
-    "legend.borderaxespad": 0.2,
-}
-
-
-class _Look(NamedTuple):
-    """Marker and dashes tell lines apart without colour; the colours are those of Okabe and Ito.
-
-    Markers are open and of different sizes, so that they are seen where lines coincide.
-    """
-
-    color: str
-    marker: str
-    size: float
-    dashes: str
-
-
-_OF_ALL = (_Look("#000000", "D", 8.0, "-"), _Look("#767676", "x", 5.0, ":"))
-_OF_SIDES = (
-    _Look("#0072B2", "o", 6.0, "-"),
-    _Look("#D55E00", "s", 4.0, "--"),
-    _Look("#009E73", "^", 7.0, "-."),
-    _Look("#CC79A7", "v", 7.0, ":"),
-    _Look("#56B4E9", "P", 6.0, "-"),
-    _Look("#E69F00", "X", 6.0, "--"),
-)
 
 
 def check_file(file: Path) -> None:
@@ -88,10 +42,7 @@ def check_file(file: Path) -> None:
         raise ConfigError(f"--plot {file}: the folder {file.parent} does not exist")
     if file.is_dir():
         raise ConfigError(f"--plot {file}: that is a folder")
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigError("--plot needs matplotlib, which is not installed: pip install 'moot[plot]'") from None
+    need_matplotlib("--plot")
 
 
 def save_figure(debate: Transcript, file: Path) -> None:
@@ -117,12 +68,10 @@ def figure(debate: Transcript, form: str) -> bytes:
     panels = _panels(debate.trace)
     if debate.trace is None or not panels:
         raise ConfigError(f"case {visible_line(debate.case_id)!r} has no rounds with numbers: there is nothing to plot")
-    import matplotlib
     from matplotlib.figure import Figure
 
     height = _HEAD_INCHES + _ROW_INCHES * len(panels)
-    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+    with our_style():
         drawn = Figure(figsize=(_WIDTH_INCHES, height), layout="constrained")
         drawn.suptitle(_title(debate), fontsize=11, fontweight="bold" if debate.simulated else "normal")
         places = drawn.subplots(len(panels), sharex=True, squeeze=False).flatten()
@@ -130,10 +79,7 @@ def figure(debate: Transcript, form: str) -> bytes:
             _draw(axes, panel, several, debate.trace.rounds)
         _label_rounds(places[-1], debate.trace.rounds)
         drawn.align_ylabels(places)
-        written = BytesIO()
-        unstamped = {"Date": None} if form == "svg" else None
-        drawn.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=unstamped)
-    return written.getvalue()
+        return rendered(drawn, form)
 
 
 def _panels(trace: Trace | None) -> dict[Panel, list[Series]]:
@@ -150,12 +96,8 @@ def _title(debate: Transcript) -> str:
 
 
 def _short(name: str) -> str:
-    text = _text(name)
+    text = plot_text(name)
     return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 3]}..."
-
-
-def _text(written: str) -> str:
-    return _NO_XML.sub("\ufffd", visible_line(written))
 
 
 def _draw(axes: Axes, panel: Panel, every: Sequence[Series], rounds: Sequence[int]) -> None:
@@ -164,7 +106,7 @@ def _draw(axes: Axes, panel: Panel, every: Sequence[Series], rounds: Sequence[in
         axes.plot(
             rounds,
             [nan if value is None else value for value in series.shown],
-            label=_text(series.title),
+            label=plot_text(series.title),
             color=look.color,
             marker=look.marker,
             markersize=look.size,
@@ -189,12 +131,12 @@ def _label_rounds(axes: Axes, rounds: Sequence[int]) -> None:
     axes.set_xlim(rounds[0] - 0.2, rounds[-1] + 0.2)
 
 
-def _looks(several: Sequence[Series]) -> Iterator[_Look]:
+def _looks(several: Sequence[Series]) -> Iterator[Look]:
     """A side looks the same in every panel, a pair like its first side unless that look is taken."""
     sides = sorted({series.of.partition(">")[0] for series in several if series.of}, key=natural)
-    free = [*_OF_SIDES, *_OF_ALL]
+    free = [*OF_SIDES, *OF_ALL]
     for series in several:
-        own = _OF_SIDES[sides.index(series.of.partition(">")[0]) % len(_OF_SIDES)] if series.of else _OF_ALL[0]
+        own = OF_SIDES[sides.index(series.of.partition(">")[0]) % len(OF_SIDES)] if series.of else OF_ALL[0]
         look = own if own in free else next(one for one in (free if series.of else reversed(free)))
         free.remove(look)
         yield look

@@ -1,0 +1,196 @@
+"""The whole analysis: replies in, tables and figures out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.analysis.ablation_table import ablation_table
+from moot.deploy.analysis.associations import associations_table
+from moot.deploy.analysis.brought import replies_of_table
+from moot.deploy.analysis.consistency_table import consistency_table
+from moot.deploy.analysis.correctness import correctness_table
+from moot.deploy.analysis.divergences import divergence_tables
+from moot.deploy.analysis.figures import bars, curves
+from moot.deploy.analysis.figures.strengths import strengths
+from moot.deploy.analysis.measured import Measured, measure
+from moot.deploy.analysis.openings_table import entropies_table, openings_table
+from moot.deploy.analysis.recorded import replies_of_runs
+from moot.deploy.analysis.replies import Replies, strata
+from moot.deploy.analysis.role_comparison import role_comparison_tables
+from moot.deploy.analysis.score_distributions import score_distributions_table
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.signal_pairs import signal_pairs_table
+from moot.deploy.analysis.strata_table import strata_table
+from moot.deploy.analysis.sweep import sweep
+from moot.deploy.analysis.table import Table
+from moot.deploy.analysis.top_features import top_features_table
+from moot.deploy.analysis.trajectories import trajectories, trajectory_tables
+from moot.deploy.reading.record import read_facts
+from moot.protocols.errors import ConfigError, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Draw = Callable[[], "Figure | None"]
+
+
+class Facts(BaseModel):
+    """What an analysis is over.
+
+    Attributes:
+        sources: the runs or the file.
+        replies: that it is over.
+        cases, groups: that these are on; replies of one group are not independent.
+        with_logprobs: replies with log-probabilities; the others are left out of every figure about confidence and
+            stay in those about scores.
+        judged: replies with at least one mark.
+        scored: replies whose case's answer can be held against a gold one.
+        empty: replies with log-probabilities of no token.
+        one_token: replies of one token, which have no slope.
+        unknown_tokens: tokens whose log-probability is none (not finite, or a vendor's -9999); windows that hold one
+            are left out.
+        left_out: replies that could not be taken in, by reason.
+        simulated: whether any of them is a simulated model's.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    sources: list[str]
+    replies: int
+    cases: int
+    groups: int
+    with_logprobs: int
+    judged: int
+    scored: int
+    empty: int
+    one_token: int
+    unknown_tokens: int
+    left_out: dict[str, int]
+    simulated: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """What was found.
+
+    Attributes:
+        facts: what it is over.
+        settings: how it was counted.
+        tables: by name, in the order in which they are read.
+        figures: by name, how each is drawn; one that has nothing to show gives None.
+    """
+
+    facts: Facts
+    settings: AnalysisSettings
+    tables: Mapping[str, Table]
+    figures: Mapping[str, Draw]
+
+    def table(self, name: str) -> pa.Table:
+        """A table's rows, as Arrow (`.to_pandas()` where pandas is installed).
+
+        Raises:
+            ConfigError: there is no such table.
+        """
+        if name not in self.tables:
+            raise unknown_name("table", name, self.tables)
+        return self.tables[name].arrow()
+
+    def figure(self, name: str) -> Figure | None:
+        """A figure, for a notebook; None when it has nothing to show.
+
+        Raises:
+            ConfigError: there is no such figure, or matplotlib is not installed.
+        """
+        from moot.deploy.reading.plotting import need_matplotlib, our_style
+
+        if name not in self.figures:
+            raise unknown_name("figure", name, self.figures)
+        need_matplotlib(f"the figure {name!r}")
+        with our_style():
+            return self.figures[name]()
+
+
+def analyze(
+    *runs: str | Path,
+    table: str | Path | None = None,
+    vocabulary: int | None = None,
+    settings: AnalysisSettings | None = None,
+) -> Analysis:
+    """Confidence signals against judged reasoning and correctness, over runs or over a table of your own.
+
+    Args:
+        runs: folders of runs whose replies were judged.
+        table: a Parquet file instead, one row for each reply; columns as in `moot.deploy.analysis.brought.COLUMNS`.
+        vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+        settings: how to count.
+
+    Raises:
+        ConfigError: neither runs nor a table, or both; or the table cannot be used.
+        RecordError: a run cannot be read, or no reply was judged in any.
+    """
+    if bool(runs) == (table is not None):
+        raise ConfigError("expected the folders of runs, or a table with --table: one of the two")
+    simulated = any(read_facts(run).simulated for run in runs)
+    replies = replies_of_table(Path(table), vocabulary) if table is not None else replies_of_runs(runs, vocabulary)
+    sources = [str(source) for source in (runs if table is None else [table])]
+    return analysis_of(replies, sources, settings or AnalysisSettings(), simulated=simulated)
+
+
+def analysis_of(replies: Replies, sources: Sequence[str], settings: AnalysisSettings, *, simulated: bool) -> Analysis:
+    """Every table and figure over these replies."""
+    measured = measure(replies)
+    by_dataset, by_domain = strata(replies), strata(replies, "domain")
+    sweeps = sweep(measured, by_dataset, settings)
+    found = trajectories(replies, by_dataset)
+    divergences, cases = divergence_tables(measured, by_domain, settings)
+    tables = [
+        strata_table(measured, by_dataset, sweeps, settings),
+        top_features_table(measured, sweeps, settings),
+        signal_pairs_table(measured, by_dataset, settings),
+        *role_comparison_tables(measured, by_dataset, sweeps, settings),
+        correctness_table(measured, by_dataset, settings),
+        divergences,
+        consistency_table(replies, by_dataset),
+        score_distributions_table(replies, by_dataset, settings),
+        openings_table(replies, by_dataset),
+        entropies_table(replies, by_dataset),
+        *trajectory_tables(found),
+        ablation_table(sweeps, settings.least_n),
+        cases,
+        associations_table(sweeps),
+    ]
+    figures: dict[str, Draw] = {
+        "bands": partial(curves.by_percent, found),
+        "trajectories": partial(curves.by_position, found),
+        "strengths": partial(strengths, sweeps),
+        "score_distributions": partial(bars.score_distributions, replies, by_dataset),
+        "divergences": partial(bars.divergences, divergences.rows),
+    }
+    return Analysis(_facts(measured, sources, simulated), settings, {each.name: each for each in tables}, figures)
+
+
+def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts:
+    replies = measured.replies
+    lengths = replies.logprobs.lengths[replies.has_logprobs]
+    return Facts(
+        sources=list(sources),
+        replies=len(replies),
+        cases=len(set(zip(replies.run, replies.case, strict=True))),
+        groups=len(np.unique(replies.group)),
+        with_logprobs=int(replies.has_logprobs.sum()),
+        judged=int(np.isfinite(replies.quality).sum()),
+        scored=int(np.isfinite(replies.correct).sum()),
+        empty=int((lengths == 0).sum()),
+        one_token=int((lengths == 1).sum()),
+        unknown_tokens=measured.unknown_tokens,
+        left_out=dict(replies.left_out),
+        simulated=simulated,
+    )

@@ -1,0 +1,44 @@
+"""What an analysis is over, in words: what was counted, and what had to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moot.deploy.analysis.analysis import Facts
+
+
+def facts_in_words(facts: Facts) -> list[str]:
+    """One line for each thing that a reader must know; nothing is said of what there is none of."""
+    return list(_lines(facts))
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
+    yield f"{', '.join(facts.sources)}: {_count(facts.replies, 'reply', 'replies')} on {_cases(facts.cases)}{groups}"
+    yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {facts.with_logprobs:,} with token log-probabilities"
+    if without := facts.replies - facts.with_logprobs:
+        yield (
+            f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "
+            "confidence, kept in the others"
+        )
+    if facts.empty:
+        yield f"{_count(facts.empty, 'reply', 'replies')} of no token: without any feature"
+    if facts.one_token:
+        yield f"{_count(facts.one_token, 'reply', 'replies')} of one token: without a slope"
+    if facts.unknown_tokens:
+        yield (
+            f"{_count(facts.unknown_tokens, 'token', 'tokens')} whose log-probability is none (not finite, or a "
+            "vendor's -9999): windows that hold one are left out"
+        )
+    for reason, count in facts.left_out.items():
+        yield f"{_count(count, 'reply', 'replies')} {reason}: left out"
+
+
+def _count(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def _cases(count: int) -> str:
+    return _count(count, "case", "cases")

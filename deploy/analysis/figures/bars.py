@@ -1,0 +1,83 @@
+"""Score distributions (the papers' Figure 3), and divergences beside what independence would give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from moot.deploy.analysis.replies import Replies, Stratum
+from moot.deploy.analysis.table import Value
+from moot.deploy.reading.plotting import OF_SIDES, plot_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH_INCHES, _ROW_INCHES, _HEAD_INCHES = 8.0, 0.32, 1.3
+_SHADES = ("#D55E00", "#E69F00", "#F0E442", "#56B4E9", "#0072B2")
+
+
+def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure | None:
+    """For each stratum and dimension the share of every score, scores between whole ones rounded to the nearest."""
+    bars: list[tuple[str, dict[int, float], int]] = []
+    for stratum in strata:
+        for name, values in replies.scores.items():
+            known = values[stratum.rows]
+            known = known[np.isfinite(known)]
+            if len(known):
+                levels, counts = np.unique(np.rint(known).astype(int), return_counts=True)
+                shares = dict(zip(levels.tolist(), (counts / len(known)).tolist(), strict=True))
+                bars.append((f"{stratum.words}: {name.replace('_', ' ')}", shares, len(known)))
+    if not bars:
+        return None
+    from matplotlib.figure import Figure
+
+    scale = sorted({level for _, shares, _ in bars for level in shares})
+    drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(bars)), layout="constrained")
+    axes = drawn.subplots()
+    for row, (_, shares, n) in enumerate(bars):
+        left = 0.0
+        for level in scale:
+            share = shares.get(level, 0.0)
+            color = _SHADES[-1 - (scale[-1] - level) % len(_SHADES)]
+            axes.barh(row, share, left=left, color=color, edgecolor="white", label=None if row else str(level))
+            if share > 0.06:
+                axes.text(left + share / 2, row, f"{level}: {100 * share:.0f} %", ha="center", va="center", fontsize=8)
+            left += share
+        axes.text(1.01, row, f"n = {n:,}", va="center", fontsize=8)
+    axes.set_yticks(range(len(bars)), [plot_text(words) for words, _, _ in bars], fontsize=8.5)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1)
+    axes.set_xlabel("share of the replies")
+    axes.grid(False)
+    return drawn
+
+
+def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
+    """Prevalence of each divergence with its interval, and a cross where independence would put it."""
+    if not rows:
+        return None
+    from matplotlib.figure import Figure
+
+    drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(rows)), layout="constrained")
+    axes = drawn.subplots()
+    for place, row in enumerate(rows):
+        low, high = _number(row["prevalence_low"]), _number(row["prevalence_high"])
+        axes.plot([low, high], [place, place], color="#767676", linewidth=1.2)
+    places = range(len(rows))
+    look = OF_SIDES[0]
+    axes.plot([_number(row["prevalence"]) for row in rows], places, look.marker, color=look.color, label="found")
+    expected = [_number(row["independent"]) for row in rows]
+    axes.plot(expected, places, "x", color=OF_SIDES[1].color, label="if independent")
+    axes.set_yticks(places, [plot_text(f"{row['stratum']}: {row['divergence']}") for row in rows], fontsize=8.5)
+    axes.invert_yaxis()
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("share of the replies")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+    return drawn
+
+
+def _number(value: Value) -> float:
+    assert isinstance(value, int | float)
+    return float(value)

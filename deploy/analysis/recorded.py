@@ -1,0 +1,158 @@
+"""Replies from the records of runs: those that a panel judged, with their tokens, their debate's verdict and its case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.record.tables import read_table
+from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
+from moot.deploy.analysis.tokens import Tokens, join_tokens
+from moot.deploy.reading.record import latest_verdicts, read_facts
+from moot.protocols.errors import RecordError
+
+Key = tuple[str, int, str]
+
+
+class _Judged(NamedTuple):
+    """A judged reply of a debate that ended well."""
+
+    run: str
+    key: Key
+    data: Mapping[str, Any]
+    correct: bool | None
+    dataset: str
+    cluster: str
+
+
+def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None) -> Replies:
+    """Every judged reply of these runs.
+
+    A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
+    counted.
+
+    Args:
+        folders: of runs.
+        vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+
+    Raises:
+        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply in any of them.
+    """
+    judged: list[_Judged] = []
+    left_out = Counter[str]()
+    tokens, turns = list[Tokens](), dict[tuple[str, Key], Mapping[str, Any]]()
+    for folder in map(Path, folders):
+        found = _judged(folder, _name(folder, folders), left_out)
+        judged += found
+        keys = [each.key for each in found]
+        tokens.append(_tokens(folder, keys))
+        turns |= {(_name(folder, folders), key): row for key, row in _turns(folder, set(keys)).items()}
+    if not judged:
+        where = ", ".join(str(folder) for folder in folders)
+        raise RecordError(
+            f"{where}: no reply has been judged there: hold a run with --protocol constructor-auditor, judge replies "
+            "with `moot judge`, or bring a table of your own with --table"
+        )
+    return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary)
+
+
+def _name(folder: Path, folders: Sequence[str | Path]) -> str:
+    """A run's name, and as much of its path as tells it from the others."""
+    same = [other for other in map(Path, folders) if other.name == folder.name]
+    return folder.name if len(same) == 1 else str(folder)
+
+
+def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
+    events = read_table(folder, "events", ["data"])
+    events = events.filter(pc.equal(events["kind"], "assessment"))
+    verdicts = {verdict.key: verdict for verdict in latest_verdicts(folder)}
+    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
+    task = (read_facts(folder).task or folder.name).partition(":")[0]
+    found = []
+    for row in events.to_pylist():
+        verdict = verdicts.get((row["case_id"], row["attempt"]))
+        if verdict is None or verdict.failed:
+            left_out["of a debate that failed" if verdict is not None else "of a debate without verdict"] += 1
+            continue
+        data = msgspec.json.decode(row["data"])
+        case = cases.get(row["case_id"], {})
+        found.append(
+            _Judged(
+                run=run,
+                key=(row["case_id"], row["attempt"], data["reply"]),
+                data=data,
+                correct=verdict.correct,
+                dataset=case.get("part") or task,
+                cluster=case.get("group") or row["case_id"],
+            )
+        )
+    return found
+
+
+def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
+    """The tokens of these replies, in their order; replies without log-probabilities get none."""
+    columns = ["token", "logprob", "alternatives", "alt_logprob"]
+    table = read_table(folder, "tokens", columns)
+    place = {key: number for number, key in enumerate(_keys(table))}
+    rows = [place.get(key) for key in keys]
+    known = table.take(pa.array([row for row in rows if row is not None], pa.int64())).combine_chunks()
+    return Tokens.from_arrow(known, np.array([row is not None for row in rows], np.bool_))
+
+
+def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
+    """Who said them and how they were sampled."""
+    table = read_table(folder, "turns", ["role", "model", "temperature", "top_p", "logprob_stage"])
+    table = table.filter(pc.invert(table["superseded"]))
+    rows = table.select(["role", "model", "temperature", "top_p", "logprob_stage"]).to_pylist()
+    return {key: row for key, row in zip(_keys(table), rows, strict=True) if key in keys}
+
+
+def _keys(table: pa.Table) -> list[Key]:
+    columns = (table[name].to_pylist() for name in ("case_id", "attempt", "path"))
+    return list(zip(*columns, strict=True))
+
+
+def _replies(
+    judged: Sequence[_Judged],
+    turns: Mapping[tuple[str, Key], Mapping[str, Any]],
+    tokens: Tokens,
+    left_out: Mapping[str, int],
+    vocabulary: int | None,
+) -> Replies:
+    rows = [turns.get((each.run, each.key), {}) for each in judged]
+    clusters = {cluster: n for n, cluster in enumerate(dict.fromkeys((each.dataset, each.cluster) for each in judged))}
+    dimensions = list(dict.fromkeys(name for each in judged for name in each.data["scores"]))
+    flags = [each.data["flag"] for each in judged]
+    return Replies(
+        run=texts(each.run for each in judged),
+        case=texts(each.key[0] for each in judged),
+        reply=texts(each.key[2] for each in judged),
+        group=np.array([clusters[each.dataset, each.cluster] for each in judged], np.int64),
+        dataset=texts(each.dataset for each in judged),
+        domain=texts(each.data["domain"] for each in judged),
+        role=texts(each.data["role"] for each in judged),
+        model=texts(row.get("model") or "unknown" for row in rows),
+        sampling=[_sampling(row) for row in rows],
+        logprobs=tokens.logprobs,
+        has_logprobs=tokens.known,
+        content_start=tokens.content_start,
+        opening=tokens.opening,
+        entropies=tokens.entropies(vocabulary),
+        scores={name: numbers(each.data["scores"].get(name) for each in judged) for name in dimensions},
+        quality=numbers(each.data["quality"] for each in judged),
+        flag=numbers(None if flag is None else float(flag >= 0.5) for flag in flags),
+        correct=numbers(each.correct for each in judged),
+        assessments=[each.data for each in judged],
+        left_out=dict(left_out),
+    )
+
+
+def _sampling(row: Mapping[str, Any]) -> Sampling:
+    return Sampling(row.get("temperature"), row.get("top_p"), row.get("logprob_stage") or "unknown")

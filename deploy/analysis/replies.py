@@ -1,0 +1,152 @@
+"""The replies of an analysis: their token log-probabilities, judged scores and correctness, whatever they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.ragged import Ragged
+
+Floats = npt.NDArray[np.float64]
+Texts = npt.NDArray[np.object_]
+Rows = npt.NDArray[np.int64]
+
+QUALITY, FLAG = "quality", "critical flag"
+"""Targets that every rubric has: Q, and whether at least half of the marks flag the reply."""
+
+
+class Sampling(NamedTuple):
+    """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
+
+    Attributes:
+        temperature, top_p: None when unknown or the server's default.
+        stage: `before` or `after` temperature and top-p, or `unknown`.
+    """
+
+    temperature: float | None
+    top_p: float | None
+    stage: str
+
+    @property
+    def words(self) -> str:
+        """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
+        t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
+        return f"T {t}, top-p {p}, log-probabilities {'at an unknown stage' if self.stage == 'unknown' else self.stage}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replies:
+    """R replies, one row each in every field.
+
+    Attributes:
+        run, case, reply: where each stands: the run or file, the case's id, and the reply's path in it.
+        group: numbers the clusters from 0: replies on one case, or on cases of one group, are not independent.
+        dataset, domain, role, model: what it belongs to.
+        sampling: how it was sampled.
+        logprobs: per token, nats; empty rows for replies without any.
+        has_logprobs: whether log-probabilities were there; an empty reply may have them, of no token.
+        content_start: number of the first token after the section label or other fixed opening.
+        opening: that opening as text; empty when there is none.
+        entropies: by name (`lower`, `renormalised`, `upper`), per token, nats; without alternatives there are none.
+        scores: by dimension, mean over the marks; NaN where it is missing.
+        quality: mean Q; NaN where every mark is missing.
+        flag: 1 where at least half of the marks flag it, else 0; NaN where every mark is missing.
+        correct: 1 where the case's answer is right, else 0; NaN where it cannot be scored.
+        assessments: what the event `assessment` holds of each; None where nobody judged it.
+        left_out: replies that could not be taken in, by reason.
+    """
+
+    run: Texts
+    case: Texts
+    reply: Texts
+    group: Rows
+    dataset: Texts
+    domain: Texts
+    role: Texts
+    model: Texts
+    sampling: Sequence[Sampling]
+    logprobs: Ragged
+    has_logprobs: npt.NDArray[np.bool_]
+    content_start: Rows
+    opening: Texts
+    entropies: Mapping[str, Ragged]
+    scores: Mapping[str, Floats]
+    quality: Floats
+    flag: Floats
+    correct: Floats
+    assessments: Sequence[Mapping[str, Any] | None]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.case)
+
+    @property
+    def ordinal(self) -> dict[str, Floats]:
+        """The targets that have an order: every dimension, and Q."""
+        return {**self.scores, QUALITY: self.quality}
+
+    @property
+    def binary(self) -> dict[str, Floats]:
+        """The targets that are yes or no."""
+        return {FLAG: self.flag, "correct": self.correct}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """Replies that may be pooled: one data set, model, sampling and role.
+
+    Attributes:
+        dataset: the data set; the domain, for strata by domain.
+        rows: their numbers.
+        words: how readers tell it from the others: `asap-7 / constructor`.
+    """
+
+    dataset: str
+    model: str
+    sampling: Sampling
+    role: str
+    rows: Rows
+    words: str
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The columns that name it in every table."""
+        return {"dataset": self.dataset, "model": self.model, "sampling": self.sampling.words, "role": self.role}
+
+
+def texts(values: Iterable[str]) -> Texts:
+    """Texts as an array."""
+    return np.array(list(values), dtype=object)
+
+
+def numbers(values: Iterable[float | bool | None]) -> Floats:
+    """Numbers as an array; None is NaN."""
+    return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+
+
+def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:
+    """Every stratum, in the order in which they first occur; `by` domain, data sets of one domain are one."""
+    found: dict[tuple[str, str, Sampling, str], list[int]] = {}
+    keys = zip(getattr(replies, by), replies.model, replies.sampling, replies.role, strict=True)
+    for number, key in enumerate(keys):
+        found.setdefault(key, []).append(number)
+    several = [len({key[place] for key in found}) > 1 for place in range(3)]
+
+    def words(dataset: str, model: str, sampling: Sampling, role: str) -> str:
+        parts = (dataset, model, sampling.words)
+        return " / ".join([part for part, needed in zip(parts, several, strict=True) if needed] + [role])
+
+    return [Stratum(*key, np.array(rows, np.int64), words(*key)) for key, rows in found.items()]
+
+
+def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:
+    """Strata that differ in nothing but the role, together: their common words and themselves."""
+    found: dict[tuple[str, str, Sampling], list[Stratum]] = {}
+    for stratum in several:
+        found.setdefault((stratum.dataset, stratum.model, stratum.sampling), []).append(stratum)
+    for members in found.values():
+        yield members[0].words.removesuffix(members[0].role).removesuffix(" / ") or members[0].dataset, members

@@ -1,0 +1,76 @@
+"""How the judges' scores lie: where nearly all are at the top, no feature can go far with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.table import Column, Table, Value
+from moot.metrics.ordinal_association import spearman_ceiling
+
+Floats = npt.NDArray[np.float64]
+
+SHOWN = (
+    Column("stratum", "stratum"),
+    Column("target", "target"),
+    Column("n", "n", digits=None),
+    Column("missing", "missing", digits=None),
+    Column("mean", "mean", digits=2),
+    Column("distribution", "score: replies"),
+    Column("at_top", "share at top"),
+    Column("passed", "passed"),
+    Column("ceiling", "|rho| at most"),
+)
+
+
+def score_distributions_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+    """Each target's scores in each stratum, with the ceiling that their ties set on Spearman's rho."""
+    return Table(
+        name="score_distributions",
+        title="Distributions of the judges' scores",
+        rows=[row for stratum in strata for row in _rows(replies, stratum, settings)],
+        shown=SHOWN,
+        notes=(
+            f"A reply passes a dimension with a mean score of at least {settings.passes_at:g} when it is not flagged. "
+            "`|rho| at most`: what a feature without ties could reach with scores tied like these.",
+        ),
+    )
+
+
+def _rows(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    flag = replies.flag[stratum.rows]
+    for target, values in {**replies.ordinal, FLAG: replies.flag}.items():
+        scores = values[stratum.rows]
+        known = scores[np.isfinite(scores)]
+        if not len(known):
+            continue
+        levels, counts = np.unique(known, return_counts=True)
+        yield {
+            "stratum": stratum.words,
+            **stratum.keys,
+            "target": target,
+            "n": len(known),
+            "missing": len(scores) - len(known),
+            "mean": float(known.mean()),
+            "distribution": _in_words(levels, counts),
+            "at_top": None if target == FLAG else float((known == levels[-1]).mean()),
+            "passed": None if target in (FLAG, QUALITY) else _passed(scores, flag, settings.passes_at),
+            "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
+        }
+
+
+def _passed(scores: Floats, flag: Floats, passes_at: float) -> float:
+    known = np.isfinite(scores)
+    return float(((scores >= passes_at) & (flag != 1.0))[known].mean())
+
+
+def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:
+    """Up to eight levels one by one, more as quartiles."""
+    if len(levels) <= 8:
+        return ", ".join(f"{level:g}: {count:,}" for level, count in zip(levels, counts, strict=True))
+    quartiles = np.quantile(np.repeat(levels, counts), [0.0, 0.25, 0.5, 0.75, 1.0])
+    return "quartiles " + ", ".join(f"{value:g}" for value in quartiles)

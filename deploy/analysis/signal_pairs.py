@@ -1,0 +1,80 @@
+"""The three signals in pairs: judged quality, token confidence and correctness ("The Confident Liar", section 3.6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.analysis.measured import Measured
+from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.table import Column, Table, Value
+from moot.metrics.cluster_bootstrap import bootstrap_pearson, bootstrap_spearman, interval_from
+from moot.metrics.cluster_permutation import permutation_test
+from moot.metrics.linear_correlation import pearson_matrix
+from moot.metrics.rank_correlation import spearman_matrix
+
+Floats = npt.NDArray[np.float64]
+
+SHOWN = (
+    Column("stratum", "stratum"),
+    Column("pair", "pair"),
+    Column("n", "n", digits=None),
+    Column("pearson", "Pearson", interval=True),
+    Column("spearman", "Spearman", interval=True),
+    Column("p", "p", is_p=True),
+)
+
+
+def signal_pairs_table(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+    """Q with mu and sigma, correctness with Q and mu, and each of them with the reply's length."""
+    return Table(
+        name="signal_pairs",
+        title="Judged quality, confidence and correctness in pairs",
+        rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
+        shown=SHOWN,
+        notes=(
+            "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
+            "resampled; p: of Spearman's rho, cases permuted. A dash: undefined, as one of the two does not vary.",
+        ),
+    )
+
+
+def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    replies = measured.replies
+    signals = {
+        "Q": replies.quality,
+        "mu": measured.mu,
+        "sigma": measured.sigma,
+        "correct": replies.correct,
+        "length": measured.length,
+    }
+    pairs = [("Q", "mu"), ("Q", "sigma"), ("correct", "Q"), ("correct", "mu"), ("Q", "length"), ("correct", "length")]
+    for first, second in pairs:
+        a, b = (signals[name][stratum.rows] for name in (first, second))
+        both = np.isfinite(a) & np.isfinite(b)
+        if not both.any():
+            continue
+        row: dict[str, Value] = {"stratum": stratum.words, **stratum.keys, "pair": f"({first}, {second})"}
+        yield row | _pair(a[both], b[both], replies.group[stratum.rows][both], settings)
+
+
+def _pair(a: Floats, b: Floats, clusters: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
+    found: dict[str, Value] = {"n": len(a)}
+    x, y = a[:, np.newaxis], b[:, np.newaxis]
+    for name, statistic, resample in (
+        ("pearson", pearson_matrix, bootstrap_pearson),
+        ("spearman", spearman_matrix, bootstrap_spearman),
+    ):
+        value = statistic(x, y)
+        low, high = (np.full((1, 1), np.nan),) * 2
+        if len(a) >= settings.too_few and np.isfinite(value).all():
+            low, high = interval_from(resample(x, y, clusters, 5 * settings.resamples, settings.seed), value)
+        found |= {name: float(value[0, 0]), f"{name}_low": float(low[0, 0]), f"{name}_high": float(high[0, 0])}
+    tested = len(a) >= settings.too_few
+    p = permutation_test(x, y, clusters, settings.permutations, settings.seed).p_value if tested else None
+    return found | {"p": None if p is None else float(p[0, 0])}
+
+

@@ -1,0 +1,107 @@
+"""The same fixed features in every stratum, by model family and size; strata that are too small are named as such."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from moot.deploy.analysis.measured import Measured
+from moot.deploy.analysis.replies import FLAG, QUALITY, Stratum
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.sweep import Sweep
+from moot.deploy.analysis.table import Column, Table, Value
+
+FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
+"""Features that are compared across strata, named before anything was seen."""
+
+SHOWN = (
+    Column("stratum", "stratum"),
+    Column("family", "model family"),
+    Column("size_b", "size, 10^9", digits=None),
+    Column("domain", "domain"),
+    Column("replies", "replies", digits=None),
+    Column("with_logprobs", "with log-probabilities", digits=None),
+    Column("quality_mean", "mean Q", digits=2),
+    Column("accuracy", "correct"),
+    *(Column(f"rho_{number}", f"rho(Q, {name.removeprefix('logprob.')})", interval=True) for number, name in enumerate(FIXED)),
+    Column("auroc", "AUROC of the flag, first-3.range", interval=True),
+    Column("remark", "remark"),
+)
+
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*[bB](?![a-zA-Z])")
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+def strata_table(
+    measured: Measured, strata: Sequence[Stratum], sweeps: Sequence[Sweep], settings: AnalysisSettings
+) -> Table:
+    """One row for each stratum."""
+    return Table(
+        name="strata",
+        title="The same features in every stratum",
+        rows=[_row(measured, stratum, sweeps, settings) for stratum in strata],
+        shown=SHOWN,
+        notes=(f"A stratum with fewer than {settings.too_few} replies is named and not analysed.",),
+    )
+
+
+def family_of_model(name: str) -> str:
+    """The family that a model's name begins with: `openai/gpt-4o-mini` is `gpt`, a path's last part counts.
+
+    >>> family_of_model("http://127.0.0.1:8000/v1#meta-llama/Llama-3.1-8B-Instruct")
+    'llama'
+    """
+    word = _WORD.search(re.split(r"[/#]", name.partition("?")[0])[-1])
+    return word.group().lower() if word else name
+
+
+def size_of_model(name: str) -> float | None:
+    """Parameters in units of 10^9, where the name says them.
+
+    >>> size_of_model("Llama-3.1-8B-Instruct"), size_of_model("gpt-4o-mini")
+    (8.0, None)
+    """
+    found = _SIZE.search(name.replace("-", " ").replace("_", " "))
+    return float(found[1]) if found else None
+
+
+def _row(
+    measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings: AnalysisSettings
+) -> dict[str, Value]:
+    replies, rows = measured.replies, stratum.rows
+    domains = sorted({str(domain) for domain in replies.domain[rows]} - {""})
+    row: dict[str, Value] = {
+        "stratum": stratum.words,
+        **stratum.keys,
+        "family": family_of_model(stratum.model),
+        "size_b": size_of_model(stratum.model),
+        "domain": ", ".join(domains),
+        "replies": len(rows),
+        "with_logprobs": int(replies.has_logprobs[rows].sum()),
+        "quality_mean": _mean(replies.quality[rows]),
+        "accuracy": _mean(replies.correct[rows]),
+    }
+    by_kind = {each.kind: each for each in sweeps if each.stratum is stratum}
+    for number, name in enumerate(FIXED):
+        row |= _of(by_kind.get("spearman"), name, QUALITY, f"rho_{number}")
+    row |= _of(by_kind.get("auroc"), "logprob.first-3.range", FLAG, "auroc")
+    return row | {"remark": "too few replies" if len(rows) < settings.too_few else ""}
+
+
+def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, Value]:
+    if sweep is None or target not in sweep.targets:
+        return {key: None, f"{key}_low": None, f"{key}_high": None, f"{key}_n": 0}
+    f, t = [each.name for each in sweep.features].index(feature), sweep.targets.index(target)
+    return {
+        key: float(sweep.value[f, t]),
+        f"{key}_low": float(sweep.low[f, t]),
+        f"{key}_high": float(sweep.high[f, t]),
+        f"{key}_n": int(sweep.n[f, t]),
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,146 @@
+"""The sweep: every feature against every target, in every stratum, each with n, interval, p and q."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.analysis.measured import Measured
+from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
+from moot.metrics.cluster_bootstrap import bootstrap_auroc, bootstrap_spearman, interval_from
+from moot.metrics.cluster_permutation import permutation_test
+from moot.metrics.confidence_features import Feature
+from moot.metrics.multiple_testing import benjamini_hochberg
+from moot.metrics.rank_correlation import (
+    kendall_matrix,
+    pairwise_n,
+    partial_spearman,
+    spearman_matrix,
+    within_groups_spearman,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """One stratum's associations of one kind. Arrays are `(F + 1, T)`: the last row is the reply's length, a baseline.
+
+    Attributes:
+        kind: `spearman` of targets with an order, or `auroc` of yes/no targets (directed: above .5 when a high value
+            goes with yes).
+        targets: names of the columns.
+        n: replies that have both.
+        value: the association; NaN where it is undefined.
+        low, high: its 95 % interval, clusters resampled.
+        second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
+        given_length: with the reply's length held fixed; None for an AUROC.
+        within_openings: inside groups of replies with the same opening.
+        p: by permuting clusters; q: the same after Benjamini-Hochberg over the whole sweep, the baseline left out.
+        max_p: adjusted by the largest association of the sweep over the features of one signal and origin.
+        resampled: `(B, F + 1, T)`, the association in every resample.
+    """
+
+    stratum: Stratum
+    kind: str
+    features: tuple[Feature, ...]
+    targets: tuple[str, ...]
+    n: npt.NDArray[np.int64]
+    value: Floats
+    low: Floats
+    high: Floats
+    second: Floats
+    given_length: Floats | None
+    within_openings: Floats
+    p: Floats
+    max_p: Floats
+    q: Floats
+    resampled: Floats
+
+    @property
+    def strength(self) -> Floats:
+        """How far from no association, in [0, 1] or [0, .5]."""
+        return np.abs(self.value - (0.5 if self.kind == "auroc" else 0.0))
+
+    def blocks(self) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
+        """The features of each signal and origin: the sweep of the papers is one of these."""
+        yield from blocks(self.features)
+
+
+def blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[np.int64]]]:
+    """(signal, origin, numbers of the features) for each signal and origin."""
+    keys = [(feature.signal, feature.origin) for feature in features]
+    for key in dict.fromkeys(keys):
+        yield *key, np.array([number for number, other in enumerate(keys) if other == key], np.int64)
+
+
+def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
+    """The sweep over every stratum that is large enough and has log-probabilities."""
+    found = []
+    for stratum in strata:
+        if int(np.isfinite(measured.mu[stratum.rows]).sum()) < settings.too_few:
+            continue
+        for kind, targets in (("spearman", measured.replies.ordinal), ("auroc", measured.replies.binary)):
+            there = {name: values[stratum.rows] for name, values in targets.items()}
+            there = {name: values for name, values in there.items() if np.isfinite(values).any()}
+            if there:
+                found.append(_one(measured, stratum, kind, there, settings))
+    return _with_q(found)
+
+
+def _one(
+    measured: Measured, stratum: Stratum, kind: str, targets: Mapping[str, Floats], settings: AnalysisSettings
+) -> Sweep:
+    rows = stratum.rows
+    length = measured.length[rows]
+    x = np.column_stack([measured.x[rows], length])
+    y = np.column_stack(list(targets.values()))
+    clusters = measured.replies.group[rows]
+    openings = measured.replies.opening[rows].astype(str)
+    ranked = kind == "spearman"
+    value = spearman_matrix(x, y) if ranked else auroc_matrix(x, y)
+    resample = bootstrap_spearman if ranked else bootstrap_auroc
+    resampled = resample(x, y, clusters, settings.resamples, settings.seed)
+    low, high = interval_from(resampled, value)
+    p, max_p = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+    parts = [numbers for _, _, numbers in blocks(measured.features)]
+    for numbers in [*parts, np.array([x.shape[1] - 1])]:
+        tested = permutation_test(x[:, numbers], y, clusters, settings.permutations, settings.seed, statistic=kind)
+        p[numbers], max_p[numbers] = tested.p_value, tested.max_p_value
+    return Sweep(
+        stratum=stratum,
+        kind=kind,
+        features=measured.features,
+        targets=tuple(targets),
+        n=pairwise_n(x, y),
+        value=value,
+        low=low,
+        high=high,
+        second=kendall_matrix(x, y) if ranked else point_biserial_matrix(x, y),
+        given_length=partial_spearman(x, y, length) if ranked else None,
+        within_openings=(within_groups_spearman if ranked else within_groups_auroc)(x, y, openings),
+        p=p,
+        max_p=max_p,
+        q=np.full(value.shape, np.nan),
+        resampled=resampled,
+    )
+
+
+def _with_q(sweeps: Sequence[Sweep]) -> list[Sweep]:
+    """Benjamini-Hochberg over every test of every stratum, the baselines left out."""
+    if not sweeps:
+        return []
+    adjusted = benjamini_hochberg(np.concatenate([each.p[:-1].ravel() for each in sweeps]))
+    found, at = [], 0
+    for each in sweeps:
+        count = each.p[:-1].size
+        q = np.full(each.p.shape, np.nan)
+        q[:-1] = adjusted[at : at + count].reshape(each.p[:-1].shape)
+        found.append(replace(each, q=q))
+        at += count
+    return found

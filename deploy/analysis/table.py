@@ -1,0 +1,99 @@
+"""A table of the analysis: rows for files, and what of them is shown to a reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from moot.deploy.reading.text import p_value
+
+Value = str | float | int | bool | None
+"""A cell. NaN and None are both unknown; files hold null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """How a column is shown.
+
+    Attributes:
+        key: its name in files.
+        title: its name for readers.
+        interval: whether the columns `KEY_low` and `KEY_high` hold its 95 % interval.
+        digits: decimals of a number; None for text and counts.
+        is_p: whether it is a p-value (or a q-value).
+    """
+
+    key: str
+    title: str
+    interval: bool = False
+    digits: int | None = 3
+    is_p: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Figures of one kind.
+
+    Attributes:
+        name: of its files.
+        title: for readers.
+        rows: by column name; every row has the same keys, in the same order.
+        shown: the columns that readers see, in order.
+        notes: what a reader must know.
+        brief: how many rows the terminal shows; None for all of them.
+    """
+
+    name: str
+    title: str
+    rows: Sequence[Mapping[str, Value]]
+    shown: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+    brief: int | None = None
+    kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
+
+    def header(self) -> list[str]:
+        """The titles of the columns that are shown."""
+        return [column.title for column in self.shown]
+
+    def cells(self, row: Mapping[str, Value]) -> list[str]:
+        """A row as it is shown."""
+        return [cell(row, column) for column in self.shown]
+
+    def arrow(self) -> pa.Table:
+        """The rows for a file: NaN is null."""
+        names = list(self.rows[0]) if self.rows else [column.key for column in self.shown]
+        columns = {name: [_known(row[name]) for row in self.rows] for name in names}
+        return pa.table({name: pa.array(values, self.kinds.get(name)) for name, values in columns.items()})
+
+
+def cell(row: Mapping[str, Value], column: Column) -> str:
+    """One value as it is shown; `-` is unknown.
+
+    >>> cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
+    '0.250 [0.100, 0.400]'
+    >>> cell({"n": 12000}, Column("n", "n", digits=None)), cell({"x": None}, Column("x", "x"))
+    ('12,000', '-')
+    """
+    value = _known(row[column.key])
+    if value is None:
+        return "-"
+    if column.is_p:
+        return p_value(float(value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if column.digits is None:
+        return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+    shown = f"{value:.{column.digits}f}"
+    low, high = (_known(row.get(f"{column.key}_{end}")) for end in ("low", "high"))
+    if not column.interval or low is None or high is None:
+        return shown
+    return f"{shown} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
+
+
+def _known(value: Value) -> Value:
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,119 @@
+"""The tokens of many replies, from Arrow columns: log-probabilities, alternatives, and where the content starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.metrics.openings import content_start, opening
+from moot.metrics.ragged import Ragged
+from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
+
+HEAD_TOKENS = 24
+"""Tokens of a reply in which its opening is looked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tokens:
+    """R replies' tokens.
+
+    Attributes:
+        logprobs: nats; an empty row for a reply without any.
+        alternatives: K log-probabilities for each token of a row; empty rows where there are none.
+        known: whether a reply has log-probabilities.
+        content_start: number of the first token of the content.
+        opening: the text before it.
+    """
+
+    logprobs: Ragged
+    alternatives: Ragged
+    known: npt.NDArray[np.bool_]
+    content_start: npt.NDArray[np.int64]
+    opening: npt.NDArray[np.object_]
+
+    @staticmethod
+    def from_arrow(table: pa.Table, known: npt.NDArray[np.bool_]) -> Tokens:
+        """The tokens of all replies, of which `table` holds those that are known, in order.
+
+        Args:
+            table: columns `logprob` (list of floats) and, if there are such, `token` (list of text), `alternatives`
+                (how many there are for each token) and `alt_logprob` (flattened T x K).
+            known: `(R,)`.
+        """
+        logprobs = ragged_of(table["logprob"])
+        heads = _heads(table)
+        valid = np.asarray(pc.is_valid(table["logprob"]).to_numpy(zero_copy_only=False), np.bool_)
+        there = np.flatnonzero(known)[valid]
+        whole = np.zeros(len(known), np.bool_)
+        whole[there] = True
+        starts, openings = np.zeros(len(known), np.int64), np.full(len(known), "", dtype=object)
+        starts[known] = [content_start(head) for head in heads]
+        openings[known] = [opening(head) for head in heads]
+        alternatives = ragged_of(table["alt_logprob"]) if "alt_logprob" in table.column_names else None
+        return Tokens(
+            logprobs=_spread(logprobs, known),
+            alternatives=_spread(alternatives, known) if alternatives is not None else _empty(len(known)),
+            known=whole,
+            content_start=starts,
+            opening=openings,
+        )
+
+    def entropies(self, vocabulary: int | None) -> dict[str, Ragged]:
+        """Entropies per token, nats, by name; none without alternatives, no `upper` for an unknown vocabulary."""
+        if not len(self.alternatives.values):
+            return {}
+        found = {
+            "lower": entropy_lower(self.logprobs, self.alternatives),
+            "renormalised": entropy_renormalised(self.logprobs, self.alternatives),
+        }
+        if vocabulary is not None:
+            found["upper"] = entropy_upper(self.logprobs, self.alternatives, vocabulary)
+        return found
+
+
+def join_tokens(parts: Sequence[Tokens]) -> Tokens:
+    """The tokens of several runs, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    return Tokens(
+        logprobs=Ragged.concatenate([part.logprobs for part in parts]),
+        alternatives=Ragged.concatenate([part.alternatives for part in parts]),
+        known=np.concatenate([part.known for part in parts]),
+        content_start=np.concatenate([part.content_start for part in parts]),
+        opening=np.concatenate([part.opening for part in parts]),
+    )
+
+
+def ragged_of(column: pa.ChunkedArray) -> Ragged:
+    """A list column's numbers; a null list is an empty row, a null number is NaN."""
+    kind = pa.large_list(pa.float32())
+    lists = pa.chunked_array(column.chunks, column.type).cast(kind).combine_chunks()
+    if isinstance(lists, pa.ChunkedArray):
+        lists = lists.chunk(0) if lists.num_chunks else pa.array([], kind)
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False), np.int64)
+    values = lists.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+    return Ragged(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
+
+def _heads(table: pa.Table) -> list[list[str]]:
+    """The first tokens of each reply; empty lists where the texts are not there."""
+    if "token" not in table.column_names:
+        return [[] for _ in range(table.num_rows)]
+    heads = pc.list_slice(table["token"], 0, HEAD_TOKENS).to_pylist()
+    return [[token or "" for token in head or ()] for head in heads]
+
+
+def _spread(rows: Ragged, known: npt.NDArray[np.bool_]) -> Ragged:
+    """The rows where they are known, empty ones elsewhere."""
+    lengths = np.zeros(len(known), np.int64)
+    lengths[known] = rows.lengths
+    return Ragged(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
+
+def _empty(count: int) -> Ragged:
+    return Ragged(np.empty(0, np.float32), np.zeros(count + 1, np.int64))

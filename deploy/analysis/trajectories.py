@@ -1,0 +1,110 @@
+"""How confidence moves along the replies: mean probability by position with its phases, and bands from 0 to 100 %."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moot.deploy.analysis.replies import Replies, Stratum
+from moot.deploy.analysis.table import Column, Table, Value
+from moot.metrics.trajectory import Bands, MeanProbability, Phase, bands, mean_probability, percent_grid, phases
+
+PHASES = (
+    Column("stratum", "stratum"),
+    Column("phase", "phase"),
+    Column("start", "from token", digits=None),
+    Column("stop", "to before", digits=None),
+    Column("mean", "mean probability"),
+    Column("n", "replies, at least", digits=None),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trajectory:
+    """One stratum's way from the first token to the last.
+
+    Attributes:
+        n: replies with log-probabilities.
+        by_position: mean token probability at each position.
+        phases: its four phases.
+        bands: log-probability at 0 to 100 % of a reply.
+    """
+
+    stratum: Stratum
+    n: int
+    by_position: MeanProbability
+    phases: tuple[Phase, ...]
+    bands: Bands
+
+
+def trajectories(replies: Replies, strata: Sequence[Stratum]) -> list[Trajectory]:
+    """The trajectory of each stratum that has log-probabilities."""
+    found = []
+    for stratum in strata:
+        part = replies.logprobs.take(stratum.rows)
+        n = int((part.lengths > 0).sum())
+        if n:
+            mean = mean_probability(part)
+            found.append(Trajectory(stratum, n, mean, phases(mean), bands(percent_grid(part))))
+    return found
+
+
+def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
+    """The phases, and the two curves for files."""
+    by_phase: list[dict[str, Value]] = [
+        {
+            **_named(each),
+            "phase": phase.name,
+            "start": phase.start,
+            "stop": phase.stop,
+            "mean": phase.mean if phase.n else None,
+            "n": phase.n,
+        }
+        for each in found
+        for phase in each.phases
+    ]
+    by_position: list[dict[str, Value]] = [
+        {**_named(each), "position": t, "mean": float(mean), "n": int(n)}
+        for each in found
+        for t, (mean, n) in enumerate(zip(each.by_position.mean, each.by_position.n, strict=True))
+    ]
+    by_percent: list[dict[str, Value]] = [
+        {
+            **_named(each),
+            "percent": point,
+            **{name: float(getattr(each.bands, name)[point]) for name in BAND_NAMES},
+            "n": int(each.bands.n[point]),
+        }
+        for each in found
+        for point in range(len(each.bands.n))
+    ]
+    return [
+        Table(
+            "phases",
+            "Mean token probability in four phases",
+            by_phase,
+            PHASES,
+            notes=(
+                "The curve ends where fewer than 30 replies, or a quarter of them, are that long: beyond, it would show "
+                "which replies are long. A phase that it does not reach is empty.",
+            ),
+        ),
+        Table("trajectory_positions", "Mean token probability by position", by_position, _curve("position"), brief=0),
+        Table("trajectory_percent", "Log-probability from 0 to 100 % of a reply", by_percent, _curve("percent"), brief=0),
+    ]
+
+
+BAND_NAMES = ("mean", "low_10", "low_25", "high_75", "high_90")
+
+
+def _named(each: Trajectory) -> dict[str, Value]:
+    return {"stratum": each.stratum.words, **each.stratum.keys}
+
+
+def _curve(place: str) -> tuple[Column, ...]:
+    return (
+        Column("stratum", "stratum"),
+        Column(place, place, digits=None),
+        Column("mean", "mean"),
+        Column("n", "n", digits=None),
+    )

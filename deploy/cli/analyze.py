@@ -1,0 +1,62 @@
+"""`moot analyze`: confidence signals against judged reasoning, over runs or over a table of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def analyze(
+    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs whose replies were judged.")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="A Parquet file of replies instead; `moot analyze --columns` lists its columns.")
+    ] = None,
+    columns: Annotated[bool, typer.Option("--columns", help="List the columns that --table takes, and end.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Where the files go (default: analysis/ in the run, or here for several).")
+    ] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=2, help="Tokens in the models' vocabulary, for the upper bound of entropies.")
+    ] = None,
+    permutations: Annotated[int, typer.Option(min=100, max=100_000, help="Behind every p-value.")] = 1000,
+    resamples: Annotated[int, typer.Option(min=50, max=10_000, help="Behind every interval of the sweep.")] = 200,
+    quantile: Annotated[float, typer.Option(help="High confidence is above the upper, low below the lower.")] = 0.25,
+    low_quality: Annotated[float, typer.Option(help="A reply with at most this Q is weak.")] = 5.0,
+    high_quality: Annotated[float, typer.Option(help="A reply with at least this Q is well reasoned.")] = 8.0,
+    seed: Annotated[int, typer.Option(help="Of resamples, permutations and folds.")] = 0,
+    form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
+) -> None:
+    """Hold token confidence against judged reasoning and right answers: tables, figures and a page."""
+    if columns:
+        _list_columns()
+        return
+    from moot.deploy.analysis.analysis import analyze as analyzed
+    from moot.deploy.analysis.settings import AnalysisSettings
+    from moot.deploy.analysis.show import show_analysis
+    from moot.deploy.analysis.write import write_analysis
+    from moot.deploy.reading.text import check_format
+    from moot.deploy.running.validated import validated
+
+    check_format(form)
+    given = {
+        "permutations": permutations,
+        "resamples": resamples,
+        "quantile": quantile,
+        "low_quality": low_quality,
+        "high_quality": high_quality,
+        "seed": seed,
+    }
+    settings = validated(AnalysisSettings, given, "")
+    found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
+    folder = out or (runs[0] / "analysis" if runs and len(runs) == 1 else Path("analysis"))
+    show_analysis(found, write_analysis(found, folder), form)
+
+
+def _list_columns() -> None:
+    from moot.deploy.analysis.brought import COLUMNS
+
+    width = max(map(len, COLUMNS)) + 2
+    for name, about in {**COLUMNS, "score_NAME": "number: a dimension's score, one column for each"}.items():
+        print(f"{name:{width}}{about}")

@@ -1,0 +1,98 @@
+"""What all our figures share: fonts and lines, colours that the colour-blind tell apart, and how they become bytes."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple
+
+from moot.deploy.reading.text import visible_line
+from moot.protocols.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DOTS_PER_INCH = 200
+_NO_XML = re.compile("[\ufffe\uffff]")
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "moot",
+    "text.parse_math": False,
+    "text.usetex": False,
+    "font.size": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#e4e4e4",
+    "axes.edgecolor": "#767676",
+    "lines.linewidth": 1.6,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "legend.columnspacing": 1.2,
+    "legend.borderaxespad": 0.2,
+}
+
+
+class Look(NamedTuple):
+    """Marker and dashes tell lines apart without colour; the colours are those of Okabe and Ito.
+
+    Markers are open and of different sizes, so that they are seen where lines coincide.
+    """
+
+    color: str
+    marker: str
+    size: float
+    dashes: str
+
+
+OF_ALL = (Look("#000000", "D", 8.0, "-"), Look("#767676", "x", 5.0, ":"))
+"""For what belongs to nobody in particular."""
+
+OF_SIDES = (
+    Look("#0072B2", "o", 6.0, "-"),
+    Look("#D55E00", "s", 4.0, "--"),
+    Look("#009E73", "^", 7.0, "-."),
+    Look("#CC79A7", "v", 7.0, ":"),
+    Look("#56B4E9", "P", 6.0, "-"),
+    Look("#E69F00", "X", 6.0, "--"),
+)
+"""One after another for those who speak."""
+
+
+def need_matplotlib(what: str) -> None:
+    """Refuse to go on without matplotlib.
+
+    Raises:
+        ConfigError: it is not installed; `what` needs it.
+    """
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        raise ConfigError(f"{what} needs matplotlib, which is not installed: pip install 'moot[plot]'") from None
+
+
+def plot_text(written: str) -> str:
+    """Text from models and files, fit to stand in a figure."""
+    return _NO_XML.sub("\ufffd", visible_line(written))
+
+
+@contextmanager
+def our_style() -> Iterator[None]:
+    """Everything that is drawn and rendered inside looks like our other figures."""
+    import matplotlib
+
+    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
+
+
+def rendered(drawn: Figure, form: str) -> bytes:
+    """The figure as `svg` or `png`; the same figure gives the same bytes. Call it inside `our_style`."""
+    written = BytesIO()
+    drawn.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata={"Date": None} if form == "svg" else None)
+    return written.getvalue()
