@@ -141,7 +141,7 @@ def window_features(values: Ragged) -> Floats:
     unknown = ~np.isfinite(raw) | (raw <= LEAST_LOGPROB)
     unknown_before = np.concatenate([[0], np.cumsum(unknown)])
     known = np.where(unknown, 0.0, raw).astype(np.float64, copy=False)
-    shortest_first = np.argsort(values.lengths, kind="stable")
+    shortest_first = np.argsort(values.lengths)
     found = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
     for number, window in enumerate(WINDOWS):
         starts, sizes = _bounds(values, window)

@@ -58,6 +58,7 @@ CONTENT_ONLY = [
     "Claims like this one need support.",
     "Claim that the essay is good.",
     "Evidence-based reasoning: a start",
+    "Evidence -based reasoning, badly typed",
     "**Evidence** is what this lacks.",
     "1. The essay shows patience.",
     "My claim: the essay is good.",

@@ -82,6 +82,13 @@ def test_a_single_low_position_is_not_the_end_of_the_decline() -> None:
     assert phases(curve(mean))[1].stop - 1 == 22  # the first position whose neighbours are all at 0.5
 
 
+def test_the_smoothing_looks_as_far_ahead_as_back() -> None:
+    mean = [0.9] * 20 + [0.5] * 4 + [0.3] + [0.9] * 40
+    assert phases(curve(mean))[1].stop - 1 == 22
+    mean = [0.9] * 20 + [0.3] + [0.5] * 4 + [0.9] * 40
+    assert phases(curve(mean))[1].stop - 1 == 22
+
+
 def test_a_curve_that_only_rises_has_no_decline() -> None:
     down = phases(curve(np.linspace(0.2, 0.9, 80).tolist()))[1]
     assert (down.start, down.stop, down.n) == (5, 5, 0)
