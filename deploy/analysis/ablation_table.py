@@ -32,7 +32,9 @@ def ablation_table(sweeps: Sequence[Sweep], least_n: int) -> Table:
         title="Which window, which statistic",
         rows=[row for sweep in sweeps for row in _rows(sweep, least_n)],
         shown=SHOWN,
-        notes=("Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",),
+        notes=(
+            "Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",
+        ),
         brief=0,
     )
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
-from moot.deploy.analysis.tokens import Tokens
+from moot.deploy.analysis.tokens import Tokens, content_of
 from moot.protocols.errors import ConfigError, unknown_name
 
 Floats = npt.NDArray[np.float64]
@@ -68,6 +68,9 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
     dataset = _textual(path, table, "dataset", lambda _: path.stem)
     codes = {key: n for n, key in enumerate(dict.fromkeys(zip(dataset, group, strict=True)))}
     stage = _textual(path, table, "logprob_stage", lambda _: "unknown")
+    role = _textual(path, table, "role", lambda _: "reply")
+    model = _textual(path, table, "model", lambda _: "unknown")
+    starts, openings = content_of(tokens.heads, list(zip(dataset, role, model, strict=True)))
     return Replies(
         run=texts([path.name] * count),
         case=case,
@@ -75,8 +78,8 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         group=np.array([codes[key] for key in zip(dataset, group, strict=True)], np.int64),
         dataset=dataset,
         domain=_textual(path, table, "domain", lambda _: ""),
-        role=_textual(path, table, "role", lambda _: "reply"),
-        model=_textual(path, table, "model", lambda _: "unknown"),
+        role=role,
+        model=model,
         sampling=[
             Sampling(*(None if np.isnan(value) else float(value) for value in (temperature, top_p)), stage=of)
             for temperature, top_p, of in zip(
@@ -85,8 +88,8 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         ],
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
-        content_start=tokens.content_start,
-        opening=tokens.opening,
+        content_start=starts,
+        opening=openings,
         entropies=tokens.entropies(vocabulary),
         scores=scores,
         quality=_quality(path, table, scores, flag),

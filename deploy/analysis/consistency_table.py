@@ -7,10 +7,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
 
 from moot.deploy.analysis.replies import Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
 
 SHOWN = (

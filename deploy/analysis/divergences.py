@@ -153,9 +153,7 @@ def _counted(
     }
 
 
-def _listed(
-    measured: Measured, stratum: Stratum, name: str, rows: npt.NDArray[np.int64]
-) -> Iterator[dict[str, Value]]:
+def _listed(measured: Measured, stratum: Stratum, name: str, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Value]]:
     replies = measured.replies
     descending = name == "confident but weak"
     order = np.argsort(np.nan_to_num(measured.mu[rows], nan=0.0), kind="stable")

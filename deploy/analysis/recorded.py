@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
-from moot.deploy.analysis.tokens import Tokens, join_tokens
+from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
 from moot.deploy.reading.record import latest_verdicts, read_facts
 from moot.protocols.errors import RecordError
 
@@ -128,6 +128,8 @@ def _replies(
 ) -> Replies:
     rows = [turns.get((each.run, each.key), {}) for each in judged]
     clusters = {cluster: n for n, cluster in enumerate(dict.fromkeys((each.dataset, each.cluster) for each in judged))}
+    asked = [(each.dataset, each.data["role"], row.get("model")) for each, row in zip(judged, rows, strict=True)]
+    starts, openings = content_of(tokens.heads, asked)
     dimensions = list(dict.fromkeys(name for each in judged for name in each.data["scores"]))
     flags = [each.data["flag"] for each in judged]
     return Replies(
@@ -142,8 +144,8 @@ def _replies(
         sampling=[_sampling(row) for row in rows],
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
-        content_start=tokens.content_start,
-        opening=tokens.opening,
+        content_start=starts,
+        opening=openings,
         entropies=tokens.entropies(vocabulary),
         scores={name: numbers(each.data["scores"].get(name) for each in judged) for name in dimensions},
         quality=numbers(each.data["quality"] for each in judged),

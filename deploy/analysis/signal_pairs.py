@@ -11,9 +11,9 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.cluster_bootstrap import bootstrap_pearson, bootstrap_spearman, interval_from
+from moot.metrics.cluster_bootstrap import bootstrap_spearman, interval_from
 from moot.metrics.cluster_permutation import permutation_test
-from moot.metrics.linear_correlation import pearson_matrix
+from moot.metrics.linear_correlation import bootstrap_pearson, pearson_matrix
 from moot.metrics.rank_correlation import spearman_matrix
 
 Floats = npt.NDArray[np.float64]
@@ -62,19 +62,17 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
 
 
 def _pair(a: Floats, b: Floats, clusters: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
+    columns = a[:, np.newaxis], b[:, np.newaxis]
+    pearson, spearman = pearson_matrix(*columns).item(), spearman_matrix(*columns).item()
     found: dict[str, Value] = {"n": len(a)}
-    x, y = a[:, np.newaxis], b[:, np.newaxis]
-    for name, statistic, resample in (
-        ("pearson", pearson_matrix, bootstrap_pearson),
-        ("spearman", spearman_matrix, bootstrap_spearman),
-    ):
-        value = statistic(x, y)
-        low, high = (np.full((1, 1), np.nan),) * 2
-        if len(a) >= settings.too_few and np.isfinite(value).all():
-            low, high = interval_from(resample(x, y, clusters, 5 * settings.resamples, settings.seed), value)
-        found |= {name: float(value[0, 0]), f"{name}_low": float(low[0, 0]), f"{name}_high": float(high[0, 0])}
-    tested = len(a) >= settings.too_few
-    p = permutation_test(x, y, clusters, settings.permutations, settings.seed).p_value if tested else None
-    return found | {"p": None if p is None else float(p[0, 0])}
+    if len(a) < settings.too_few or np.isnan(spearman):
+        return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | {"p": None}
+    draws = 5 * settings.resamples
+    found |= _figure("pearson", pearson, bootstrap_pearson(a, b, clusters, draws, settings.seed))
+    found |= _figure("spearman", spearman, bootstrap_spearman(*columns, clusters, draws, settings.seed)[:, 0, 0])
+    return found | {"p": permutation_test(*columns, clusters, settings.permutations, settings.seed).p_value.item()}
 
 
+def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:
+    low, high = (None, None) if resampled is None else (float(end) for end in interval_from(resampled, value))
+    return {name: value, f"{name}_low": low, f"{name}_high": high}

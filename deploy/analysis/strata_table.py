@@ -25,7 +25,10 @@ SHOWN = (
     Column("with_logprobs", "with log-probabilities", digits=None),
     Column("quality_mean", "mean Q", digits=2),
     Column("accuracy", "correct"),
-    *(Column(f"rho_{number}", f"rho(Q, {name.removeprefix('logprob.')})", interval=True) for number, name in enumerate(FIXED)),
+    *(
+        Column(f"rho_{number}", f"rho(Q, {name.removeprefix('logprob.')})", interval=True)
+        for number, name in enumerate(FIXED)
+    ),
     Column("auroc", "AUROC of the flag, first-3.range", interval=True),
     Column("remark", "remark"),
 )
@@ -67,9 +70,7 @@ def size_of_model(name: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def _row(
-    measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings: AnalysisSettings
-) -> dict[str, Value]:
+def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> dict[str, Value]:
     replies, rows = measured.replies, stratum.rows
     domains = sorted({str(domain) for domain in replies.domain[rows]} - {""})
     row: dict[str, Value] = {

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.deploy.analysis.measured import Measured
-from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.replies import Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
-from moot.metrics.cluster_bootstrap import bootstrap_auroc, bootstrap_spearman, interval_from
-from moot.metrics.cluster_permutation import permutation_test
+from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc, resampled_spearman
+from moot.metrics.cluster_permutation import Statistic, permutation_test
 from moot.metrics.confidence_features import Feature
 from moot.metrics.multiple_testing import benjamini_hochberg
 from moot.metrics.rank_correlation import (
@@ -47,7 +47,7 @@ class Sweep:
     """
 
     stratum: Stratum
-    kind: str
+    kind: Statistic
     features: tuple[Feature, ...]
     targets: tuple[str, ...]
     n: npt.NDArray[np.int64]
@@ -81,20 +81,44 @@ def blocks(features: Sequence[Feature]) -> Iterator[tuple[str, str, npt.NDArray[
 
 def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Sweep]:
     """The sweep over every stratum that is large enough and has log-probabilities."""
+    kinds: list[tuple[Statistic, Mapping[str, Floats]]] = [
+        ("spearman", measured.replies.ordinal),
+        ("auroc", measured.replies.binary),
+    ]
     found = []
-    for stratum in strata:
-        if int(np.isfinite(measured.mu[stratum.rows]).sum()) < settings.too_few:
-            continue
-        for kind, targets in (("spearman", measured.replies.ordinal), ("auroc", measured.replies.binary)):
-            there = {name: values[stratum.rows] for name, values in targets.items()}
-            there = {name: values for name, values in there.items() if np.isfinite(values).any()}
-            if there:
-                found.append(_one(measured, stratum, kind, there, settings))
+    for _, members in settings_of(strata):
+        draws = _Draws(measured.replies.group, members, settings)
+        for stratum in members:
+            if int(np.isfinite(measured.mu[stratum.rows]).sum()) < settings.too_few:
+                continue
+            for kind, targets in kinds:
+                there = {name: values[stratum.rows] for name, values in targets.items()}
+                there = {name: values for name, values in there.items() if np.isfinite(values).any()}
+                if there:
+                    found.append(_one(measured, stratum, kind, there, draws.of(stratum), settings))
     return _with_q(found)
 
 
+class _Draws:
+    """Resamples of the clusters that the roles of one setting have: a case is drawn for all its roles at once."""
+
+    def __init__(self, group: npt.NDArray[np.int64], members: Sequence[Stratum], settings: AnalysisSettings) -> None:
+        self._group = group
+        self._clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
+        self._weights = cluster_weights(self._clusters, settings.resamples, settings.seed)
+
+    def of(self, stratum: Stratum) -> Floats:
+        """`(B, n)`, how often each reply of the stratum is in each resample."""
+        return self._weights[:, np.searchsorted(self._clusters, self._group[stratum.rows])]
+
+
 def _one(
-    measured: Measured, stratum: Stratum, kind: str, targets: Mapping[str, Floats], settings: AnalysisSettings
+    measured: Measured,
+    stratum: Stratum,
+    kind: Statistic,
+    targets: Mapping[str, Floats],
+    weights: Floats,
+    settings: AnalysisSettings,
 ) -> Sweep:
     rows = stratum.rows
     length = measured.length[rows]
@@ -104,9 +128,8 @@ def _one(
     openings = measured.replies.opening[rows].astype(str)
     ranked = kind == "spearman"
     value = spearman_matrix(x, y) if ranked else auroc_matrix(x, y)
-    resample = bootstrap_spearman if ranked else bootstrap_auroc
-    resampled = resample(x, y, clusters, settings.resamples, settings.seed)
-    low, high = interval_from(resampled, value)
+    resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
+    low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
     p, max_p = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
     parts = [numbers for _, _, numbers in blocks(measured.features)]
     for numbers in [*parts, np.array([x.shape[1] - 1])]:

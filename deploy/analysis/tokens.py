@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.metrics.openings import content_start, opening
+from moot.metrics.openings import content_start, shared_starts
 from moot.metrics.ragged import Ragged
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
 
@@ -26,15 +26,13 @@ class Tokens:
         logprobs: nats; an empty row for a reply without any.
         alternatives: K log-probabilities for each token of a row; empty rows where there are none.
         known: whether a reply has log-probabilities.
-        content_start: number of the first token of the content.
-        opening: the text before it.
+        heads: the first tokens of each reply, in which its opening is looked for; empty where they are not there.
     """
 
     logprobs: Ragged
     alternatives: Ragged
     known: npt.NDArray[np.bool_]
-    content_start: npt.NDArray[np.int64]
-    opening: npt.NDArray[np.object_]
+    heads: Sequence[Sequence[str]]
 
     @staticmethod
     def from_arrow(table: pa.Table, known: npt.NDArray[np.bool_]) -> Tokens:
@@ -51,16 +49,13 @@ class Tokens:
         there = np.flatnonzero(known)[valid]
         whole = np.zeros(len(known), np.bool_)
         whole[there] = True
-        starts, openings = np.zeros(len(known), np.int64), np.full(len(known), "", dtype=object)
-        starts[known] = [content_start(head) for head in heads]
-        openings[known] = [opening(head) for head in heads]
+        spread = iter(heads)
         alternatives = ragged_of(table["alt_logprob"]) if "alt_logprob" in table.column_names else None
         return Tokens(
             logprobs=_spread(logprobs, known),
             alternatives=_spread(alternatives, known) if alternatives is not None else _empty(len(known)),
             known=whole,
-            content_start=starts,
-            opening=openings,
+            heads=[next(spread) if there else [] for there in known.tolist()],
         )
 
     def entropies(self, vocabulary: int | None) -> dict[str, Ragged]:
@@ -84,9 +79,29 @@ def join_tokens(parts: Sequence[Tokens]) -> Tokens:
         logprobs=Ragged.concatenate([part.logprobs for part in parts]),
         alternatives=Ragged.concatenate([part.alternatives for part in parts]),
         known=np.concatenate([part.known for part in parts]),
-        content_start=np.concatenate([part.content_start for part in parts]),
-        opening=np.concatenate([part.opening for part in parts]),
+        heads=[head for part in parts for head in part.heads],
     )
+
+
+def content_of(
+    heads: Sequence[Sequence[str]], alike: Sequence[Hashable]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """Where each reply's content starts, and the opening before it.
+
+    An opening is a section label, or what nearly all replies that were asked for alike begin with.
+
+    Args:
+        heads: the first tokens of each reply.
+        alike: equal for replies that were asked for in the same way.
+    """
+    starts = np.array([content_start(head) for head in heads], np.int64)
+    groups: dict[Hashable, list[int]] = {}
+    for number, key in enumerate(alike):
+        groups.setdefault(key, []).append(number)
+    for numbers in groups.values():
+        starts[numbers] = np.maximum(starts[numbers], shared_starts([heads[number] for number in numbers]))
+    openings = ["".join(head[:start]).strip() for head, start in zip(heads, starts.tolist(), strict=True)]
+    return starts, np.array(openings, dtype=object)
 
 
 def ragged_of(column: pa.ChunkedArray) -> Ragged:

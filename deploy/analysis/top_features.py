@@ -95,12 +95,15 @@ def _held_out(
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
     usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and sweep.n[f, t] >= settings.least_n]
+    clusters = measured.replies.group[rows]
+    if len(np.unique(clusters)) < settings.folds:
+        return float("nan")
     found = held_out_selection(
         measured.x[np.ix_(rows, usable)],
         targets[sweep.targets[t]][rows],
-        measured.replies.group[rows],
+        clusters,
         folds=settings.folds,
         seed=settings.seed,
         statistic=sweep.kind,
     )
-    return float(found.value)
+    return float(found.value[0])

@@ -90,7 +90,9 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
             ),
         ),
         Table("trajectory_positions", "Mean token probability by position", by_position, _curve("position"), brief=0),
-        Table("trajectory_percent", "Log-probability from 0 to 100 % of a reply", by_percent, _curve("percent"), brief=0),
+        Table(
+            "trajectory_percent", "Log-probability from 0 to 100 % of a reply", by_percent, _curve("percent"), brief=0
+        ),
     ]
 
 

@@ -51,7 +51,6 @@ def write_analysis(found: Analysis, folder: Path) -> Path:
     return folder / PAGE
 
 
-
 def _tables(found: Analysis) -> Iterable[tuple[str, bytes]]:
     for name, table in found.tables.items():
         rows = table.arrow()
@@ -95,5 +94,7 @@ def _earlier(folder: Path) -> set[str]:
     except FileNotFoundError:
         return set()
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise RecordError(f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out") from None
+        raise RecordError(
+            f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out"
+        ) from None
     return {name for name in named if isinstance(name, str) and Path(name).name == name}

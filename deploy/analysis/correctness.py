@@ -1,0 +1,93 @@
+"""Do confidence features foretell whether the answer is right, and does the slope add to the mean (RQ 1.2)?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.deploy.analysis.measured import Measured
+from moot.deploy.analysis.replies import Stratum
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.table import Column, Table, Value
+from moot.metrics.nested_models import nested_comparison
+
+Floats = npt.NDArray[np.float64]
+
+FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.range", "last-10.mean", "full.min")
+"""Of the log-probabilities; chosen before anything was seen, few enough for a small run."""
+
+SHOWN = (
+    Column("stratum", "stratum"),
+    Column("question", "question"),
+    Column("model_of", "model"),
+    Column("n", "n", digits=None),
+    Column("auroc", "AUROC"),
+    Column("brier", "Brier"),
+    Column("log_loss", "log-loss"),
+    Column("gain", "gain over the row above", interval=True),
+)
+
+
+def correctness_table(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+    """Nested logistic regressions of correctness, cross-validated by case."""
+    return Table(
+        name="correctness",
+        title="What foretells a right answer",
+        rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
+        shown=SHOWN,
+        notes=(
+            "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of models "
+            f"that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an interval "
+            "above 0 says that the block helps.",
+            "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
+        ),
+    )
+
+
+def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    rows = stratum.rows
+    correct = measured.replies.correct[rows]
+    clusters = measured.replies.group[rows]
+    for question, blocks in _questions(measured, rows).items():
+        known = np.isfinite(np.column_stack([correct, *blocks.values()])).all(axis=1)
+        if known.sum() < settings.least_n or len(np.unique(clusters[known])) < settings.folds:
+            continue
+        if len(np.unique(correct[known])) < 2:
+            continue
+        for score in nested_comparison(blocks, correct, clusters, folds=settings.folds, seed=settings.seed):
+            yield {
+                "stratum": stratum.words,
+                **stratum.keys,
+                "question": question,
+                "model_of": score.name,
+                "n": score.n,
+                "predictors": score.predictors,
+                "auroc": score.auroc,
+                "brier": score.brier,
+                "log_loss": score.log_loss,
+                "gain": score.gain,
+                "gain_low": score.gain_low,
+                "gain_high": score.gain_high,
+            }
+
+
+def _questions(measured: Measured, rows: npt.NDArray[np.int64]) -> dict[str, Mapping[str, Floats]]:
+    """By question, blocks of predictors in the order in which they are added."""
+    features = np.column_stack([measured.column(f"logprob.{name}")[rows] for name in FEATURES])
+    mean, slope = (measured.column(f"logprob.full.{name}")[rows] for name in ("mean", "slope"))
+    length, quality = np.log(measured.length[rows]), measured.replies.quality[rows]
+    nothing = np.empty((len(rows), 0))
+    asked: dict[str, Mapping[str, Floats]] = {
+        "does the slope add to the mean?": {"share": nothing, "mean": mean, "+ slope": slope},
+        "do the features foretell it?": {"share": nothing, "features": features},
+    }
+    if np.isfinite(quality).any():
+        asked["... beyond length and Q?"] = {
+            "share": nothing,
+            "log T": length,
+            "+ Q": quality,
+            "+ features": features,
+        }
+    return asked
