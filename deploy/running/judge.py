@@ -7,15 +7,13 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pydantic import ValidationError
-
 from moot.actors.spec import Engine
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.running.places import default_out
 from moot.deploy.running.run import Role, run
 from moot.deploy.running.single import engine_here
 from moot.protocols.errors import ConfigError
-from moot.protocols.rubrics.rubric import Rubric, read_rubric, shipped_rubric
+from moot.protocols.rubrics.rubric import Rubric, read_rubric, rubric_of_data, shipped_rubric
 from moot.protocols.tasks import Task
 from moot.protocols.tasks.replies import replies_in_memory
 
@@ -79,12 +77,7 @@ def rubric_of(named: str | Path | Rubric | Mapping[str, Any]) -> Rubric:
     if isinstance(named, Rubric):
         return named
     if isinstance(named, Mapping):
-        try:
-            return Rubric.model_validate(named)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise ConfigError(f"rubric: `{where}`: {first['msg'].removeprefix('Value error, ')}") from None
+        return rubric_of_data(named)
     path = Path(named).expanduser()
     if isinstance(named, Path) or path.suffix.lower() in (".yaml", ".yml") or len(path.parts) > 1:
         return read_rubric(path)

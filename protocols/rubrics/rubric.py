@@ -148,9 +148,27 @@ def read_rubric(path: Path) -> Rubric:
         raise ConfigError(f"rubric {path}: is not YAML{where}") from None
     if not isinstance(content, Mapping):
         raise ConfigError(f"rubric {path}: expected a mapping with name, instructions and dimensions")
+    return rubric_of_data({"name": path.stem, **content}, f"rubric {path}")
+
+
+def rubric_of_data(content: Mapping[str, Any], where: str = "rubric") -> Rubric:
+    """A rubric from plain data.
+
+    Args:
+        where: what an error begins with.
+
+    Raises:
+        ConfigError: one line; an unknown key, with the nearest known one, before anything else that is wrong.
+    """
     try:
-        return Rubric.model_validate({"name": path.stem, **content})
+        return Rubric.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"rubric {path}: `{where}`: {first['msg'].removeprefix('Value error, ')}") from None
+        errors = error.errors(include_url=False)
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        *parents, key = map(str, first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = (Dimension if parents else Rubric).model_fields
+            place = f" `{'.'.join(parents)}`:" if parents else ""
+            raise ConfigError(f"{where}:{place} {unknown_name('key', key, known)}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {message}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -30,7 +31,7 @@ _FEW_CLUSTERS = 30
 """Independent cases below which the intervals cover less than they say."""
 
 
-_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; in brackets 95 % intervals, whole cases drawn"
+_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; [95 % intervals], cases drawn"
 
 
 def show_judging(found: Judging, form: str = "text", console: Console | None = None) -> None:
@@ -98,24 +99,22 @@ def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Block:
 
 def _scores(found: Judging) -> Block:
     several = any(row.pass_index for row in found.passes)
-    gone = any(row.missing for row in found.passes)
     title = f"mean scores by judge and pass, rubric {', '.join(found.rubrics)} (Q: the sum, 0 when flagged)"
-    header = ("judge", *(("pass",) if several else ()), *_score_heads(found, gone))
+    header = ("judge", *(("pass",) if several else ()), *_score_heads(found))
     rows = [
         (
             row.judge,
             *((str(row.pass_index),) if several else ()),
             *_means(row, found),
-            *((_counted(row.missing),) if gone else ()),
         )
         for row in found.passes
     ]
     return Block(title, header, rows)
 
 
-def _score_heads(found: Judging, gone: bool) -> tuple[str, ...]:
+def _score_heads(found: Judging) -> tuple[str, ...]:
     flag = ("flagged",) if FLAG in found.scales else ()
-    return (*map(_head, found.dimensions), "Q", *flag, "marks", *(("missing",) if gone else ()))
+    return (*map(_head, found.dimensions), "Q", *flag, "marks")
 
 
 def _means(row: PassScores, found: Judging) -> Iterable[str]:
@@ -123,7 +122,7 @@ def _means(row: PassScores, found: Judging) -> Iterable[str]:
     yield number(row.quality, 2)
     if FLAG in found.scales:
         yield percent(row.flagged)
-    yield count(row.marks)
+    yield _marks(row)
 
 
 def _verdicts(found: Judging) -> Block:
@@ -131,9 +130,7 @@ def _verdicts(found: Judging) -> Block:
     rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
     what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
     title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
-    gone = any(row.missing for row in rows)
-    cells = [(*_verdict(row, found), *((_counted(row.missing),) if gone else ())) for row in rows[:_SHOWN]]
-    return Block(title, ("case", *_score_heads(found, gone)), cells)
+    return Block(title, ("case", *_score_heads(found)), [tuple(_verdict(row, found)) for row in rows[:_SHOWN]])
 
 
 def _verdict(row: PanelVerdict, found: Judging) -> Iterable[str]:
@@ -142,7 +139,12 @@ def _verdict(row: PanelVerdict, found: Judging) -> Iterable[str]:
     yield number(row.quality, 2)
     if FLAG in found.scales:
         yield percent(row.flag)
-    yield count(row.marks)
+    yield _marks(row)
+
+
+def _marks(row: PassScores | PanelVerdict) -> str:
+    """How many marks are there, and of how many where some are missing."""
+    return f"{row.marks:,} of {row.marks + sum(row.missing.values()):,}" if row.missing else count(row.marks)
 
 
 def _figures(row: Agreement) -> tuple[str, ...]:
@@ -161,11 +163,15 @@ def _figure(figure: Figure) -> str:
 def _remarks(found: Judging) -> list[str]:
     models = {row.judge: row.model or "no usable reply" for row in found.passes}
     remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
-    rows = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
-    if rows:
+    gone: dict[str, Counter[str]] = {}
+    for row in found.passes:
+        gone.setdefault(row.judge, Counter()).update(row.missing)
+    remarks += [f"missing marks of {judge}: {_counted(kinds)}" for judge, kinds in gone.items() if kinds]
+    agreements = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
+    if agreements:
         remarks.append(_LEGEND)
-    independent = max((row.clusters for row in rows), default=0)
-    if rows and independent < _FEW_CLUSTERS:
+    independent = max((row.clusters for row in agreements), default=0)
+    if agreements and independent < _FEW_CLUSTERS:
         remarks.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
     if found.consistency.between and (same := _same_model(found.passes)):
         remarks.append(f"{same} are the same model: that they agree says no more than that its passes do")
@@ -183,7 +189,7 @@ def _same_model(passes: Sequence[PassScores]) -> str:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} {n:,}" for kind, n in counts.items()) or "0"
+    return ", ".join(f"{kind} {n:,}" for kind, n in counts.items())
 
 
 def _plain(name: str) -> str:

@@ -23,7 +23,7 @@ def assessment_event(event: EventView) -> Shown | None:
     if len(data.judges) > 1:
         share = (percent(data.flag),) if flag else ()
         means = (number(data.scores[name], 2) for name in names)
-        rows.append(("panel, mean", "", *means, number(data.quality, 2), *share))
+        rows.append(("panel", "", *means, number(data.quality, 2), *share))
     lines = [
         f"{mark.judge}, pass {mark.pass_index}, is missing: {mark.missing}" for mark in data.judges if mark.missing
     ]

@@ -27,7 +27,7 @@ def transcript_markdown(debate: Transcript) -> str:
     if debate.simulated:
         blocks.append("**simulated models**")
     for name, value in case_pairs(debate):
-        long = name in ("question", "passage", "evidence") or name.startswith(("sent, ", "reply"))
+        long = name in ("question", "passage", "evidence", "reply") or name.startswith("sent, ")
         blocks.append(f"**{markdown_inline(name)}**:" + ("" if long else f" {markdown_inline(value)}"))
         if long:
             blocks.append(markdown_block(value))

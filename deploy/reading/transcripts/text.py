@@ -90,8 +90,8 @@ def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str,
     yield from ((f"sent, {speaker}", text) for speaker, text in judged.sent)
     if evidence:
         yield "evidence", evidence
-    about = ", ".join(part for part in (judged.role, judged.domain) if part)
-    yield f"reply{f' ({about})' if about else ''}", judged.reply
+    yield from ((name, text) for name, text in (("from", judged.role), ("kind of task", judged.domain)) if text)
+    yield "reply", judged.reply
 
 
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
