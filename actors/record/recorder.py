@@ -163,6 +163,7 @@ class Recorder:
                 ratings=list(labelled.reference.ratings),
                 group=labelled.reference.group,
                 part=labelled.reference.part,
+                judged=None if case.judged is None else _json(case.judged),
             )
 
     def add_replies(self, batch: pa.RecordBatch) -> None:

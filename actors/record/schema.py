@@ -44,6 +44,7 @@ CASES = pa.schema(
         _field("ratings", pa.list_(pa.float64())),
         _field("group", pa.string()),
         _field("part", pa.string()),
+        _field("judged", pa.string()),
     ]
 )
 

@@ -34,10 +34,10 @@ def associations_table(sweeps: Sequence[Sweep]) -> Table:
         rows=[row for each in sweeps for row in _rows(each)],
         shown=SHOWN,
         notes=(
-            "Spearman's rho for scores, with Kendall's tau-b beside it; for yes/no targets the directed AUROC (above .5 "
-            "when a high value goes with yes), with the point-biserial correlation beside it.",
-            "Intervals: 95 %, cases resampled. p: cases permuted; q: Benjamini-Hochberg over the sweep; p, max: against "
-            "the largest association of all features of the same signal and origin.",
+            "Spearman's rho for scores, with Kendall's tau-b beside it; for yes/no targets the directed AUROC (above "
+            ".5 when a high value goes with yes), with the point-biserial correlation beside it.",
+            "Intervals: 95 %, cases resampled. p: cases permuted; q: Benjamini-Hochberg over the sweep; p, max: "
+            "against the largest association of all features of the same signal and origin.",
         ),
         brief=0,
     )

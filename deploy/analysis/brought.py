@@ -40,7 +40,7 @@ COLUMNS: Mapping[str, str] = {
     "flag": "true, false or null, or the share of judges that flag the reply",
     "quality": "number: Q; when missing the sum of the scores, 0 for a flagged reply",
 }
-"""What a table may hold, besides a column `score_NAME` for each dimension. Only one of `logprob` and scores is needed."""
+"""What a table may hold, besides a column `score_NAME` for each dimension. One of `logprob` and scores is needed."""
 
 
 def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
         rows=rows,
         shown=SHOWN,
         notes=(
-            "Alpha: ordinal for dimensions, nominal for the flag; it collapses where nearly all scores are alike, which "
-            "is why raw agreement and AC2 stand beside it. Mean rho: Spearman's, over the pairs of raters.",
+            "Alpha: ordinal for dimensions, nominal for the flag; it collapses where nearly all scores are alike, so "
+            "raw agreement and AC2 stand beside it. Mean rho: Spearman's, over the pairs of raters.",
         ),
     )
 
@@ -54,12 +54,12 @@ def _rows(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
     passes = sorted({number for _, number in marks})
     for agreement in found.between:
         raters = [[marks[judge, number] for number in passes if (judge, number) in marks] for judge in judges]
-        yield _row(stratum, f"{len(judges)} judges", agreement, [sum(each, []) for each in raters])
+        yield _row(stratum, f"{len(judges)} judges", agreement, [list(chain.from_iterable(each)) for each in raters])
     for within in found.within:
         raters = [[marks[within.judge, number]] for number in passes if (within.judge, number) in marks]
         for agreement in within.rows:
             words = f"{within.judge} ({within.model}), {len(passes)} passes"
-            yield _row(stratum, words, agreement, [sum(each, []) for each in raters])
+            yield _row(stratum, words, agreement, [list(chain.from_iterable(each)) for each in raters])
 
 
 Marks = list[Mapping[str, Any] | None]

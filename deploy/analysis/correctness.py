@@ -38,8 +38,8 @@ def correctness_table(measured: Measured, strata: Sequence[Stratum], settings: A
         rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
         shown=SHOWN,
         notes=(
-            "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of models "
-            f"that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an interval "
+            "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of "
+            f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an interval "
             "above 0 says that the block helps.",
             "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
         ),

@@ -17,7 +17,8 @@ def facts_in_words(facts: Facts) -> list[str]:
 def _lines(facts: Facts) -> Iterator[str]:
     groups = f" in {facts.groups:,} groups" if facts.groups != facts.cases else ""
     yield f"{', '.join(facts.sources)}: {_count(facts.replies, 'reply', 'replies')} on {_cases(facts.cases)}{groups}"
-    yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {facts.with_logprobs:,} with token log-probabilities"
+    with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
+    yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
     if without := facts.replies - facts.with_logprobs:
         yield (
             f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "

@@ -1,4 +1,4 @@
-"""Replies from the records of runs: those that a panel judged, with their tokens, their debate's verdict and its case."""
+"""Replies from the records of runs: those that a panel judged, with tokens, their debate's verdict and its case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three signals in pairs: judged quality, token confidence and correctness ("The Confident Liar", section 3.6.1)."""
+"""Judged quality, token confidence and correctness in pairs ("The Confident Liar", section 3.6.1)."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
             by_phase,
             PHASES,
             notes=(
-                "The curve ends where fewer than 30 replies, or a quarter of them, are that long: beyond, it would show "
-                "which replies are long. A phase that it does not reach is empty.",
+                "The curve ends where fewer than 30 replies, or a quarter of them, are that long: beyond, it would "
+                "show which replies are long. A phase that it does not reach is empty.",
             ),
         ),
         Table("trajectory_positions", "Mean token probability by position", by_position, _curve("position"), brief=0),

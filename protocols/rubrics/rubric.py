@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -72,7 +72,10 @@ class Rubric(_Part):
         instructions: what the judge is told before the dimensions.
         dimensions: by name, in the order in which they are shown; names are lower case with underscores.
         flag: what makes a reply fail as a whole; empty for a rubric without a flag.
+        set_as_a_whole: as a protocol's setting it is one value: half of two rubrics is none.
     """
+
+    set_as_a_whole: ClassVar[bool] = True
 
     name: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
@@ -88,6 +91,12 @@ class Rubric(_Part):
             if name in (FLAG, ISSUES, REASONING):
                 raise ValueError(f"{name!r} is a key that every judge's reply has: choose another name")
         return dimensions
+
+    @property
+    def scales(self) -> dict[str, tuple[int, int]]:
+        """The lowest and the highest score of each dimension, and of the flag where there is one."""
+        scales = {name: (each.lowest, each.highest) for name, each in self.dimensions.items()}
+        return scales | ({FLAG: (0, 1)} if self.flag else {})
 
     @property
     def lowest_total(self) -> int:
@@ -139,9 +148,27 @@ def read_rubric(path: Path) -> Rubric:
         raise ConfigError(f"rubric {path}: is not YAML{where}") from None
     if not isinstance(content, Mapping):
         raise ConfigError(f"rubric {path}: expected a mapping with name, instructions and dimensions")
+    return rubric_of_data({"name": path.stem, **content}, f"rubric {path}")
+
+
+def rubric_of_data(content: Mapping[str, Any], where: str = "rubric") -> Rubric:
+    """A rubric from plain data.
+
+    Args:
+        where: what an error begins with.
+
+    Raises:
+        ConfigError: one line; an unknown key, with the nearest known one, before anything else that is wrong.
+    """
     try:
-        return Rubric.model_validate({"name": path.stem, **content})
+        return Rubric.model_validate(content)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"rubric {path}: `{where}`: {first['msg'].removeprefix('Value error, ')}") from None
+        errors = error.errors(include_url=False)
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        *parents, key = map(str, first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = (Dimension if parents else Rubric).model_fields
+            place = f" `{'.'.join(parents)}`:" if parents else ""
+            raise ConfigError(f"{where}:{place} {unknown_name('key', key, known)}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {message}") from None

@@ -25,6 +25,7 @@ from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.draws import call_digest
 from moot.actors.models.simulated.forecast import SimulatedForecaster, write_follow_ups
 from moot.actors.models.simulated.judge import SimulatedJudge
+from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
 from moot.actors.models.simulated.panel import SimulatedPanelist
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
@@ -68,6 +69,8 @@ class SimulatedModel:
         self._seed = seed
         self._latency_s = settings.latency_ms / 1000.0
         debater = SimulatedDebater(settings)
+        # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
+        self._marker = SimulatedMarker(settings)
         # The first row whose keys are all in the form that the prompt asks for.
         agent = SimulatedAgent(settings, seed, key)
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
@@ -117,7 +120,7 @@ class SimulatedModel:
         greedy = decoding.temperature == 0
         digest = call_digest(self._seed, messages, step_key, greedy)
         prompt = read_prompt(messages)
-        draft = self._writer(prompt.form)(prompt, Random(int.from_bytes(digest, "little")), greedy)
+        draft = self._writer(prompt)(prompt, Random(int.from_bytes(digest, "little")), greedy)
         split = split_draft(draft)
         kept = min(len(split.tokens), decoding.max_tokens)
         cut = kept < len(split.tokens)
@@ -131,8 +134,10 @@ class SimulatedModel:
             tokens=logprobs,
         )
 
-    def _writer(self, form: Sequence[str]) -> Writer:
-        keys = frozenset(form)
+    def _writer(self, prompt: SeenPrompt) -> Writer:
+        if prompt.tagged(JUDGED):
+            return self._marker.write
+        keys = frozenset(prompt.form)
         return next(writer for needed, writer in self._writers if needed <= keys)
 
     async def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Confidence along the replies: mean token probability by position, and bands from 0 to 100 % (the papers' Figure 2)."""
+"""Confidence along the replies: mean probability by position, and bands from 0 to 100 % (the papers' Figure 2)."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from moot.deploy.reading.record import (
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
@@ -36,6 +37,7 @@ from moot.metrics.significance import paired_difference
 from moot.protocols.tasks.scoring import is_correct
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked")
+_JUDGES_ONLY = "judge-panel"
 
 
 class Paired(BaseModel):
@@ -78,6 +80,8 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         rulings: of the panels that judged debates on subjects; None when there are none.
+        judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
+            other.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
@@ -134,6 +138,7 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     rulings: Rulings | None
+    judging: Judging | None
     labels_questioned: int | None
     evaluation: Evaluation | None
     tokens_paid: int | None
@@ -197,6 +202,7 @@ def summarise(folder: str | Path) -> Summary:
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
+        judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.transcripts.assessment import assessment_event
 from moot.deploy.reading.transcripts.evince import evince_event
 from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcripts.text import (
@@ -26,7 +27,7 @@ def transcript_markdown(debate: Transcript) -> str:
     if debate.simulated:
         blocks.append("**simulated models**")
     for name, value in case_pairs(debate):
-        long = name in ("question", "passage")
+        long = name in ("question", "passage", "evidence", "reply") or name.startswith("sent, ")
         blocks.append(f"**{markdown_inline(name)}**:" + ("" if long else f" {markdown_inline(value)}"))
         if long:
             blocks.append(markdown_block(value))
@@ -51,7 +52,7 @@ def _event(event: EventView) -> Iterable[str]:
         decision = "skip the debate" if event.data["skip"] else "debate"
         yield f"Decision: {decision} ({markdown_inline(', '.join(map(str, event.data['reasons'])))})"
         return
-    if (shown := evince_event(event)) is not None:
+    if (shown := evince_event(event) or assessment_event(event)) is not None:
         yield f"**{markdown_inline(shown.title)}**"
         if shown.rows:
             yield markdown_table([markdown_inline(name) for name in shown.header], shown.rows)

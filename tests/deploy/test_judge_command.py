@@ -1,0 +1,255 @@
+"""`moot judge` and `moot.judge`: what they print and return, resuming, judges that fail, and users' mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import yaml
+from scripted_server import ScriptedServer
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.deploy.cli import main as cli
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.judged import judging
+from moot.deploy.reading.summaries.judged_show import show_judging
+from moot.deploy.reading.summaries.summary import summarise
+
+FOLDER = "runs/judge-sample-replies-reasoning-s0"
+QUICK = ("judge", "sample-replies", "--engine", "inline", "--quiet")
+MINE = """
+instructions: Judge the tone.
+dimensions:
+  tone: {question: 'Is it civil?', levels: {0: rude, 1: curt, 2: civil, 3: kind}}
+"""
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process; exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["moot", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_the_main_job_and_what_is_shown_of_it(command: Command) -> None:
+    code, out, _ = command(*QUICK, "--passes", "3", "--role", "judge=simulated,simulated?judge_noise=0.3")
+    assert code == 0
+    assert "simulated models" in out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert any(line.startswith("judge/1 2 ") for line in lines), "a row for each judge and pass"
+    assert "agreement of 2 judges with each other, n = 36 (replies x passes)" in lines
+    assert "agreement of judge/1 with itself, n = 12 replies" in lines
+    assert any(line.startswith("ferry-invented 3 ") for line in lines)
+    assert f"moot show {FOLDER}" in out
+    told = yaml.safe_load(Path(FOLDER, "run.yaml").read_text())
+    assert told["settings"]["passes"] == 3
+    assert list(told["settings"]["rubric"]["dimensions"]) == [
+        "instruction_following",
+        "justification_quality",
+        "evidence_grounding",
+    ]
+    again, shown, err = command("judge", "sample-replies", "--engine", "inline", "--passes", "3", "--role",
+                                "judge=simulated,simulated?judge_noise=0.3")  # fmt: skip
+    assert (again, shown) == (0, out)
+    assert "nothing left to do" in err
+
+
+def test_show_has_the_same_tables_and_a_case_what_each_judge_said(command: Command) -> None:
+    command(*QUICK, "--passes", "2")
+    tables = command(*QUICK, "--passes", "2")[1].partition("\n\n")[2].partition("\n\nnext:")[0]
+    code, out, _ = command("show", FOLDER)
+    assert code == 0
+    assert tables in out
+    assert "accuracy" not in out
+    case = command("show", FOLDER, "ferry-invented")[1]
+    assert "from assistant kind of task questions about a passage reply Claim: Yes, the ferry" in " ".join(case.split())
+    assert case.count("Labelled sections: 4") == 2, "the reasoning of both passes"
+    assert "FLAGGED" in case
+    assert "Quotes what was not given" in case
+    found = json.loads(command("show", FOLDER, "--format", "json")[1])
+    assert found["judging"] == json.loads(command(*QUICK, "--passes", "2", "--format", "json")[1])
+    assert "| judge/0 | 0 |" in command("show", FOLDER, "--format", "md")[1]
+    assert "# Judges" in command(*QUICK, "--passes", "2", "--format", "md")[1]
+
+
+def test_a_rubric_of_ones_own_and_its_default_folder(command: Command) -> None:
+    Path("tone.yaml").write_text(MINE)
+    Path("mine.csv").write_text("id,reply\na,Thank you.\nb,Go away.\n")
+    code, out, _ = command("judge", "mine.csv", "--rubric", "tone.yaml", "--engine", "inline", "-q", "--format", "json")
+    found = json.loads(out)
+    assert (code, found["rubrics"], found["scales"], found["replies"]) == (0, ["tone"], {"tone": [0, 3]}, 2)
+    assert [row["flag"] for row in found["verdicts"]] == [None, None]
+    assert Path("runs/judge-mine-tone-s0/run.yaml").exists()
+
+
+def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
+    assert command(*QUICK, "--out", "one")[0] == 0
+    code, _, err = command(*QUICK, "--out", "one", "--rubric", "factual")
+    assert code == 2
+    assert "rubric.dimensions" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("none.jsonl",), "none.jsonl: no such file"),
+        (("empty.jsonl",), "empty.jsonl: expected at least one case, found none"),
+        (("bare.jsonl",), "bare.jsonl:1: field `reply`: is missing"),
+        (("sample-replies", "--rubric", "resoning"), "did you mean 'reasoning'?"),
+        (("sample-replies", "--rubric", "none.yaml"), "rubric none.yaml: No such file"),
+        (("sample-replies", "--rubric", "typo.yaml"), "did you mean 'dimensions'?"),
+        (("sample-replies", "--rubric", "inner.yaml"), "`dimensions.a`: unknown key 'passes_a'"),
+        (("sample-replies", "--passes", "0"), "'--passes'"),
+        (("sample-replies", "--role", "agent=simulated"), "has no role 'agent'"),
+        (("sample-replies", "--format", "jsn"), "did you mean 'json'?"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_and_writes_nothing(
+    command: Command, arguments: tuple[str, ...], complaint: str
+) -> None:
+    Path("empty.jsonl").write_text("")
+    Path("bare.jsonl").write_text('{"prompt": "x"}\n')
+    levels = "levels: {1: b, 2: g}"
+    Path("typo.yaml").write_text(f"instructions: x\ndimensons: {{a: {{question: q, {levels}}}}}\n")
+    Path("inner.yaml").write_text(f"instructions: x\ndimensions: {{a: {{question: q, {levels}, passes_a: 1}}}}\n")
+    code, out, err = command("judge", *arguments, "--engine", "inline")
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert not Path("runs").exists()
+
+
+def test_a_task_without_replies_is_refused_by_the_protocol(command: Command) -> None:
+    code, _, err = command("run", "--protocol", "judge-panel", "--engine", "inline", "--task", "sample")
+    assert code == 2
+    assert "take --task replies:PATH" in err
+
+
+def test_a_dry_run_counts_and_writes_nothing(command: Command) -> None:
+    code, out, _ = command(*QUICK, "--dry-run", "--passes", "3", "--role", "judge=simulated,simulated")
+    assert (code, "72 to 72 (6 to 6 a case)" in out) == (0, True)
+    assert not Path("runs").exists()
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    """A server whose judge refuses the second reply always, and each reply's second pass."""
+
+    def judge(step: str, user: str) -> Any:
+        if "second" in user or "/pass/1" in step:
+            return "I would rather not judge this."
+        return {"tone": 2, "reasoning": "Civil."}
+
+    served = ScriptedServer({"judge": judge})
+    yield served
+    served.close()
+
+
+def test_a_judge_that_abstains_is_missing_and_never_0(
+    command: Command, server: ScriptedServer, printed: Callable[..., str]
+) -> None:
+    Path("tone.yaml").write_text(MINE.replace("Judge the tone.", "'[[judge]] Judge the tone.'"))
+    Path("two.jsonl").write_text('{"id": "a", "reply": "the first"}\n{"id": "b", "reply": "the second"}\n')
+    model = server.model
+    arguments = ("judge", "two.jsonl", "--rubric", "tone.yaml", "--model", model, "--passes", "2", "--out", "two")
+    code, out, err = command(*arguments, "--engine", "inline", "-q", "--format", "json")
+    assert code == 3, "nobody judged the second reply: that case failed"
+    assert "no judge gave a usable sheet, in 2 asks (unparsable 2)" in err
+    first, second = json.loads(out)["verdicts"]
+    assert (first["marks"], first["missing"], first["quality"]) == (1, {"unparsable": 1}, 2.0)
+    assert (second["marks"], second["missing"], second["quality"]) == (0, {"unparsable": 2}, None)
+    found = judging("two")
+    assert found is not None
+    shown = printed(show_judging, found)
+    assert "missing marks of judge/0: unparsable 3" in shown
+    assert "1 of 2" in shown
+    transcript = printed(show, "two", "b")
+    assert "judge/0, pass 1, is missing: unparsable" in transcript
+    verdicts = {row["case_id"]: row for row in read_table(Path("two"), "verdicts").to_pylist()}
+    assert [verdicts[case]["failed"] for case in "ab"] == [False, True]
+
+
+def test_ctrl_c_and_the_same_command_again(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "moot", "judge", "sample-replies", "--engine", "inline", "--out", "cut"]
+    arguments += ["--model", "simulated?latency_ms=400", "--max-open", "2", "--passes", "2"]
+    started = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if (tmp_path / "cut" / "run.yaml").exists() and read_table(tmp_path / "cut", "verdicts").num_rows:
+            break
+        time.sleep(0.05)
+    os.kill(started.pid, signal.SIGINT)
+    _, err = started.communicate(timeout=60)
+    assert started.returncode == 130, err
+    assert "the same command goes on from here" in err
+    arguments[arguments.index("2")] = "50"
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert summarise(tmp_path / "cut").calls == 24, "nothing was paid for twice"
+
+
+def test_from_python_with_rows_a_rubric_as_data_and_nothing_kept() -> None:
+    rows = [{"id": "a", "prompt": "Hello?", "reply": "Hello."}, {"id": "b", "reply": "What?"}]
+    rubric = {"name": "tone", **yaml.safe_load(MINE)}
+    found = moot.judge(rows, rubric=rubric, judges=["simulated", "simulated?judge_noise=0.4"], passes=2)
+    assert [row.case_id for row in found.verdicts] == ["a", "b"]
+    assert {row.marks for row in found.verdicts} == {4}
+    assert [(row.judge, row.pass_index) for row in found.passes] == [
+        (judge, number) for judge in ("judge/0", "judge/1") for number in range(2)
+    ]
+    assert not Path("runs").exists()
+
+
+def test_from_python_with_a_file_and_a_record_that_is_gone_on_with() -> None:
+    Path("mine.jsonl").write_text('{"reply": "Thus."}\n')
+    first = moot.judge("mine.jsonl", rubric="factual", out="kept")
+    assert moot.judge(Path("mine.jsonl"), rubric="factual", out="kept") == first
+    with pytest.raises(moot.UserError, match="passes"):
+        moot.judge("mine.jsonl", passes=0)
+    with pytest.raises(moot.UserError, match="unknown key 'dimensons'"):
+        moot.judge("mine.jsonl", rubric={"name": "x", "instructions": "y", "dimensons": {}})
+
+
+def test_only_the_latest_attempt_counts(planted: Callable[..., Path], session: Any) -> None:
+    later = type(session)()
+    mark = {"judge": "judge/0", "model": "m", "pass": 0, "total": 2, "flag": None, "scores": {"tone": 2}}
+    gone = {**mark, "scores": None, "total": None, "missing": "timeout: nothing came"}
+    told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "tone", "scales": [["tone", 0, 3]]}
+    for each in (session, later):
+        each.case("c0", gold=None)
+    empty = {"scores": {"tone": None}, "flag": None, "quality": None, "missing": 1}
+    session.event("c0", "assessment", "assessment/reply", told | empty | {"judges": [gone]})
+    session.verdict("c0", None, "failed", failure="quorum")
+    full = {"scores": {"tone": 2.0}, "flag": None, "quality": 2.0, "missing": 0}
+    later.event("c0", "assessment", "assessment/reply", told | full | {"judges": [mark]}, attempt=1)
+    later.verdict("c0", None, "judged", attempt=1)
+    found = judging(planted(session, later))
+    assert found is not None
+    assert [(row.marks, row.quality) for row in found.verdicts] == [(1, 2.0)]
+    assert judging(planted(type(session)())) is None
