@@ -35,7 +35,7 @@ def ablation_table(sweeps: Sequence[Sweep], least_n: int) -> Table:
         notes=(
             "Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",
         ),
-        brief=0,
+        in_files_only=True,
     )
 
 

@@ -39,7 +39,7 @@ def associations_table(sweeps: Sequence[Sweep]) -> Table:
             "Intervals: 95 %, cases resampled. p: cases permuted; q: Benjamini-Hochberg over the sweep; p, max: "
             "against the largest association of all features of the same signal and origin.",
         ),
-        brief=0,
+        in_files_only=True,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,6 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
     group = _textual(path, table, "group", lambda row: case[row])
     dataset = _textual(path, table, "dataset", lambda _: path.stem)
     codes = {key: n for n, key in enumerate(dict.fromkeys(zip(dataset, group, strict=True)))}
-    stage = _textual(path, table, "logprob_stage", lambda _: "unknown")
     role = _textual(path, table, "role", lambda _: "reply")
     model = _textual(path, table, "model", lambda _: "unknown")
     starts, openings = content_of(tokens.heads, list(zip(dataset, role, model, strict=True)))
@@ -80,12 +80,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         domain=_textual(path, table, "domain", lambda _: ""),
         role=role,
         model=model,
-        sampling=[
-            Sampling(*(None if np.isnan(value) else float(value) for value in (temperature, top_p)), stage=of)
-            for temperature, top_p, of in zip(
-                _numeric(path, table, "temperature"), _numeric(path, table, "top_p"), stage, strict=True
-            )
-        ],
+        sampling=_sampling(path, table),
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
         content_start=starts,
@@ -97,6 +92,15 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         correct=_binary(path, table, "correct"),
         assessments=[None] * count,
     )
+
+
+def _sampling(path: Path, table: pa.Table) -> list[Sampling]:
+    temperatures, top_ps = (_numeric(path, table, name).tolist() for name in ("temperature", "top_p"))
+    stages = _textual(path, table, "logprob_stage", lambda _: "unknown")
+    return [
+        Sampling(None if isnan(temperature) else temperature, None if isnan(top_p) else top_p, str(stage))
+        for temperature, top_p, stage in zip(temperatures, top_ps, stages, strict=True)
+    ]
 
 
 def _read(path: Path) -> pa.Table:

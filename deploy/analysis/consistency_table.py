@@ -7,20 +7,20 @@ from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
-from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
 
 from moot.deploy.analysis.replies import Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
+from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("raters", "raters"),
-    Column("dimension", "dimension"),
-    Column("n", "n", digits=None),
-    Column("alpha", "Krippendorff's alpha", interval=True),
-    Column("ac2", "Gwet's AC2", interval=True),
-    Column("raw", "raw agreement", interval=True),
+    Column("raters", "raters", short="raters"),
+    Column("dimension", "dimension", short="dimension"),
+    Column("n", "n", digits=None, short="n"),
+    Column("alpha", "Krippendorff's alpha", interval=True, short="alpha"),
+    Column("ac2", "Gwet's AC2", interval=True, short="AC2"),
+    Column("raw", "raw agreement", interval=True, short="raw"),
     Column("spearman", "mean rho"),
     Column("why", "remark"),
 )

@@ -20,13 +20,13 @@ FEATURES = ("full.mean", "full.std", "full.slope", "first-10.mean", "first-3.ran
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("question", "question"),
-    Column("model_of", "model"),
-    Column("n", "n", digits=None),
-    Column("auroc", "AUROC"),
+    Column("question", "question", short="question"),
+    Column("model_of", "model", short="model"),
+    Column("n", "n", digits=None, short="n"),
+    Column("auroc", "AUROC", short="AUROC"),
     Column("brier", "Brier"),
     Column("log_loss", "log-loss"),
-    Column("gain", "gain over the row above", interval=True),
+    Column("gain", "gain over the row above", interval=True, short="gain"),
 )
 
 
@@ -39,8 +39,8 @@ def correctness_table(measured: Measured, strata: Sequence[Stratum], settings: A
         shown=SHOWN,
         notes=(
             "Logistic regressions, each row with the predictors of the rows above it; probabilities are those of "
-            f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an interval "
-            "above 0 says that the block helps.",
+            f"models that have not seen the case ({settings.folds} folds by case). Gain: log-loss saved, nats; an "
+            "interval above 0 says that the block helps.",
             "Features: " + ", ".join(FEATURES) + " of the log-probabilities.",
         ),
     )

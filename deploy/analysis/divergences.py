@@ -19,16 +19,16 @@ Booleans = npt.NDArray[np.bool_]
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("divergence", "divergence"),
-    Column("n", "n", digits=None),
-    Column("count", "cases", digits=None),
-    Column("prevalence", "prevalence", interval=True),
-    Column("independent", "if independent"),
+    Column("divergence", "divergence", short="divergence"),
+    Column("n", "n", digits=None, short="n"),
+    Column("count", "cases", digits=None, short="cases"),
+    Column("prevalence", "prevalence", interval=True, short="prevalence"),
+    Column("independent", "if independent", short="independent"),
     Column("excess", "difference", interval=True),
 )
 
 CASES = (
-    Column("divergence", "divergence"),
+    Column("divergence", "divergence", short="divergence"),
     Column("stratum", "stratum"),
     Column("run", "run"),
     Column("case", "case"),
@@ -117,7 +117,7 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
     )
     return [
         Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note,)),
-        Table("divergence_cases", "Cases to read", listed, CASES, brief=0),
+        Table("divergence_cases", "Cases to read", listed, CASES, in_files_only=True),
     ]
 
 

@@ -12,19 +12,19 @@ from moot.deploy.analysis.table import Column, Table, Value
 
 OPENINGS = (
     Column("stratum", "stratum"),
-    Column("replies", "replies with tokens", digits=None),
-    Column("openings", "distinct openings", digits=None),
+    Column("replies", "replies with tokens", digits=None, short="replies"),
+    Column("openings", "distinct openings", digits=None, short="openings"),
     Column("most_frequent", "most frequent"),
-    Column("share", "its share"),
+    Column("share", "its share", short="commonest"),
     Column("tokens", "tokens before content, mean", digits=1),
 )
 
 ENTROPIES = (
     Column("stratum", "stratum"),
-    Column("n", "replies with alternatives", digits=None),
-    Column("lower", "at least"),
-    Column("renormalised", "over the listed"),
-    Column("upper", "at most"),
+    Column("n", "replies with alternatives", digits=None, short="replies"),
+    Column("lower", "at least", short="at least"),
+    Column("renormalised", "over the listed", short="over listed"),
+    Column("upper", "at most", short="at most"),
 )
 
 

@@ -34,8 +34,8 @@ def page(found: Analysis, pictures: Mapping[str, bytes]) -> str:
         found: the analysis.
         pictures: SVG files by name.
     """
-    shown = [table for table in found.tables.values() if table.rows and table.brief != 0]
-    more = [table for table in found.tables.values() if table.rows and table.brief == 0]
+    shown = [table for table in found.tables.values() if table.rows and not table.in_files_only]
+    more = [table for table in found.tables.values() if table.rows and table.in_files_only]
     return _template().render(
         simulated=SIMULATED if found.facts.simulated else "",
         facts=[visible(line) for line in facts_in_words(found.facts)],

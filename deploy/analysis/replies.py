@@ -129,7 +129,10 @@ def numbers(values: Iterable[float | bool | None]) -> Floats:
 
 
 def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:
-    """Every stratum, in the order in which they first occur; `by` domain, data sets of one domain are one."""
+    """Every stratum, by data set, model and sampling, roles as they first occur.
+
+    `by` domain, data sets of one domain are one.
+    """
     found: dict[tuple[str, str, Sampling, str], list[int]] = {}
     keys = zip(getattr(replies, by), replies.model, replies.sampling, replies.role, strict=True)
     for number, key in enumerate(keys):
@@ -140,7 +143,8 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
         parts = (dataset, model, sampling.words)
         return " / ".join([part for part, needed in zip(parts, several, strict=True) if needed] + [role])
 
-    return [Stratum(*key, np.array(rows, np.int64), words(*key)) for key, rows in found.items()]
+    ordered = sorted(found.items(), key=lambda item: tuple(map(str, item[0][:3])))
+    return [Stratum(*key, np.array(rows, np.int64), words(*key)) for key, rows in ordered]
 
 
 def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:

@@ -14,30 +14,32 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.strata_table import FIXED
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value
+from moot.metrics.confidence_features import Feature
 from moot.metrics.ordinal_association import somers_d
 from moot.metrics.role_asymmetry import RoleResamples, association_difference, ratio_of_maxima
 
 Floats = npt.NDArray[np.float64]
 
+MEAN = Feature("logprob", "token 0", "full", "mean")
+"""The feature whose differences a terminal shows."""
+
 DIFFERENCES = (
-    Column("setting", "data"),
-    Column("roles", "roles"),
-    Column("target", "target"),
+    Column("setting", "data and roles"),
+    Column("target", "target", short="target"),
     Column("feature", "feature"),
-    Column("first", "first"),
-    Column("second", "second"),
-    Column("difference", "difference in strength", interval=True),
+    Column("first", "first", short="first"),
+    Column("second", "second", short="second"),
+    Column("difference", "difference in strength", interval=True, short="difference"),
     Column("somers_first", "Somers' D, first"),
     Column("somers_second", "second"),
 )
 
 RATIOS = (
-    Column("setting", "data"),
-    Column("roles", "roles"),
-    Column("over", "mean of the best over"),
-    Column("first", "first"),
-    Column("second", "second"),
-    Column("ratio", "ratio", interval=True),
+    Column("setting", "data and roles"),
+    Column("over", "mean of the best over", short="mean of the best over"),
+    Column("first", "first", short="first"),
+    Column("second", "second", short="second"),
+    Column("ratio", "ratio", interval=True, short="ratio"),
 )
 
 
@@ -55,7 +57,7 @@ def role_comparison_tables(
                 if a is None or b is None:
                     continue
                 targets = [name for name in a.targets if name in b.targets]
-                named: dict[str, Value] = {"setting": words, "roles": f"{first.role} - {second.role}", "kind": kind}
+                named: dict[str, Value] = {"setting": f"{words}: {first.role} - {second.role}", "kind": kind}
                 differences += [named | row for row in _differences(measured, a, b, targets)]
                 ratios += [named | row for row in _ratios(a, b, targets, settings.least_n)]
     return [
@@ -64,6 +66,7 @@ def role_comparison_tables(
             "The same feature in both roles",
             differences,
             DIFFERENCES,
+            terse=[row for row in differences if row["feature"] == MEAN.words],
             notes=(
                 "Features named before anything was seen. Strength: |rho|, or for yes/no targets the AUROC's distance "
                 "from one half; cases drawn for both roles at once. Somers' D looks at replies with different scores "

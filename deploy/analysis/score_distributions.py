@@ -16,14 +16,14 @@ Floats = npt.NDArray[np.float64]
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("target", "target"),
-    Column("n", "n", digits=None),
-    Column("missing", "missing", digits=None),
-    Column("mean", "mean", digits=2),
+    Column("target", "target", short="target"),
+    Column("n", "n", digits=None, short="n"),
+    Column("missing", "missing", digits=None, short="missing"),
+    Column("mean", "mean", digits=2, short="mean"),
     Column("distribution", "score: replies"),
-    Column("at_top", "share at top"),
-    Column("passed", "passed"),
-    Column("ceiling", "|rho| at most"),
+    Column("at_top", "share at top", short="top"),
+    Column("passed", "passed", short="passed"),
+    Column("ceiling", "|rho| at most", short="max rho"),
 )
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import BaseModel
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from moot.deploy.analysis.analysis import Analysis, Facts
 from moot.deploy.analysis.facts_words import facts_in_words
-from moot.deploy.analysis.table import Table
+from moot.deploy.analysis.table import Table, cell
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, safe_json, visible_line
@@ -56,20 +60,24 @@ def _remarks(found: Analysis) -> list[str]:
 
 
 def _tables(found: Analysis) -> list[Table]:
-    return [table for table in found.tables.values() if table.rows and table.brief != 0]
+    return [table for table in found.tables.values() if table.rows and not table.in_files_only]
 
 
-def _brief(table: Table) -> Sequence[tuple[str, ...]]:
-    return [tuple(table.cells(row)) for row in table.rows[: table.brief]]
+def _blocks(table: Table) -> Iterator[tuple[str, Block]]:
+    """The rows that share the first column, which heads them, as a terminal shows them."""
+    columns, rows = table.for_terminal()
+    columns = tuple(replace(column, digits=2) if column.interval else column for column in columns)
+    header = tuple(column.short for column in columns)
+    for head, members in groupby(rows, key=lambda row: cell(row, table.shown[0])):
+        yield head, Block(table.title, header, [tuple(map(partial(cell, row), columns)) for row in members])
 
 
 def _text(found: Analysis, written: Path) -> RenderableType:
     parts: list[RenderableType] = [Text(visible_line(remark)) for remark in _remarks(found)]
     for table in _tables(found):
         parts += [Text(), Text(table.title, style="bold")]
-        parts.append(block_table(Block(table.title, tuple(table.header()), _brief(table))))
-        if table.brief is not None and len(table.rows) > table.brief:
-            parts.append(Text(f"... and {len(table.rows) - table.brief:,} more rows"))
+        for head, block in _blocks(table):
+            parts += [Text(visible_line(head), style="italic"), Padding(block_table(block), (0, 0, 0, 2))]
         parts += [Text(note, style="dim") for note in table.notes]
     return Group(*parts, Text(), Text(f"everything, with figures: {written}"))
 
@@ -78,7 +86,7 @@ def _markdown(found: Analysis, written: Path) -> str:
     parts = ["# Confidence signals against judged reasoning"]
     parts += [f"- {markdown_inline(remark)}" for remark in _remarks(found)]
     for table in _tables(found):
-        parts += [f"\n## {table.title}\n", markdown_table(table.header(), _brief(table))]
+        parts += [f"\n## {table.title}\n", markdown_table(table.header(), [table.cells(row) for row in table.rows])]
         parts += [f"\n{markdown_inline(note)}" for note in table.notes]
     return "\n".join([*parts, "", f"Everything, with figures: {markdown_inline(str(written))}"]) + "\n"
 

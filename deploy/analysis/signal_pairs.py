@@ -13,18 +13,19 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.cluster_bootstrap import bootstrap_spearman, interval_from
 from moot.metrics.cluster_permutation import permutation_test
-from moot.metrics.linear_correlation import bootstrap_pearson, pearson_matrix
+from moot.metrics.linear_correlation import pearson_matrix
+from moot.metrics.pearson_bootstrap import bootstrap_pearson
 from moot.metrics.rank_correlation import spearman_matrix
 
 Floats = npt.NDArray[np.float64]
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("pair", "pair"),
-    Column("n", "n", digits=None),
-    Column("pearson", "Pearson", interval=True),
-    Column("spearman", "Spearman", interval=True),
-    Column("p", "p", is_p=True),
+    Column("pair", "pair", short="pair"),
+    Column("n", "n", digits=None, short="n"),
+    Column("pearson", "Pearson", interval=True, short="Pearson"),
+    Column("spearman", "Spearman", interval=True, short="Spearman"),
+    Column("p", "p", is_p=True, short="p"),
 )
 
 

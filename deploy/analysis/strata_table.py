@@ -21,16 +21,16 @@ SHOWN = (
     Column("family", "model family"),
     Column("size_b", "size, 10^9", digits=None),
     Column("domain", "domain"),
-    Column("replies", "replies", digits=None),
-    Column("with_logprobs", "with log-probabilities", digits=None),
-    Column("quality_mean", "mean Q", digits=2),
-    Column("accuracy", "correct"),
+    Column("replies", "replies", digits=None, short="replies"),
+    Column("with_logprobs", "with log-probabilities", digits=None, short="log-probs"),
+    Column("quality_mean", "mean Q", digits=2, short="mean Q"),
+    Column("accuracy", "correct", short="correct"),
     *(
         Column(f"rho_{number}", f"rho(Q, {name.removeprefix('logprob.')})", interval=True)
         for number, name in enumerate(FIXED)
     ),
     Column("auroc", "AUROC of the flag, first-3.range", interval=True),
-    Column("remark", "remark"),
+    Column("remark", "remark", short="remark"),
 )
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*[bB](?![a-zA-Z])")

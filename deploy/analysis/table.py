@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ class Column:
         interval: whether the columns `KEY_low` and `KEY_high` hold its 95 % interval.
         digits: decimals of a number; None for text and counts.
         is_p: whether it is a p-value (or a q-value).
+        short: its title on a terminal, which has little room; empty where it is left to the page and the files.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Column:
     interval: bool = False
     digits: int | None = 3
     is_p: bool = False
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,10 @@ class Table:
         name: of its files.
         title: for readers.
         rows: by column name; every row has the same keys, in the same order.
-        shown: the columns that readers see, in order.
+        shown: the columns that readers see, in order; on a terminal the first one heads the rows that share it.
         notes: what a reader must know.
-        brief: how many rows the terminal shows; None for all of them.
+        in_files_only: whether it is too long to be read through: it stands in the files, and folded up in the page.
+        terse: the rows that a terminal shows; None for all of them.
     """
 
     name: str
@@ -51,8 +54,8 @@ class Table:
     rows: Sequence[Mapping[str, Value]]
     shown: tuple[Column, ...]
     notes: tuple[str, ...] = ()
-    brief: int | None = None
-    kinds: Mapping[str, pa.DataType] = field(default_factory=dict)
+    in_files_only: bool = False
+    terse: Sequence[Mapping[str, Value]] | None = None
 
     def header(self) -> list[str]:
         """The titles of the columns that are shown."""
@@ -62,11 +65,16 @@ class Table:
         """A row as it is shown."""
         return [cell(row, column) for column in self.shown]
 
+    def for_terminal(self) -> tuple[tuple[Column, ...], Sequence[Mapping[str, Value]]]:
+        """The columns after the first that a terminal has room for, and the rows."""
+        columns = tuple(column for column in self.shown[1:] if column.short)
+        return columns, self.rows if self.terse is None else self.terse
+
     def arrow(self) -> pa.Table:
         """The rows for a file: NaN is null."""
         names = list(self.rows[0]) if self.rows else [column.key for column in self.shown]
         columns = {name: [_known(row[name]) for row in self.rows] for name in names}
-        return pa.table({name: pa.array(values, self.kinds.get(name)) for name, values in columns.items()})
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
 def cell(row: Mapping[str, Value], column: Column) -> str:

@@ -19,17 +19,17 @@ TOP = 3
 
 SHOWN = (
     Column("stratum", "stratum"),
-    Column("target", "target"),
+    Column("target", "target", short="target"),
     Column("rank", "#", digits=None),
-    Column("feature_words", "feature"),
+    Column("feature_words", "feature", short="best feature"),
     Column("n", "n", digits=None),
-    Column("value", "rho / AUROC", interval=True),
+    Column("value", "rho / AUROC", interval=True, short="rho / AUROC"),
     Column("second", "tau / PB"),
     Column("folded", "folded"),
     Column("direction", "direction"),
-    Column("q", "q", is_p=True),
-    Column("max_p", "p, max", is_p=True),
-    Column("held_out", "held out"),
+    Column("q", "q", is_p=True, short="q"),
+    Column("max_p", "p, max", is_p=True, short="p, max"),
+    Column("held_out", "held out", short="held out"),
     Column("length_value", "length"),
 )
 
@@ -46,6 +46,7 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
         title="Top features for each target",
         rows=rows,
         shown=SHOWN,
+        terse=[row for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "The best of many features is an optimistic figure. `held out` is what the feature chosen on four fifths "
             "of the cases is worth on the last fifth; `p, max` is the chance that the best of the sweep is this good "

@@ -11,11 +11,11 @@ from moot.metrics.trajectory import Bands, MeanProbability, Phase, bands, mean_p
 
 PHASES = (
     Column("stratum", "stratum"),
-    Column("phase", "phase"),
-    Column("start", "from token", digits=None),
-    Column("stop", "to before", digits=None),
-    Column("mean", "mean probability"),
-    Column("n", "replies, at least", digits=None),
+    Column("phase", "phase", short="phase"),
+    Column("start", "from token", digits=None, short="from"),
+    Column("stop", "to before", digits=None, short="to"),
+    Column("mean", "mean probability", short="probability"),
+    Column("n", "replies, at least", digits=None, short="replies"),
 )
 
 
@@ -89,9 +89,19 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
                 "show which replies are long. A phase that it does not reach is empty.",
             ),
         ),
-        Table("trajectory_positions", "Mean token probability by position", by_position, _curve("position"), brief=0),
         Table(
-            "trajectory_percent", "Log-probability from 0 to 100 % of a reply", by_percent, _curve("percent"), brief=0
+            "trajectory_positions",
+            "Mean token probability by position",
+            by_position,
+            _curve("position"),
+            in_files_only=True,
+        ),
+        Table(
+            "trajectory_percent",
+            "Log-probability from 0 to 100 % of a reply",
+            by_percent,
+            _curve("percent"),
+            in_files_only=True,
         ),
     ]
 
@@ -107,6 +117,6 @@ def _curve(place: str) -> tuple[Column, ...]:
     return (
         Column("stratum", "stratum"),
         Column(place, place, digits=None),
-        Column("mean", "mean"),
+        Column("mean", "mean", short="probability"),
         Column("n", "n", digits=None),
     )

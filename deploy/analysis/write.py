@@ -78,7 +78,7 @@ def _figures(found: Analysis) -> dict[str, bytes]:
         return {}
     from moot.deploy.reading.plotting import our_style, rendered
 
-    files = {}
+    files = dict[str, bytes]()
     with our_style():
         for name, draw in found.figures.items():
             drawn = draw()

@@ -43,7 +43,9 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
             color = _SHADES[-1 - (scale[-1] - level) % len(_SHADES)]
             axes.barh(row, share, left=left, color=color, edgecolor="white", label=None if row else str(level))
             if share > 0.06:
-                axes.text(left + share / 2, row, f"{level}: {100 * share:.0f} %", ha="center", va="center", fontsize=8)
+                words = f"{level}: {100 * share:.0f} %"
+                ink = "white" if color == _SHADES[-1] else "black"
+                axes.text(left + share / 2, row, words, ha="center", va="center", fontsize=8, color=ink)
             left += share
         axes.text(1.01, row, f"n = {n:,}", va="center", fontsize=8)
     axes.set_yticks(range(len(bars)), [plot_text(words) for words, _, _ in bars], fontsize=8.5)

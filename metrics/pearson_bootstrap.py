@@ -1,0 +1,38 @@
+"""Bootstrap of Pearson's correlation of two vectors when whole clusters are drawn."""
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.metrics.distribution import Floats
+
+
+def bootstrap_pearson(
+    x: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int = 1000, seed: int = 0
+) -> Floats:
+    """Pearson's correlation of two vectors in each resample of the clusters.
+
+    Args:
+        x, y: `(n,)`, without unknown values.
+        clusters, resamples, seed: as for `metrics.cluster_bootstrap.cluster_weights`.
+
+    Returns:
+        `(resamples,)`, in [-1, 1]; NaN where one of the two does not vary in a resample.
+
+    Raises:
+        ValueError: for shapes that do not fit, an unknown value, no rows, or `resamples` below 1.
+
+    >>> bootstrap_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], [0, 0, 0], resamples=2).round(9).tolist()
+    [1.0, 1.0]
+    """
+    a, b = (np.asarray(values, dtype=np.float64) for values in (x, y))
+    if a.ndim != 1 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ValueError(f"two vectors of one length and of known values expected, not {a.shape} and {b.shape}")
+    weights = cluster_weights(clusters, resamples, seed)
+    share = weights / weights.sum(axis=1, keepdims=True)
+    a, b = a - a.mean(), b - b.mean()  # as near to 0 as can be, so that little is lost in the differences below
+    mean_a, mean_b, ab, aa, bb = (share @ np.column_stack([a, b, a * b, a * a, b * b])).T
+    spread = (aa - mean_a**2) * (bb - mean_b**2)
+    least = 1e-12 * (a * a).mean() * (b * b).mean()
+    found: Floats = np.clip((ab - mean_a * mean_b) / np.sqrt(np.where(spread > least, spread, np.nan)), -1.0, 1.0)
+    return found
