@@ -64,7 +64,7 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
                 "model_of": score.name,
                 "n": score.n,
                 "predictors": score.predictors,
-                "auroc": score.auroc,
+                "auroc": score.auroc if score.predictors else None,
                 "brier": score.brier,
                 "log_loss": score.log_loss,
                 "gain": score.gain,
