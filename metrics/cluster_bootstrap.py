@@ -119,12 +119,12 @@ def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> 
     features, targets = as_pair(x, y)
     found = np.full((len(weights), features.shape[1], targets.shape[1]), np.nan)
     for block, some, drawn in _parts(features, targets, weights):
-        against = np.empty((len(drawn), len(block.targets), drawn.shape[1]))
+        stack = _room(block, drawn)
         squares_y = np.empty((drawn.shape[1], 1, len(block.targets)))
         for target, scores in enumerate(block.y.T):
             ranks, squares_y[:, 0, target] = centred_weighted_ranks(scores, drawn)
-            np.multiply(ranks, drawn, out=against[:, target])
-        sums, squares_x = rank_covariances(block.x, drawn, against)
+            np.multiply(ranks, drawn, out=stack[:, 1 + target])
+        sums, squares_x = rank_covariances(block.x, stack)
         both = squares_x[:, :, np.newaxis] * squares_y
         defined = (both > 0.0) & (drawn.sum(axis=0) >= LEAST_ROWS)[:, np.newaxis, np.newaxis]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -151,11 +151,15 @@ def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) ->
     for block, some, drawn in _parts(features, targets, weights):
         total = drawn.sum(axis=0)
         flagged = block.y.T @ drawn
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(total > 0.0, flagged / total, 0.0)
-            sums, _ = rank_covariances(block.x, drawn, (block.y[:, :, np.newaxis] - share) * drawn[:, np.newaxis])
-            pairs = (flagged * (total - flagged)).T[:, np.newaxis]
-            found[np.ix_(some, block.features, block.targets)] = 0.5 + sums / np.where(pairs > 0.0, pairs, np.nan)
+        stack = _room(block, drawn)
+        for target, (flag, ones) in enumerate(zip(block.y.T, flagged, strict=True)):
+            share = np.divide(ones, total, out=np.zeros(len(total)), where=total > 0.0)
+            np.subtract.outer(flag, share, out=stack[:, 1 + target])
+            stack[:, 1 + target] *= drawn
+        sums, _ = rank_covariances(block.x, stack)
+        pairs = (flagged * (total - flagged)).T[:, np.newaxis]
+        area = 0.5 + np.divide(sums, pairs, out=np.full(sums.shape, np.nan), where=pairs > 0.0)
+        found[np.ix_(some, block.features, block.targets)] = area
     return found
 
 
@@ -218,3 +222,10 @@ def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.
         for start in range(0, len(weights), at_once):
             some = np.arange(start, min(start + at_once, len(weights)))
             yield block, some, weights[np.ix_(some, block.rows)].T.astype(np.float64, order="C")
+
+
+def _room(block: Block, drawn: Floats) -> Floats:
+    """How often each row was drawn, and room beside it for each target: `(m, 1 + t, resamples)`."""
+    stack = np.empty((len(drawn), 1 + len(block.targets), drawn.shape[1]))
+    stack[:, 0] = drawn
+    return stack
