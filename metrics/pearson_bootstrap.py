@@ -1,34 +1,32 @@
-"""Bootstrap of Pearson's correlation of two vectors when whole clusters are drawn."""
+"""Pearson's correlation of two vectors in resamples of their rows."""
 
 import numpy as np
 import numpy.typing as npt
 
-from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.distribution import Floats
 
 
-def bootstrap_pearson(
-    x: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int = 1000, seed: int = 0
-) -> Floats:
-    """Pearson's correlation of two vectors in each resample of the clusters.
+def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Floats) -> Floats:
+    """Pearson's correlation of two vectors whose rows count several times.
 
     Args:
         x, y: `(n,)`, without unknown values.
-        clusters, resamples, seed: as for `metrics.cluster_bootstrap.cluster_weights`.
+        weights: `(resamples, n)`, as `metrics.cluster_bootstrap.cluster_weights` gives them.
 
     Returns:
         `(resamples,)`, in [-1, 1]; NaN where one of the two does not vary in a resample.
 
     Raises:
-        ValueError: for shapes that do not fit, an unknown value, no rows, or `resamples` below 1.
+        ValueError: for shapes that do not fit, or an unknown value.
 
-    >>> bootstrap_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], [0, 0, 0], resamples=2).round(9).tolist()
+    >>> resampled_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], np.array([[1, 1, 1], [0, 2, 1]])).round(9).tolist()
     [1.0, 1.0]
     """
     a, b = (np.asarray(values, dtype=np.float64) for values in (x, y))
     if a.ndim != 1 or a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError(f"two vectors of one length and of known values expected, not {a.shape} and {b.shape}")
-    weights = cluster_weights(clusters, resamples, seed)
+    if weights.ndim != 2 or weights.shape[1] != len(a):
+        raise ValueError(f"weights of (resamples, {len(a)}) expected, not {weights.shape}")
     share = weights / weights.sum(axis=1, keepdims=True)
     a, b = a - a.mean(), b - b.mean()  # as near to 0 as can be, so that little is lost in the differences below
     mean_a, mean_b, ab, aa, bb = (share @ np.column_stack([a, b, a * b, a * a, b * b])).T

@@ -22,22 +22,21 @@ _RUN = 16
 T = TypeVar("T")
 
 
-def rank_covariances(x: Floats, weights: Floats, against: Floats) -> tuple[Floats, Floats]:
+def rank_covariances(x: Floats, stack: Floats) -> tuple[Floats, Floats]:
     """Sums over the rows of a feature's mid-rank times something, for many features, targets and resamples.
 
     Args:
         x: `(m, f)`, without NaN.
-        weights: `(m, resamples)`, how often each row was drawn.
-        against: `(m, t, resamples)`, what the ranks are multiplied with, the weight included. It sums to 0 over the
-            rows, so that it does not matter where ranks begin.
+        stack: `(m, 1 + t, resamples)`, first how often each row was drawn, then for each target what the ranks are
+            multiplied with, that weight included. The latter sums to 0 over the rows, so that it does not matter where
+            ranks begin. In one array, so that one gathering brings both into the order of a feature.
 
     Returns:
         The sums, `(resamples, f, t)`; and `(resamples, f)`, 12 times the weighted sum of squares of each feature's
         ranks about their mean, `W^3 - sum over tied values of w^3`, exactly 0 where the feature does not vary.
     """
-    stack = np.concatenate([weights[:, np.newaxis], against], axis=1)
-    found = in_threads(lambda column: _one_feature(column, stack), list(x.T))
-    total = weights.sum(axis=0)
+    found = _in_threads(lambda column: _one_feature(column, stack), list(x.T))
+    total = stack[:, 0].sum(axis=0)
     sums = np.stack([sums for sums, _ in found]).transpose(2, 0, 1)
     squares = total[:, np.newaxis] ** 3 - np.stack([cubes for _, cubes in found], axis=1)
     return sums, squares
@@ -64,7 +63,7 @@ def centred_weighted_ranks(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return middle[level], total**3 - (sums**3).sum(axis=0)
 
 
-def in_threads(work: Callable[[Floats], T], items: Sequence[Floats]) -> list[T]:
+def _in_threads(work: Callable[[Floats], T], items: Sequence[Floats]) -> list[T]:
     """The results in the order of the items; numpy lets go of the interpreter for most of the work."""
     workers = min(len(items), os.cpu_count() or 1)
     if workers <= 1:

@@ -11,10 +11,10 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.cluster_bootstrap import bootstrap_spearman, interval_from
+from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_spearman
 from moot.metrics.cluster_permutation import permutation_test
 from moot.metrics.linear_correlation import pearson_matrix
-from moot.metrics.pearson_bootstrap import bootstrap_pearson
+from moot.metrics.pearson_bootstrap import resampled_pearson
 from moot.metrics.rank_correlation import spearman_matrix
 
 Floats = npt.NDArray[np.float64]
@@ -68,9 +68,9 @@ def _pair(a: Floats, b: Floats, clusters: npt.NDArray[np.int64], settings: Analy
     found: dict[str, Value] = {"n": len(a)}
     if len(a) < settings.too_few or np.isnan(spearman):
         return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | {"p": None}
-    draws = 5 * settings.resamples
-    found |= _figure("pearson", pearson, bootstrap_pearson(a, b, clusters, draws, settings.seed))
-    found |= _figure("spearman", spearman, bootstrap_spearman(*columns, clusters, draws, settings.seed)[:, 0, 0])
+    draws = cluster_weights(clusters, settings.resamples, settings.seed)
+    found |= _figure("pearson", pearson, resampled_pearson(a, b, draws))
+    found |= _figure("spearman", spearman, resampled_spearman(*columns, draws)[:, 0, 0])
     return found | {"p": permutation_test(*columns, clusters, settings.permutations, settings.seed).p_value.item()}
 
 

@@ -130,17 +130,23 @@ def _one(
     value = spearman_matrix(x, y) if ranked else auroc_matrix(x, y)
     resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
     low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
+    n = pairwise_n(x, y)
     p, max_p = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-    parts = [numbers for _, _, numbers in blocks(measured.features)]
-    for numbers in [*parts, np.array([x.shape[1] - 1])]:
+    # By chance the features of few replies have the largest associations: they must not stand for the maximum.
+    enough = n.min(axis=1) >= settings.least_n
+    parts = [numbers[enough[numbers]] for _, _, numbers in blocks(measured.features)]
+    for numbers in [*parts, np.flatnonzero(~enough), np.array([x.shape[1] - 1])]:
+        if not len(numbers):
+            continue
         tested = permutation_test(x[:, numbers], y, clusters, settings.permutations, settings.seed, statistic=kind)
-        p[numbers], max_p[numbers] = tested.p_value, tested.max_p_value
+        p[numbers] = tested.p_value
+        max_p[numbers] = np.where(enough[numbers][:, np.newaxis], tested.max_p_value, np.nan)
     return Sweep(
         stratum=stratum,
         kind=kind,
         features=measured.features,
         targets=tuple(targets),
-        n=pairwise_n(x, y),
+        n=n,
         value=value,
         low=low,
         high=high,

@@ -15,6 +15,8 @@ from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.confidence_features import Feature
 from moot.metrics.held_out import held_out_selection
 
+Floats = npt.NDArray[np.float64]
+
 TOP = 3
 
 SHOWN = (
@@ -57,18 +59,16 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
 
 
 def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    held_out = {(signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in sweep.blocks()}
     for t in range(len(sweep.targets)):
         for signal, origin, numbers in sweep.blocks():
             ranked = rank(sweep, numbers, t, settings.least_n)
-            if not len(ranked):
-                continue
-            held_out = _held_out(measured, sweep, numbers, t, settings)
             for place, f in enumerate(ranked[:TOP].tolist(), start=1):
                 row = association(sweep, f, t)
                 yield {
                     **row,
                     "rank": place,
-                    "held_out": held_out if place == 1 else None,
+                    "held_out": float(held_out[signal, origin][t]) if place == 1 else None,
                     "length_value": float(sweep.value[-1, t]),
                     "signal": signal,
                     "origin": origin,
@@ -90,21 +90,20 @@ def may_rank(feature: Feature) -> bool:
     return feature.statistic != "variance"
 
 
-def _held_out(
-    measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
-) -> float:
+def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], settings: AnalysisSettings) -> Floats:
+    """For each target; NaN where there are too few cases for folds."""
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
-    usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and sweep.n[f, t] >= settings.least_n]
+    usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and sweep.n[f].min() >= settings.least_n]
     clusters = measured.replies.group[rows]
     if len(np.unique(clusters)) < settings.folds:
-        return float("nan")
+        return np.full(len(sweep.targets), np.nan)
     found = held_out_selection(
         measured.x[np.ix_(rows, usable)],
-        targets[sweep.targets[t]][rows],
+        np.column_stack([targets[name][rows] for name in sweep.targets]),
         clusters,
         folds=settings.folds,
         seed=settings.seed,
         statistic=sweep.kind,
     )
-    return float(found.value[0])
+    return found.value

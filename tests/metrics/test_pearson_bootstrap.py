@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.pearson_bootstrap import bootstrap_pearson
+from moot.metrics.pearson_bootstrap import resampled_pearson
 
 
 def test_each_is_the_correlation_of_the_drawn_rows() -> None:
@@ -14,16 +14,16 @@ def test_each_is_the_correlation_of_the_drawn_rows() -> None:
     x = random.normal(1000.0, 0.01, size=60)
     y = 0.5 * x + random.normal(0.0, 0.01, size=60)
     clusters = np.repeat(np.arange(20), 3)
-    found = bootstrap_pearson(x, y, clusters, resamples=30, seed=2)
-    for value, weights in zip(found, cluster_weights(clusters, 30, 2), strict=True):
+    drawn = cluster_weights(clusters, 30, 2)
+    for value, weights in zip(resampled_pearson(x, y, drawn), drawn, strict=True):
         rows = np.repeat(np.arange(60), weights.astype(int))
         assert value == pytest.approx(np.corrcoef(x[rows], y[rows])[0, 1], abs=1e-7)
 
 
 def test_what_does_not_vary_has_none() -> None:
-    assert np.isnan(bootstrap_pearson([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], [0, 1, 2], resamples=5)).all()
+    assert np.isnan(resampled_pearson([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], np.ones((5, 3)))).all()
 
 
 def test_an_unknown_value_is_refused() -> None:
     with pytest.raises(ValueError, match="known values"):
-        bootstrap_pearson([1.0, np.nan], [1.0, 2.0], [0, 1])
+        resampled_pearson([1.0, np.nan], [1.0, 2.0], np.ones((1, 2)))
