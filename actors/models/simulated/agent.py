@@ -56,13 +56,8 @@ class SimulatedAgent:
             random: the draws of this one reply.
             greedy: whether the most believed answer is always the one given.
         """
-        gold = self.gold(prompt)
-        candidates = self._candidates(prompt, gold)
-        stance = self._alone(prompt, candidates, gold, random, greedy)
-        if prompt.others:
-            own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
-            stubbornness = self.stubbornness(prompt.contentiousness)
-            stance = self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
+        candidates = self._candidates(prompt, self.gold(prompt))
+        stance = self.position(prompt, random, greedy)
         trace = draw_trace(prompt, stance.answer, self.register(prompt.contentiousness), random)
         confidence = self._stated(stance.belief[stance.answer], random)
         made_up = self._invention(prompt, candidates, random)
@@ -72,6 +67,17 @@ class SimulatedAgent:
             "confidence": confidence,
         }
         return json_draft(prompt.form, values, "answer", stance.belief, made_up.particular)
+
+    def position(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Stance:
+        """What it believes once it has heard the others, if there are any."""
+        gold = self.gold(prompt)
+        candidates = self._candidates(prompt, gold)
+        stance = self._alone(prompt, candidates, gold, random, greedy)
+        if not prompt.others:
+            return stance
+        own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
+        stubbornness = self.stubbornness(prompt.contentiousness)
+        return self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
 
     def independent(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Stance:
         """What it believes before it has heard anybody."""

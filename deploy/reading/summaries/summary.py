@@ -28,6 +28,7 @@ from moot.deploy.reading.summaries.costs import case_costs, relative_cost, total
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.questioned import contradicted, converged
+from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
@@ -35,7 +36,7 @@ from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
 from moot.protocols.tasks.scoring import is_correct
 
-_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked")
+_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 
 
 class Paired(BaseModel):
@@ -78,6 +79,7 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         rulings: of the panels that judged debates on subjects; None when there are none.
+        reasoning: of the judges of reasoning, by role; None when there are none.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
@@ -134,6 +136,7 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     rulings: Rulings | None
+    reasoning: list[RoleReasoning] | None
     labels_questioned: int | None
     evaluation: Evaluation | None
     tokens_paid: int | None
@@ -197,6 +200,7 @@ def summarise(folder: str | Path) -> Summary:
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
+        reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
