@@ -40,6 +40,22 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True):
     assignment: str = ""
 
 
+class JudgedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply that was given elsewhere and is only to be judged, with what it answers.
+
+    Attributes:
+        reply: as it was given.
+        sent: the messages that it answers, each as who speaks and what; empty where they are not known.
+        role: who gave it, in words; may be empty.
+        domain: what kind of task it was, in words; may be empty.
+    """
+
+    reply: str
+    sent: tuple[tuple[Literal["system", "user", "assistant"], str], ...] = ()
+    role: str = ""
+    domain: str = ""
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """What a debate is about; everything in it may be shown to a model.
 
@@ -55,6 +71,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         documents: texts that a protocol may retrieve from; no prompt shows one that was not retrieved.
         domain: what kind of answer it asks for; None when the task does not say.
         criterion: what the text in `passage` is scored on; None for a case that is not about scoring a text.
+        judged: the reply that judges are to score, `passage` being what they are told of the matter; None for a case
+            that is to be debated.
     """
 
     id: str
@@ -68,6 +86,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[str, ...] = ()
     domain: Domain | None = None
     criterion: Criterion | None = None
+    judged: JudgedReply | None = None
 
     def content_hash(self) -> str:
         """32 hex digits over everything but the id: the same text gives the same hash in any file."""
@@ -77,6 +96,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
             "documents",
             "domain",
             "criterion",
+            "judged",
         ):  # fields that records from before them do not have
             if not body[later]:
                 del body[later]

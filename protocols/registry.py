@@ -16,6 +16,8 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.evince.protocol import Evince
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.floor import DebateProtocol, Floor
+from moot.protocols.judge_panel.protocol import JudgePanel
+from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Verdict
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
@@ -100,6 +102,11 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         ),
         ConstructorAuditorSettings,
     ),
+    "judge-panel": ProtocolEntry(
+        "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",
+        lambda settings: JudgePanel(read_settings(JudgePanelSettings, settings, name="judge-panel")),
+        JudgePanelSettings,
+    ),
 }
 """Every built-in protocol by its name."""
 
@@ -162,14 +169,14 @@ def read_settings(
 
 
 def setting_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every setting of a tree as a dotted key, in the tree's order.
+    """Every setting of a tree as a dotted key, in the tree's order; a model that is `set_as_a_whole` is one setting.
 
     >>> list(setting_keys(SeleneSettings))[:2]
     ['agents', 'gate.when']
     """
     for name, info in model.model_fields.items():
         kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and not getattr(kind, "set_as_a_whole", False):
             yield from setting_keys(kind, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}"
@@ -225,6 +232,7 @@ class OwnProtocol:
         roles: its `roles`, else `("agent",)`.
         needs_logprobs: its `needs_logprobs`, else False.
         needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
+        needs_reply: its `needs_reply`, else False: whether its cases are replies to judge, as `replies:PATH` has them.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
@@ -240,6 +248,7 @@ class OwnProtocol:
         self.roles: tuple[str, ...] = tuple(getattr(inner, "roles", ("agent",)))
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
         self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
+        self.needs_reply: bool = bool(getattr(inner, "needs_reply", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.temperatures: dict[str, float] = dict(getattr(inner, "temperatures", {}))

@@ -162,6 +162,7 @@ class Recorder:
                 accepted=list(labelled.reference.accepted),
                 ratings=list(labelled.reference.ratings),
                 group=labelled.reference.group,
+                judged=None if case.judged is None else _json(case.judged),
             )
 
     def add_replies(self, batch: pa.RecordBatch) -> None:

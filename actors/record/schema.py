@@ -43,6 +43,7 @@ CASES = pa.schema(
         _field("accepted", pa.list_(pa.string())),
         _field("ratings", pa.list_(pa.float64())),
         _field("group", pa.string()),
+        _field("judged", pa.string()),
     ]
 )
 

@@ -156,7 +156,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
     found = open_task(config.task) if task is None else _as_task(task)
     checked = found.validate()
-    _check_labels(made, found)
+    _check_first_case(made, found)
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
@@ -183,12 +183,17 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     )
 
 
-def _check_labels(protocol: DebateProtocol, task: Task) -> None:
-    """Refuse a task that the protocol cannot debate, as far as its first case tells; later ones fail by themselves."""
-    if not getattr(protocol, "needs_labels", False) or not task.replayable:
+def _check_first_case(protocol: DebateProtocol, task: Task) -> None:
+    """Refuse a task that the protocol has no use for, as far as its first case tells; later ones fail by themselves."""
+    needs_labels, needs_reply = (getattr(protocol, name, False) for name in ("needs_labels", "needs_reply"))
+    if not (needs_labels or needs_reply) or not task.replayable:
         return
     first = next(task.cases()).case
-    if first.labels is None:
+    if needs_reply and first.judged is None:
+        raise ConfigError(
+            f"protocol {protocol.name!r} judges replies, and case {first.id!r} is none: take --task replies:PATH"
+        )
+    if needs_labels and first.labels is None:
         raise ConfigError(
             f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
             "with labels, or give some with --labels"

@@ -80,9 +80,10 @@ class Assessment:
     Attributes:
         marks: judge by judge, pass by pass.
         scores: by dimension the mean over the marks; None when all are missing.
-        flag: share of the marks that flag the reply; None when all are missing.
+        flag: share of the marks that flag the reply; None when all are missing, or the rubric has no flag.
         quality: mean Q; None when all are missing.
         missing: how many marks are missing.
+        scales: the lowest and the highest score of each dimension, and of the flag where the rubric has one.
     """
 
     shown: Shown
@@ -92,6 +93,7 @@ class Assessment:
     flag: float | None
     quality: float | None
     missing: int
+    scales: Mapping[str, tuple[int, int]]
 
     @property
     def flagged(self) -> bool | None:
@@ -105,6 +107,7 @@ class Assessment:
             "role": role,
             "domain": self.shown.domain,
             "rubric": self.rubric,
+            "scales": {name: list(ends) for name, ends in self.scales.items()},
             "judges": [mark.record() for mark in self.marks],
             "scores": dict(self.scores),
             "flag": self.flag,
@@ -177,9 +180,10 @@ def assessment_of(rubric: Rubric, shown: Shown, marks: Sequence[Mark]) -> Assess
             name: fmean(mark.scores[name] for mark in there if mark.scores) if there else None
             for name in rubric.dimensions
         },
-        flag=fmean(bool(mark.flagged) for mark in there) if there else None,
+        flag=fmean(bool(mark.flagged) for mark in there) if there and rubric.flag else None,
         quality=fmean(mark.total for mark in there if mark.total is not None) if there else None,
         missing=len(marks) - len(there),
+        scales=rubric.scales,
     )
 
 

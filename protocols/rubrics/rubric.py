@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -72,7 +72,10 @@ class Rubric(_Part):
         instructions: what the judge is told before the dimensions.
         dimensions: by name, in the order in which they are shown; names are lower case with underscores.
         flag: what makes a reply fail as a whole; empty for a rubric without a flag.
+        set_as_a_whole: as a protocol's setting it is one value: half of two rubrics is none.
     """
+
+    set_as_a_whole: ClassVar[bool] = True
 
     name: str = Field(min_length=1)
     instructions: str = Field(min_length=1)
@@ -88,6 +91,12 @@ class Rubric(_Part):
             if name in (FLAG, ISSUES, REASONING):
                 raise ValueError(f"{name!r} is a key that every judge's reply has: choose another name")
         return dimensions
+
+    @property
+    def scales(self) -> dict[str, tuple[int, int]]:
+        """The lowest and the highest score of each dimension, and of the flag where there is one."""
+        scales = {name: (each.lowest, each.highest) for name, each in self.dimensions.items()}
+        return scales | ({FLAG: (0, 1)} if self.flag else {})
 
     @property
     def lowest_total(self) -> int:

@@ -10,7 +10,8 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.cosmosqa import cosmosqa_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
-from moot.protocols.tasks.sample import sample_subjects_task, sample_symptoms_task, sample_task
+from moot.protocols.tasks.replies import replies_task
+from moot.protocols.tasks.sample import sample_replies_task, sample_subjects_task, sample_symptoms_task, sample_task
 from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.symptoms import symptoms_task
@@ -46,6 +47,12 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
         for kind in (
             TaskKind("sample", "sample", "72 yes/no questions with passages, bundled with moot", opener=sample_task),
             TaskKind(
+                "sample-replies",
+                "sample-replies",
+                "12 replies to judge, good and bad, bundled with moot",
+                opener=sample_replies_task,
+            ),
+            TaskKind(
                 "sample-subjects",
                 "sample-subjects",
                 "8 subjects to debate, some with facts, bundled with moot",
@@ -77,6 +84,13 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 "texts, and the label that fits each best, of up to 200 that the file names",
                 "CSV or JSON Lines: text, label; optional aliases, id, question, documents",
                 opener=_of_file(labelled_texts_task),
+            ),
+            TaskKind(
+                "replies",
+                "replies:PATH",
+                "replies that were given elsewhere, for judges only",
+                "CSV or JSON Lines: reply; optional id, prompt, system, evidence, role, domain, group",
+                opener=_of_file(replies_task),
             ),
             TaskKind(
                 "subjects",

@@ -9,6 +9,7 @@ from typing import IO
 
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
+from moot.protocols.tasks.replies import replies_task
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.task import Task
@@ -27,6 +28,11 @@ def sample_subjects_task() -> Task:
 def sample_symptoms_task() -> Task:
     """40 descriptions of complaints, four of each of ten common conditions. Raises nothing."""
     return labelled_texts_task(_bundled("sample-symptoms"), spec="sample-symptoms", name="sample-symptoms")
+
+
+def sample_replies_task() -> Task:
+    """Twelve replies to judge, good and bad ones, with what they answer. Raises nothing."""
+    return replies_task(_bundled("sample-replies"), spec="sample-replies", name="sample-replies")
 
 
 def _bundled(name: str) -> Source:

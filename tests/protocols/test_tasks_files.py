@@ -318,8 +318,8 @@ def test_bad_spec(spec: str, message: str) -> None:
 
 
 def test_registry_describes_every_task() -> None:
-    public = {"boolq", "cosmosqa", "labels", "subjects", "symptoms"}
-    assert set(TASKS) == public | {"sample", "sample-subjects", "sample-symptoms"}
+    public = {"boolq", "cosmosqa", "labels", "replies", "subjects", "symptoms"}
+    assert set(TASKS) == public | {"sample", "sample-replies", "sample-subjects", "sample-symptoms"}
     for name, kind in TASKS.items():
         assert kind.name == name
         assert kind.form.startswith(name)

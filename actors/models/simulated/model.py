@@ -26,6 +26,7 @@ from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.draws import call_digest
 from moot.actors.models.simulated.forecast import SimulatedForecaster, write_follow_ups
 from moot.actors.models.simulated.judge import SimulatedJudge
+from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
 from moot.actors.models.simulated.panel import SimulatedPanelist
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
@@ -70,6 +71,8 @@ class SimulatedModel:
         self._seed = seed
         self._latency_s = settings.latency_ms / 1000.0
         debater = SimulatedDebater(settings)
+        # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
+        self._marker = SimulatedMarker(settings)
         # The first row whose keys are all in the form that the prompt asks for.
         agent = SimulatedAgent(settings, seed, key)
         self._argue: Writer = SimulatedArguer(agent, settings).write
@@ -136,6 +139,8 @@ class SimulatedModel:
         )
 
     def _writer(self, prompt: SeenPrompt) -> Writer:
+        if prompt.tagged(JUDGED):
+            return self._marker.write
         if prompt.sections:
             return self._argue
         keys = frozenset(prompt.form)

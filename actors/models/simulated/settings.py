@@ -17,7 +17,8 @@ class SimulatedSettings(BaseModel):
         calibration: 1 states the belief itself as confidence; towards 0 confidence is blurred and too high,
             most of all where belief is low; 0 to 1.
         stubbornness: how much an agent resists the others' answers; 1 never gives way to them; 0 to 1.
-        judge_noise: standard deviation of a judge's score around its reading of the evidence; 0 to 1.
+        judge_noise: standard deviation of a judge's score around its reading of the evidence; under a rubric the
+            probability that a score is one level off, or that a flag is overlooked; 0 to 1.
         reasoning_words: length of a reasoning trace in words; 1 to 2000.
         hallucination_rate: share of the agents' replies whose reasoning holds a claim that neither question nor passage
             supports; 0 to 1.

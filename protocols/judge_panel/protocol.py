@@ -1,0 +1,88 @@
+"""The protocol `judge-panel`: every judge scores the case's one reply under a rubric, some passes each, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moot.protocols.calls import CallPlan, Calls
+from moot.protocols.case import Case
+from moot.protocols.errors import CaseUnfit, QuorumFailed
+from moot.protocols.floor import Floor
+from moot.protocols.judge_panel.result import abstentions, in_words, panel_result
+from moot.protocols.judge_panel.settings import JudgePanelSettings
+from moot.protocols.messages import Message, Verdict
+from moot.protocols.rubrics.panel import TEMPLATE, Assessment, Shown, assess, rubric_slots, shown_slots
+
+_PATH = "reply"
+_REPLY_TOKENS = 500
+
+
+class JudgePanel:
+    """Judges score replies that were given elsewhere; nothing is debated.
+
+    Args:
+        settings: see `JudgePanelSettings`.
+
+    Attributes:
+        roles: `judge` alone; each of its members is a judge.
+        needs_logprobs: never.
+        needs_reply: always: a case is a reply to judge.
+        speakers: nobody: what is judged was said elsewhere.
+        reply_tokens: the longest reply of a judge, unless the run says otherwise.
+        temperatures: 0 for a single pass, unless the run says otherwise; repeated passes at 0 would only repeat.
+    """
+
+    name = "judge-panel"
+    roles: tuple[str, ...] = ("judge",)
+    speakers: tuple[str, ...] = ()
+    needs_logprobs = False
+    needs_reply = True
+
+    def __init__(self, settings: JudgePanelSettings | None = None) -> None:
+        self.settings = settings if settings is not None else JudgePanelSettings()
+        self.reply_tokens: Mapping[str, int] = {"judge": _REPLY_TOKENS}
+        self.temperatures: Mapping[str, float] = {"judge": 0.0} if self.settings.passes == 1 else {}
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one reply takes, with so many judges.
+
+        Raises:
+            CaseUnfit: the case holds no reply to judge.
+        """
+        each = Calls(judges * self.settings.passes)
+        slots = {"rubric": rubric_slots(self.settings.rubric), **shown_slots(_shown(case))}
+        return CallPlan(each, each, TEMPLATE, slots)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Judge one reply; notes the event `assessment` with every judge's marks.
+
+        Raises:
+            CaseUnfit: the case holds no reply to judge.
+            QuorumFailed: no judge gave a sheet that could be read.
+        """
+        shown = _shown(case)
+        role = shown.role or _PATH
+        found = (await assess(floor, self.settings.rubric, {role: shown}, passes=self.settings.passes))[role]
+        if found.missing == len(found.marks):
+            raise QuorumFailed(
+                f"no judge gave a usable sheet, in {found.missing} asks ({in_words(abstentions(found))})"
+            )
+        return Verdict(answer=None, how="judged", flags=_flags(found), payload=panel_result(found))
+
+
+def _shown(case: Case) -> Shown:
+    if case.judged is None:
+        raise CaseUnfit(f"case {case.id!r} has no reply to judge: take a task of replies")
+    return Shown(
+        path=_PATH,
+        role=case.judged.role,
+        domain=case.judged.domain,
+        sent=[Message(speaker, text) for speaker, text in case.judged.sent],
+        reply=case.judged.reply,
+        evidence=case.passage,
+    )
+
+
+def _flags(found: Assessment) -> tuple[str, ...]:
+    raised = {"critical": bool(found.flagged), "judges-missing": bool(found.missing)}
+    return tuple(flag for flag, is_so in raised.items() if is_so)

@@ -1,0 +1,100 @@
+"""Replies that were given elsewhere and are only to be judged: CSV or JSON Lines, or rows in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Literal, get_args
+
+from moot.protocols.case import Case, JudgedReply, Reference
+from moot.protocols.tasks.formats import csv_or_jsonl_rows
+from moot.protocols.tasks.memory import memory_rows
+from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.source import Source
+from moot.protocols.tasks.task import Task
+
+COLUMNS = ("reply",)
+"""What every row needs; `id`, `prompt`, `system`, `evidence`, `role`, `domain` and `group` may be missing."""
+
+_Speaker = Literal["system", "user", "assistant"]
+
+
+def replies_task(source: Source, spec: str, name: str = "replies") -> Task:
+    """A task over replies; `open_task("replies:PATH")` is the usual way to it. Raises nothing."""
+    return Task(
+        spec=spec,
+        name=name,
+        path=source.file,
+        labels=None,
+        replayable=source.replayable,
+        read=partial(csv_or_jsonl_rows, source, COLUMNS),
+        parse=parse_reply_row,
+        refer=_refer,
+    )
+
+
+def replies_in_memory(rows: Iterable[Mapping[str, object]], name: str = "replies") -> Task:
+    """A task over replies that are brought as mappings with the columns of a file. Raises nothing."""
+    spec = f"memory:{name}"
+    return Task(
+        spec=spec,
+        name=name,
+        path=spec,
+        labels=None,
+        replayable=True,
+        read=partial(memory_rows, tuple(rows), spec),
+        parse=parse_reply_row,
+        refer=_refer,
+    )
+
+
+def parse_reply_row(row: Row, default_id: str) -> tuple[Case, None]:
+    """Gives a case that holds the reply, what it answers and the evidence, and no gold label.
+
+    The question is the last thing that a user said in the prompt, for lists and transcripts; judges get the messages.
+
+    Raises:
+        TaskFileError: a field is missing, blank or of the wrong type, or the prompt's messages are no such.
+    """
+    row.require(COLUMNS)
+    sent = _sent(row)
+    case = Case(
+        id=row.identity(default_id),
+        question=next((text for speaker, text in reversed(sent) if speaker == "user"), ""),
+        passage=row.text("evidence", default=""),
+        judged=JudgedReply(
+            reply=row.text("reply"),
+            sent=sent,
+            role=row.text("role", default="").strip(),
+            domain=row.text("domain", default="").strip(),
+        ),
+    )
+    return case, None
+
+
+def _refer(row: Row) -> Reference:
+    return Reference(group=row.text("group", default="").strip())
+
+
+def _sent(row: Row) -> tuple[tuple[_Speaker, str], ...]:
+    system = row.text("system", default="")
+    before: tuple[tuple[_Speaker, str], ...] = (("system", system),) if system.strip() else ()
+    prompt = row.values.get("prompt")
+    if prompt is None or prompt == "":
+        return before
+    if not isinstance(prompt, list | tuple):
+        return (*before, ("user", row.text("prompt")))
+    return (*before, *(_message(row, message) for message in prompt))
+
+
+def _message(row: Row, message: object) -> tuple[_Speaker, str]:
+    if not isinstance(message, Mapping):
+        raise row.error("prompt", f"expected text, or a list of messages with role and content, found {shown(message)}")
+    speaker = message.get("role")
+    for known in get_args(_Speaker):
+        if speaker == known:
+            return known, row.checked("prompt", message.get("content"))
+    raise row.error("prompt", f"expected messages with the role {_SPEAKERS}, found {shown(speaker)}")
+
+
+_SPEAKERS = "system, user or assistant"
