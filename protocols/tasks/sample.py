@@ -8,7 +8,9 @@ from importlib.resources import files
 from typing import IO
 
 from moot.protocols.tasks.boolq import boolq_task
+from moot.protocols.tasks.gsm8k import gsm8k_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
+from moot.protocols.tasks.sample_essays import sample_essays
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.task import Task
@@ -27,6 +29,19 @@ def sample_subjects_task() -> Task:
 def sample_symptoms_task() -> Task:
     """40 descriptions of complaints, four of each of ten common conditions. Raises nothing."""
     return labelled_texts_task(_bundled("sample-symptoms"), spec="sample-symptoms", name="sample-symptoms")
+
+
+def sample_essays_task() -> Task:
+    """Eight made-up school essays on one assignment, two traits each, with the scores of two made-up raters.
+
+    Raises nothing.
+    """
+    return sample_essays(_bundled("sample-essays"), spec="sample-essays", name="sample-essays")
+
+
+def sample_problems_task() -> Task:
+    """24 arithmetic word problems with worked solutions, as GSM8K plus an `id`. Raises nothing."""
+    return gsm8k_task(_bundled("sample-problems"), spec="sample-problems", name="sample-problems")
 
 
 def _bundled(name: str) -> Source:

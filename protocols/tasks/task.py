@@ -9,13 +9,23 @@ from hashlib import blake2b
 
 import msgspec
 
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.memory import memory_rows, parse_memory
+from moot.protocols.tasks.memory_reference import refer_memory
 from moot.protocols.tasks.row import Row, shown
 
 Parse = Callable[[Row, str], tuple[Case, str | None]]
 """From a row and the id to use when it has none to a case and its gold label; raises TaskFileError."""
+
+Refer = Callable[[Row], Reference]
+"""From a row to what else is known of its right answer; raises TaskFileError."""
+
+_BY_LABEL = Reference()
+
+
+def _by_label(row: Row) -> Reference:
+    return _BY_LABEL
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class TaskSummary:
         spec: the task as the user wrote it.
         name: the task's name.
         count: its cases.
-        digest: 32 hex digits over every id, content and gold label, in order, whatever the file's layout.
+        digest: 32 hex digits over every id, content, gold label and reference, in order, whatever the file's layout.
         gold: cases per gold label, zeros included where the task has a closed set.
         unlabelled: cases without a gold label; they are debated, not scored.
     """
@@ -59,6 +69,7 @@ class Task:
     replayable: bool
     read: Callable[[], Iterator[Row]] = field(repr=False, compare=False)
     parse: Parse = field(repr=False, compare=False)
+    refer: Refer = field(default=_by_label, repr=False, compare=False)
 
     @staticmethod
     def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
@@ -67,7 +78,9 @@ class Task:
         Args:
             cases: each a `LabelledCase` or a mapping with `question` and, where there are such, `id`,
                 `passage`, `title`, `labels`, `choices` (one text per label), `aliases` (lists of other spellings,
-                by label or one per label), `gold`, `images` and `documents` (texts to retrieve from).
+                by label or one per label), `gold`, `images`, `documents` (texts to retrieve from), `domain`,
+                `criterion` (a mapping with `trait`, `lowest`, `highest`, `guide` and, if there is one, `assignment`),
+                `scoring`, `accepted`, `ratings` (by rater, None for a missing one) and `group`; see `Reference`.
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"
@@ -79,6 +92,7 @@ class Task:
             replayable=True,
             read=partial(memory_rows, tuple(cases), spec),
             parse=parse_memory,
+            refer=refer_memory,
         )
 
     def validate(self) -> TaskSummary | None:
@@ -96,7 +110,7 @@ class Task:
         gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
         for item in self.cases():
             count += 1
-            digest.update(msgspec.msgpack.encode((item.case.id, item.case.content_hash(), item.gold)))
+            digest.update(_fingerprint(item))
             for label in (item.case.labels or ()) if self.labels is None else ():
                 gold.setdefault(label, 0)
             if item.gold is None:
@@ -119,12 +133,13 @@ class Task:
         """
         seen: set[str] = set()
         for index, row in enumerate(self.read()):
-            gold, invalid = None, ""
+            gold, invalid, reference = None, "", _BY_LABEL
             fallback = f"{self.name}-{index}"
             try:
                 if row.problem is not None:
                     raise row.problem
                 case, gold = self.parse(row, fallback)
+                reference = self.refer(row)
                 if case.id in seen:
                     fallback = f"{case.id}~{index}"
                     raise row.error("id", f"expected a unique id, {shown(case.id)} occurs earlier")
@@ -134,5 +149,12 @@ class Task:
                 while fallback in seen:
                     fallback = f"{fallback}~{index}"
                 case, gold, invalid = Case(id=fallback, question=""), None, str(error)
+                reference = _BY_LABEL
             seen.add(case.id)
-            yield LabelledCase(case, index, gold, invalid)
+            yield LabelledCase(case, index, gold, invalid, reference)
+
+
+def _fingerprint(item: LabelledCase) -> bytes:
+    """What of a case makes it another one; without its reference where that is the default, as older runs wrote it."""
+    told = (item.case.id, item.case.content_hash(), item.gold)
+    return msgspec.msgpack.encode(told if item.reference == _BY_LABEL else (*told, item.reference))

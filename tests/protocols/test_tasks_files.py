@@ -318,8 +318,8 @@ def test_bad_spec(spec: str, message: str) -> None:
 
 
 def test_registry_describes_every_task() -> None:
-    public = {"boolq", "cosmosqa", "labels", "subjects", "symptoms"}
-    assert set(TASKS) == public | {"sample", "sample-subjects", "sample-symptoms"}
+    public = {"asap", "boolq", "cosmosqa", "gsm8k", "labels", "nq", "subjects", "symptoms"}
+    assert set(TASKS) == public | {f"sample{of}" for of in ("", "-essays", "-problems", "-subjects", "-symptoms")}
     for name, kind in TASKS.items():
         assert kind.name == name
         assert kind.form.startswith(name)
