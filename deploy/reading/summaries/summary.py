@@ -23,6 +23,7 @@ from moot.deploy.reading.record import (
     read_facts,
     read_replies,
 )
+from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
@@ -34,7 +35,6 @@ from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
-from moot.protocols.tasks.scoring import is_correct
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 
@@ -194,7 +194,7 @@ def summarise(folder: str | Path) -> Summary:
         asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in replies),
         wall_s=facts.wall_s,
-        audit=audit_difference(finished, events),
+        audit=audit_difference(finished, events, References.of(folder)),
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **judge_figures(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
@@ -291,13 +291,13 @@ def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paire
     )
 
 
-def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted]) -> Paired | None:
+def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], references: References) -> Paired | None:
     """Skipped answers against those of the debates held anyway (`audit_skipped`); None without an audit."""
     gold = {verdict.key: verdict.gold for verdict in finished}
     audits = [event for event in events if event.kind == "audit" and event.key in gold]
     if not audits:
         return None
     return paired(
-        [is_correct(event.data.get("skipped_answer"), gold[event.key]) for event in audits],
-        [is_correct(event.data.get("debated_answer"), gold[event.key]) for event in audits],
+        [references.correct(event.case_id, event.data.get("skipped_answer"), gold[event.key]) for event in audits],
+        [references.correct(event.case_id, event.data.get("debated_answer"), gold[event.key]) for event in audits],
     )
