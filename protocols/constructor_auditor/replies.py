@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from moot.protocols.case import Case, Domain
 from moot.protocols.replies import Reply
+from moot.protocols.tasks.numbers import stated_number
 
 
 def _text(value: Any) -> Any:
@@ -25,8 +26,8 @@ def _boolean_is_a_word(value: Any) -> Any:
 
 
 def _with_a_number(answer: str) -> str:
-    if not re.search(r"\d", answer):
-        raise ValueError("holds no number: write the number alone")
+    if stated_number(answer) is None:
+        raise ValueError("is not one number: write the number alone")
     return answer
 
 
@@ -41,7 +42,7 @@ class Synthesis(Reply):
 
 
 class NumberSynthesis(Synthesis):
-    """An answer that holds a number."""
+    """An answer that states one number."""
 
     answer: Annotated[Answer, AfterValidator(_with_a_number)]
 

@@ -123,9 +123,11 @@ def test_a_closed_list_and_its_choices_are_shown(role: str) -> None:
 
 def test_a_guide_that_stands_in_the_question_is_not_shown_twice() -> None:
     assert ESSAY.criterion is not None
-    case = Case(id="g", question=f"Score it. {ESSAY.criterion.guide}", criterion=ESSAY.criterion)
-    assert prompt("synthesizer", case)[1].count(ESSAY.criterion.guide) == 1
-    assert prompt("constructor", case)[1].count(ESSAY.criterion.guide) == 1
+    told = (ESSAY.criterion.guide, ESSAY.criterion.assignment)
+    case = Case(id="g", question=f"Score it. {' '.join(told)}", criterion=ESSAY.criterion)
+    for text in told:
+        assert prompt("synthesizer", case)[1].count(text) == 1
+        assert prompt("constructor", case)[1].count(text) == 1
 
 
 @pytest.mark.parametrize("role", ROLES)

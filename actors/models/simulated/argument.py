@@ -14,9 +14,11 @@ from random import Random
 
 from moot.actors.models.simulated.agent import SimulatedAgent, Stance
 from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.models.simulated.prompt import SeenPrompt
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.tokens import split_text
+from moot.protocols.tasks.numbers import stated_number
 
 _MATERIAL_CHARACTERS = 20_000
 _SPAN = re.compile(r"(?<![\w'-])[A-Za-z][\w'-]*(?:,? [\w'-]+){3,6}")
@@ -109,9 +111,9 @@ class SimulatedArguer:
             falls = "falls short of" if heard else "meets"
             return f"The text {falls} what is expected{f' in {trait}' if trait else ''}."
         stance = self._agent.independent(prompt, random, greedy)
-        if heard and _FINAL not in "\n".join(prompt.sent):
-            return _FOR.format(_rival(stance, argued_for(heard[0].body)))
-        return _FOR.format(stance.answer)
+        if _FINAL in "\n".join(prompt.sent):
+            return _FOR.format(as_number(stance.answer, prompt.question))
+        return _FOR.format(_rival(stance, argued_for(heard[0].body)) if heard else stance.answer)
 
 
 def argued_for(argument: str) -> str | None:
@@ -122,6 +124,17 @@ def argued_for(argument: str) -> str | None:
     """
     found = _ARGUED_FOR.search(argument)
     return found[1] if found else None
+
+
+def as_number(answer: str, question: str) -> str:
+    """An answer that states one number as it is; for any other, a number that stands for it in this question.
+
+    >>> as_number("36 eggs", "How many?")
+    '36 eggs'
+    """
+    if stated_number(answer) is not None:
+        return answer
+    return str(int(100 * stable_uniform("number", question, answer)))
 
 
 def quotations(argument: str) -> list[str]:

@@ -8,11 +8,13 @@ from dataclasses import replace
 from random import Random
 
 from moot.actors.models.simulated.agent import SimulatedAgent, Stance
-from moot.actors.models.simulated.argument import argued_for, quotations
+from moot.actors.models.simulated.argument import argued_for, as_number, quotations
 from moot.actors.models.simulated.draft import Draft, json_draft
 from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
+from moot.protocols.labels import fold
 
 _SCALE = re.compile(r"a whole number from (-?\d{1,6}) to (-?\d{1,6})")
+_NUMBER = "is the number alone"
 _MOST_SCORES = 200
 _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 
@@ -20,7 +22,8 @@ _TRUST, _PER_QUOTATION, _MOST_QUOTATIONS = 0.5, 0.1, 3
 class SimulatedSynthesizer:
     """Reads two arguments and answers.
 
-    What they argue for counts like others' replies in a revision, the more, the more they quote. A score is right as
+    What they argue for counts like others' replies in a revision, the more, the more they quote; where they argue for
+    an answer, it gives no other. A score is right as
     often as an answer of the agent's own; otherwise it is off by one, upwards if the first argument quotes more.
 
     Args:
@@ -37,7 +40,11 @@ class SimulatedSynthesizer:
         if prompt.tagged("criterion", "passage") and _are_scores(prompt.labels):
             stance = self._scored(prompt, arguments, random, greedy)
         else:
-            stance = self._agent.position(replace(prompt, others=_as_replies(arguments)), random, greedy)
+            heard = _as_replies(arguments)
+            stance = self._agent.position(replace(prompt, others=heard), random, greedy)
+            stance = _among([reply.answer for reply in heard], stance)
+        if _NUMBER in "\n".join(prompt.sent):
+            stance = _numbers(stance, prompt.question)
         values = {"answer": stance.answer, "rationale": _rationale(arguments)}
         return json_draft(prompt.form, values, "answer", stance.belief)
 
@@ -52,6 +59,26 @@ class SimulatedSynthesizer:
             beside = [each for each in (place + 1, place - 1) if 0 <= each < len(scores)]
             place = (beside if up else beside[::-1])[0] if beside and gold is not None else place
         return Stance(scores[place], _around(scores, place, stance.belief[stance.answer]))
+
+
+def _numbers(stance: Stance, question: str) -> Stance:
+    """The same belief over numbers: without a key an agent may believe in words."""
+    belief: dict[str, float] = {}
+    for answer, share in stance.belief.items():
+        number = as_number(answer, question)
+        belief[number] = belief.get(number, 0.0) + share
+    return Stance(as_number(stance.answer, question), belief)
+
+
+def _among(argued: Sequence[str], stance: Stance) -> Stance:
+    """The stance on the answers that were argued for; as it is where none was."""
+    names = {fold(answer) for answer in argued}
+    belief = {answer: share for answer, share in stance.belief.items() if fold(answer) in names}
+    total = sum(belief.values())
+    if not total:
+        return stance
+    answer = stance.answer if stance.answer in belief else max(belief, key=belief.__getitem__)
+    return Stance(answer, {each: share / total for each, share in belief.items()})
 
 
 def _as_replies(arguments: Sequence[str]) -> tuple[SeenReply, ...]:
