@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
-from moot.deploy.reading.transcripts.constructor_auditor import assessment_event
 from moot.deploy.reading.transcripts.evince import evince_event
 from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcripts.text import (

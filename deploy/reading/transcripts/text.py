@@ -14,7 +14,6 @@ from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import count, number, visible, visible_line
-from moot.deploy.reading.transcripts.constructor_auditor import assessment_event
 from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
 from moot.deploy.reading.transcripts.reply_words import reply_lines
 from moot.deploy.reading.transcripts.selene import (
