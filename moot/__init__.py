@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from moot.deploy.reading.summaries.compare import compare
     from moot.deploy.reading.summaries.summary import Summary, summarise
     from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.judge import judge
     from moot.deploy.running.outcome import Run
     from moot.deploy.running.run import arun, run, stream
     from moot.deploy.running.single import Debated, debate
@@ -39,6 +40,7 @@ _HOME = {
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
+    "moot.deploy.running.judge": ("judge",),
     "moot.deploy.running.outcome": ("Run",),
     "moot.deploy.running.run": ("arun", "run", "stream"),
     "moot.deploy.reading.show": ("show",),
@@ -87,6 +89,7 @@ __all__ = [
     "calibrate",
     "compare",
     "debate",
+    "judge",
     "load_image",
     "open_task",
     "run",

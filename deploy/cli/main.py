@@ -197,11 +197,12 @@ def _add_others() -> None:
     from moot.deploy.cli.ablate import ablate
     from moot.deploy.cli.debate import debate
     from moot.deploy.cli.decide import decide
+    from moot.deploy.cli.judge import judge
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
 
-    for command in (show, ablate, debate, decide, models, doctor, simulate):
+    for command in (show, ablate, debate, judge, decide, models, doctor, simulate):
         app.command()(command)
 
 

@@ -15,6 +15,7 @@ from moot.deploy.reading.document.text import document_text
 from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
+from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
 from moot.deploy.reading.summaries.reasoning import reasoning_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
 from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
@@ -105,8 +106,13 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         ("task", summary.task or "unknown"),
         *((f"model: {role}", ", ".join(names)) for role, names in summary.models.items()),
         ("cases", _cases(summary)),
-        ("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored)),
     ]
+    return rows + (_debate_rows(summary) if summary.judging is None else []) + _cost_rows(summary)
+
+
+def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
+    """What is said of debates only: a run that judges replies has neither answers nor rounds."""
+    rows = [("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored))]
     if summary.rulings is not None:
         rows += ruling_rows(summary.rulings)
     if summary.reasoning is not None:
@@ -138,7 +144,7 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         ]
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
-    return rows + _cost_rows(summary)
+    return rows
 
 
 def _questioned(n: int) -> str:
@@ -241,6 +247,8 @@ def summary_text(summary: Summary) -> RenderableType:
     for name, value in summary_rows(summary):
         table.add_row(Text(visible_line(name)), Text(visible_line(value)))
     parts: list[RenderableType] = [table, Text(f"record: {visible_line(summary.run)}", style="dim")]
+    if summary.judging is not None:
+        parts += [Text(), judging_tables(summary.judging)]
     if summary.simulated:
         parts.insert(0, Text(SIMULATED, style="bold yellow"))
     return Group(*parts)
@@ -251,4 +259,5 @@ def summary_markdown(summary: Summary) -> str:
     head = f"# Run {markdown_inline(summary.run)}\n\n"
     if summary.simulated:
         head += f"**{SIMULATED}**\n\n"
-    return head + markdown_table(("", "value"), summary_rows(summary)) + "\n"
+    tables = "" if summary.judging is None else f"\n{judging_tables_markdown(summary.judging)}"
+    return head + markdown_table(("", "value"), summary_rows(summary)) + "\n" + tables

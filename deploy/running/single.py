@@ -90,13 +90,14 @@ async def debate(
             seed=seed,
             set=set or {},
             out=out or Path(scratch) / "run",
-            engine=engine or _engine_here(),
+            engine=engine or engine_here(),
             address=address,
         )
         return _read(done.path, keep=out is not None)
 
 
-def _engine_here() -> Engine:
+def engine_here() -> Engine:
+    """This process, unless it has joined a Ray cluster: then there."""
     ray = sys.modules.get("ray")
     return "ray" if ray is not None and ray.is_initialized() else "inline"
 

@@ -107,7 +107,7 @@ class Assessment:
             "role": role,
             "domain": self.shown.domain,
             "rubric": self.rubric,
-            "scales": {name: list(ends) for name, ends in self.scales.items()},
+            "scales": [[name, lowest, highest] for name, (lowest, highest) in self.scales.items()],
             "judges": [mark.record() for mark in self.marks],
             "scores": dict(self.scores),
             "flag": self.flag,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.assessments import AssessmentData, read_assessment
 from moot.deploy.reading.record import CaseKey, Noted
 from moot.deploy.reading.text import number, percent
 
@@ -32,29 +33,18 @@ class RoleReasoning(BaseModel):
     missing: int
 
 
-class _Assessment(BaseModel):
-    role: str
-    judges: list[object]
-    quality: float | None
-    flag: float | None
-    missing: int
-
-
 def reasoning_by_role(events: Iterable[Noted], finished: Collection[CaseKey]) -> list[RoleReasoning] | None:
     """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
-    found: dict[str, list[_Assessment]] = {}
+    found: dict[str, list[AssessmentData]] = {}
     for event in events:
         if event.kind != "assessment" or event.key not in finished:
             continue
-        try:
-            assessment = _Assessment.model_validate(event.data)
-        except ValidationError:  # another protocol's event of the same name
-            continue
-        found.setdefault(assessment.role, []).append(assessment)
+        if (assessment := read_assessment(event.data)) is not None:
+            found.setdefault(assessment.role, []).append(assessment)
     return [_counted(role, assessments) for role, assessments in sorted(found.items())] or None
 
 
-def _counted(role: str, assessments: Sequence[_Assessment]) -> RoleReasoning:
+def _counted(role: str, assessments: Sequence[AssessmentData]) -> RoleReasoning:
     qualities = [each.quality for each in assessments if each.quality is not None]
     flags = [each.flag >= 0.5 for each in assessments if each.flag is not None]
     return RoleReasoning(

@@ -27,6 +27,7 @@ from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
+from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
@@ -37,6 +38,7 @@ from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
+_JUDGES_ONLY = "judge-panel"
 
 
 class Paired(BaseModel):
@@ -80,6 +82,8 @@ class Summary(BaseModel):
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         rulings: of the panels that judged debates on subjects; None when there are none.
         reasoning: of the judges of reasoning, by role; None when there are none.
+        judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
+            other.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
@@ -137,6 +141,7 @@ class Summary(BaseModel):
     flip_rate_audit: float | None
     rulings: Rulings | None
     reasoning: list[RoleReasoning] | None
+    judging: Judging | None
     labels_questioned: int | None
     evaluation: Evaluation | None
     tokens_paid: int | None
@@ -201,6 +206,7 @@ def summarise(folder: str | Path) -> Summary:
         **_consensus(folder),
         rulings=rulings(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
+        judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
+from moot.deploy.reading.transcripts.assessment import assessment_event
 from moot.deploy.reading.transcripts.evince import evince_event
 from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcripts.text import (
@@ -26,7 +27,7 @@ def transcript_markdown(debate: Transcript) -> str:
     if debate.simulated:
         blocks.append("**simulated models**")
     for name, value in case_pairs(debate):
-        long = name in ("question", "passage")
+        long = name in ("question", "passage", "evidence") or name.startswith(("sent, ", "reply"))
         blocks.append(f"**{markdown_inline(name)}**:" + ("" if long else f" {markdown_inline(value)}"))
         if long:
             blocks.append(markdown_block(value))

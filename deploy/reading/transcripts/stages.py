@@ -25,6 +25,7 @@ _STAGES = (
     (re.compile(r"evidence/"), "Evidence in other words"),
     (re.compile(r"judge(/|$)"), "Judging"),
     (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
+    (re.compile(r"assessment/"), "Judges under a rubric"),
 )
 _CRIT = re.compile(r"crit/(round/\d+/.*)")
 _ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")

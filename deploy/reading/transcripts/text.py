@@ -14,6 +14,7 @@ from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.transcripts.assessment import assessment_event
 from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
 from moot.deploy.reading.transcripts.reply_words import reply_lines
 from moot.deploy.reading.transcripts.selene import (
@@ -24,7 +25,15 @@ from moot.deploy.reading.transcripts.selene import (
     judging_words,
     plain_pairs,
 )
-from moot.deploy.reading.transcripts.views import Cost, EventView, Section, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcripts.views import (
+    Cost,
+    EventView,
+    JudgedReplyView,
+    Section,
+    Transcript,
+    TurnView,
+    VerdictView,
+)
 
 
 def transcript_text(debate: Transcript) -> RenderableType:
@@ -59,8 +68,10 @@ def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
     attempts = f" of {', '.join(map(str, debate.attempts))}" if len(debate.attempts) > 1 else ""
     pairs = [
         ("case", f"{debate.case_id} (attempt {debate.attempt}{attempts}, {debate.state})"),
-        ("question", debate.question),
     ]
+    if debate.judged is not None:
+        return pairs + list(_judged_pairs(debate.judged, debate.passage))
+    pairs.append(("question", debate.question))
     if debate.labels:
         pairs.append(("labels", ", ".join(debate.labels)))
     pairs += [
@@ -74,12 +85,23 @@ def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
     return pairs
 
 
+def _judged_pairs(judged: JudgedReplyView, evidence: str) -> Iterable[tuple[str, str]]:
+    """A reply that is judged: what it answers, what is known of the matter, and the reply."""
+    yield from ((f"sent, {speaker}", text) for speaker, text in judged.sent)
+    if evidence:
+        yield "evidence", evidence
+    about = ", ".join(part for part in (judged.role, judged.domain) if part)
+    yield f"reply{f' ({about})' if about else ''}", judged.reply
+
+
 def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, str]]:
     """The verdict as pairs of a name and a text."""
     if verdict is None:
         return [("verdict", "none yet: it waits for a person" if state == "parked" else "none yet")]
     if verdict.failed:
         return [("failed", verdict.failure), ("error", verdict.error or "-")]
+    if verdict.answer is None and "judgments" in verdict.payload:
+        return list(plain_pairs(verdict.payload))
     right = {True: "right", False: "wrong", None: "not scored"}[verdict.correct]
     source = verdict.payload.get("confidence_from")
     pairs = [

@@ -18,7 +18,15 @@ from moot.deploy.reading.rounds.trace import trace_of
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible_line
 from moot.deploy.reading.transcripts.stages import sections_of
-from moot.deploy.reading.transcripts.views import Cost, EventView, State, Transcript, TurnView, VerdictView
+from moot.deploy.reading.transcripts.views import (
+    Cost,
+    EventView,
+    JudgedReplyView,
+    State,
+    Transcript,
+    TurnView,
+    VerdictView,
+)
 from moot.protocols.errors import ConfigError
 
 _TURN_COLUMNS = [
@@ -86,6 +94,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         aliases=case["aliases"] or [],
         title=case["title"] or "",
         passage=case["passage"] or "",
+        judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
         gold=case["gold"],
         invalid=case["invalid"] or "",
         sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),

@@ -102,6 +102,15 @@ class Cost(_View):
     calls_without_usage: int
 
 
+class JudgedReplyView(_View):
+    """A reply that is only judged: who gave it, in words, what it answers, and what it says."""
+
+    role: str
+    domain: str
+    sent: list[tuple[str, str]]
+    reply: str
+
+
 class Transcript(_View):
     """One attempt at one case.
 
@@ -109,6 +118,7 @@ class Transcript(_View):
         attempts: every attempt that left something in the record.
         state: how far it is.
         aliases: by label, in the labels' order, its other spellings; empty when no label has any.
+        judged: the reply that is judged, with what it answers; None where a case is debated.
         gold: the label that the task's file calls right, never shown to a model; None without one.
         trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
         verdict: None while there is none.
@@ -127,6 +137,7 @@ class Transcript(_View):
     aliases: list[list[str]]
     title: str
     passage: str
+    judged: JudgedReplyView | None
     gold: str | None
     invalid: str
     sections: list[Section]

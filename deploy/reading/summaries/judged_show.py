@@ -1,0 +1,194 @@
+"""Shows a run of judges: on a terminal, as JSON, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.summaries.compare import Block, block_table
+from moot.deploy.reading.summaries.consistency import Agreement, Figure
+from moot.deploy.reading.summaries.judged import Judging, PanelVerdict, PassScores
+from moot.deploy.reading.text import (
+    count,
+    emit,
+    markdown_inline,
+    markdown_table,
+    number,
+    percent,
+    safe_json,
+    visible_line,
+)
+from moot.protocols.rubrics.rubric import FLAG
+
+_SHOWN = 20
+"""Replies that are listed; JSON has all."""
+
+_FEW_CLUSTERS = 30
+"""Independent cases below which the intervals cover less than they say."""
+
+
+_LEGEND = "alpha, AC2: 1 is full agreement, 0 is chance; in brackets 95 % intervals, whole cases drawn"
+
+
+def show_judging(found: Judging, form: str = "text", console: Console | None = None) -> None:
+    """Write the figures of a run of judges to the console."""
+    emit(
+        form,
+        text=lambda: judging_text(found),
+        json=lambda: safe_json(found),
+        md=lambda: judging_markdown(found),
+        console=console,
+    )
+
+
+def judging_text(found: Judging) -> RenderableType:
+    """The figures for a terminal, what goes with simulated judges first."""
+    banner = [Text(SIMULATED, style="bold yellow"), Text()] if found.simulated else []
+    return Group(*banner, judging_tables(found))
+
+
+def judging_tables(found: Judging) -> RenderableType:
+    """The tables for a terminal, and what is to be said of them."""
+    parts: list[RenderableType] = []
+    for block in _blocks(found):
+        parts += [*([Text()] if parts else []), Text(visible_line(block.title)), block_table(block)]
+    return Group(*parts, *(Text(visible_line(line), style="dim") for line in _remarks(found)))
+
+
+def judging_markdown(found: Judging) -> str:
+    """The figures as Markdown."""
+    parts = ["# Judges", *([f"**{SIMULATED}**"] if found.simulated else []), *_tables_markdown(found)]
+    return "\n\n".join(parts) + "\n"
+
+
+def judging_tables_markdown(found: Judging) -> str:
+    """The tables as Markdown, for a page that has a heading."""
+    return "\n\n".join(_tables_markdown(found)) + "\n"
+
+
+def _tables_markdown(found: Judging) -> Iterable[str]:
+    for block in _blocks(found):
+        yield markdown_inline(block.title)
+        yield markdown_table([head.replace("\n", " ") for head in block.header], block.rows)
+    if remarks := _remarks(found):
+        yield "\n".join(f"- {markdown_inline(line)}" for line in remarks)
+
+
+def _blocks(found: Judging) -> list[Block]:
+    agreement = found.consistency
+    blocks = [_scores(found)]
+    if agreement.between:
+        title = f"agreement of {agreement.between[0].raters} judges with each other"
+        blocks.append(_agreement(title, "(replies x passes)", agreement.between))
+    blocks += [_agreement(f"agreement of {each.judge} with itself", "replies", each.rows) for each in agreement.within]
+    return [*blocks, _verdicts(found)]
+
+
+def _agreement(title: str, units: str, rows: Sequence[Agreement]) -> Block:
+    """One table of agreement; how many units there are stands in its title where that is the same for all rows."""
+    counts = {row.n for row in rows}
+    alike = f", n = {counts.pop():,} {units}" if len(counts) == 1 else ""
+    header = ("", *(() if alike else ("n",)), "Krippendorff's\nalpha", "raw", "Gwet's\nAC2")
+    cells = [(_plain(row.name), *(() if alike else (count(row.n),)), *_figures(row)) for row in rows]
+    return Block(f"{title}{alike}", header, cells)
+
+
+def _scores(found: Judging) -> Block:
+    several = any(row.pass_index for row in found.passes)
+    gone = any(row.missing for row in found.passes)
+    title = f"mean scores by judge and pass, rubric {', '.join(found.rubrics)} (Q: the sum, 0 when flagged)"
+    header = ("judge", *(("pass",) if several else ()), *_score_heads(found, gone))
+    rows = [
+        (
+            row.judge,
+            *((str(row.pass_index),) if several else ()),
+            *_means(row, found),
+            *((_counted(row.missing),) if gone else ()),
+        )
+        for row in found.passes
+    ]
+    return Block(title, header, rows)
+
+
+def _score_heads(found: Judging, gone: bool) -> tuple[str, ...]:
+    flag = ("flagged",) if FLAG in found.scales else ()
+    return (*map(_head, found.dimensions), "Q", *flag, "marks", *(("missing",) if gone else ()))
+
+
+def _means(row: PassScores, found: Judging) -> Iterable[str]:
+    yield from (number(row.scores[name], 2) for name in found.dimensions)
+    yield number(row.quality, 2)
+    if FLAG in found.scales:
+        yield percent(row.flagged)
+    yield count(row.marks)
+
+
+def _verdicts(found: Judging) -> Block:
+    """The panel's means, the lowest Q first; replies that nobody could judge before all others."""
+    rows = sorted(found.verdicts, key=lambda row: -1.0 if row.quality is None else row.quality)
+    what = "" if len(rows) <= _SHOWN else f", {_SHOWN} of {len(rows):,}"
+    title = f"the panel's verdicts: means over the marks, lowest Q first{what}"
+    gone = any(row.missing for row in rows)
+    cells = [(*_verdict(row, found), *((_counted(row.missing),) if gone else ())) for row in rows[:_SHOWN]]
+    return Block(title, ("case", *_score_heads(found, gone)), cells)
+
+
+def _verdict(row: PanelVerdict, found: Judging) -> Iterable[str]:
+    yield row.case_id if row.reply == "reply" else f"{row.case_id} {row.reply}"
+    yield from (number(row.means.get(name), 2) for name in found.dimensions)
+    yield number(row.quality, 2)
+    if FLAG in found.scales:
+        yield percent(row.flag)
+    yield count(row.marks)
+
+
+def _figures(row: Agreement) -> tuple[str, ...]:
+    alpha = f"- ({row.why})" if row.alpha.value is None else _figure(row.alpha)
+    return (alpha, _figure(row.raw), _figure(row.ac2))
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None:
+        return "-"
+    if figure.interval is None:
+        return f"{figure.value:.2f}"
+    return f"{figure.value:.2f} [{figure.interval[0]:.2f}, {figure.interval[1]:.2f}]"
+
+
+def _remarks(found: Judging) -> list[str]:
+    models = {row.judge: row.model or "no usable reply" for row in found.passes}
+    remarks = ["; ".join(f"{judge}: {model}" for judge, model in models.items())]
+    rows = [*found.consistency.between, *(row for each in found.consistency.within for row in each.rows)]
+    if rows:
+        remarks.append(_LEGEND)
+    independent = max((row.clusters for row in rows), default=0)
+    if rows and independent < _FEW_CLUSTERS:
+        remarks.append(f"{independent} independent cases: below about {_FEW_CLUSTERS} the intervals are too narrow")
+    if found.consistency.between and (same := _same_model(found.passes)):
+        remarks.append(f"{same} are the same model: that they agree says no more than that its passes do")
+    return remarks
+
+
+def _same_model(passes: Sequence[PassScores]) -> str:
+    """The judges on the model that most of them have; empty when no two have one in common."""
+    judges: dict[str, dict[str, None]] = {}
+    for row in passes:
+        if row.model:
+            judges.setdefault(row.model, {})[row.judge] = None
+    most = max(judges.values(), key=len, default={})
+    return " and ".join(most) if len(most) > 1 else ""
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {n:,}" for kind, n in counts.items()) or "0"
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _head(name: str) -> str:
+    return name.replace("_", "\n")
