@@ -18,7 +18,6 @@ from moot.actors.ports import Crew, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
-from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -56,8 +55,7 @@ def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
 
 def _answer_key(spec: RunSpec) -> AnswerKey:
     if spec.key is not None:
-        pairs = enumerate(spec.key.items())
-        return AnswerKey.from_cases(LabelledCase(Case(id=str(i), question=q), i, gold) for i, (q, gold) in pairs)
+        return AnswerKey(spec.key)
     task = open_task(spec.task)
     return AnswerKey.from_cases(task.cases()) if task.replayable else AnswerKey()
 

@@ -24,7 +24,7 @@ class RunSpec(BaseModel):
         roles: bindings by role family.
         templates: every prompt template's text.
         task: the task's spec; the simulated model reads the answer key from it.
-        key: questions and gold labels of a task that is not a file, for the simulated model only.
+        key: `AnswerKey.slots` of a task that is not a file, for the simulated model only.
         seed: the run's seed.
         encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
         encoder_key_env: name of the environment variable with its key; None for the default of its form.
@@ -51,7 +51,7 @@ class RunSpec(BaseModel):
     roles: dict[str, list[RoleBinding]]
     templates: dict[str, str]
     task: str
-    key: dict[str, str] | None = None
+    key: dict[int, str] | None = None
     seed: int
     encoder: str
     encoder_key_env: str | None = None

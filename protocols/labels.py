@@ -15,10 +15,21 @@ _LETTERED = re.compile(r"^(?:option|choice|answer)?\s*\(?([a-z0-9])\s*(?:\)|[.:\
 def fold(text: str) -> str:
     """Text as labels are compared: NFKC, no surrounding quotes or marks, lower case, single spaces.
 
-    >>> fold('  "Yes." ')
-    'yes'
+    The point of a decimal number is no surrounding mark, even in front.
+
+    >>> fold('  "Yes." '), fold("(.5)")
+    ('yes', '.5')
     """
-    return " ".join(unicodedata.normalize("NFKC", text).strip(_EDGE).casefold().split())
+    plain = unicodedata.normalize("NFKC", text)
+    bare = plain.strip(_EDGE)
+    if bare[:1].isdigit() and _ends_in_point(plain[: len(plain) - len(plain.lstrip(_EDGE))]):
+        bare = f".{bare}"
+    return " ".join(bare.casefold().split())
+
+
+def _ends_in_point(edge: str) -> bool:
+    """Whether an edge ends in one point: more of them are no decimal point."""
+    return edge.endswith(".") and not edge.endswith("..")
 
 
 @lru_cache(maxsize=4096)

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.protocols.case import Case
+from moot.protocols.constructor_auditor.protocol import ConstructorAuditor
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.evince.protocol import Evince
 from moot.protocols.evince.settings import EvinceSettings
@@ -92,6 +94,13 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
         "two sides debate a subject topic by topic, ever less contentiously; joint proposal, panel in both orders",
         lambda settings: SocraSynth(read_settings(SocraSynthSettings, settings, name="socrasynth")),
         SocraSynthSettings,
+    ),
+    "constructor-auditor": ProtocolEntry(
+        "an argument, a challenge, an answer from both, and judges of the reasoning: essays, mathematics, factual QA",
+        lambda settings: ConstructorAuditor(
+            read_settings(ConstructorAuditorSettings, settings, name="constructor-auditor")
+        ),
+        ConstructorAuditorSettings,
     ),
     "judge-panel": ProtocolEntry(
         "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",

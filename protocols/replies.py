@@ -36,8 +36,12 @@ class Position(Reply):
 
     @field_validator("answer", mode="before")
     @classmethod
-    def _boolean_is_a_word(cls, value: Any) -> Any:
-        return ("Yes" if value else "No") if isinstance(value, bool) else value
+    def _plain_value_is_text(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return "Yes" if value else "No"
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return str(value) if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else value
 
     @field_validator("confidence", mode="before")
     @classmethod

@@ -42,6 +42,7 @@ from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.running.declared import forms
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
@@ -362,12 +363,13 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("selene.md", "Settings", SeleneSettings()),
         ("evince.md", "Settings", EvinceSettings()),
         ("socrasynth.md", "Settings", SocraSynthSettings()),
+        ("constructor-auditor.md", "Settings", ConstructorAuditorSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
         ("crit.md", "Settings", CritSettings()),
     ],
-    ids=["selene", "evince", "socrasynth", "run", "role", "simulated", "crit"],
+    ids=["selene", "evince", "socrasynth", "constructor-auditor", "run", "role", "simulated", "crit"],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}

@@ -1,11 +1,11 @@
-"""The answer key of the simulated model: from a question's text to its gold label.
+"""The answer key of the simulated model: from a case's text to its gold label.
 
 Only the simulated agents hold one. Judges, templates and messages never see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from sys import intern
 
@@ -16,40 +16,65 @@ from moot.protocols.templates import unfenced
 _AMBIGUOUS = ""
 
 
-def _slot(question: str) -> int:
-    folded = fold(unfenced(question)).encode("utf-8", "surrogatepass")
+def _slot(question: str, passage: str = "") -> int:
+    told = [question, passage] if passage else [question]
+    folded = "\x1f".join(fold(unfenced(text)) for text in told).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(folded, digest_size=8).digest(), "little")
 
 
 class AnswerKey:
-    """Gold labels by question; it keeps 64-bit hashes of the questions, not their text."""
+    """Gold labels by question, and by question and passage; it keeps 64-bit hashes, not the texts.
 
-    def __init__(self, gold: dict[int, str] | None = None) -> None:
-        self._gold = gold or {}
+    Args:
+        slots: as another key's `slots` gives them.
+    """
+
+    def __init__(self, slots: Mapping[int, str] | None = None) -> None:
+        self._gold = dict(slots or {})
 
     @classmethod
     def from_cases(cls, cases: Iterable[LabelledCase]) -> AnswerKey:
         """The key of `cases`, read once and in one pass.
 
-        Cases without a gold label, and rows that are no case, are left out. Of a question that stands in
-        several cases with different gold labels the key knows nothing: the text alone cannot tell them apart.
+        Cases without a gold label, and rows that are no case, are left out. A question that stands in several cases
+        with different gold labels is known together with a passage only; of one whose passage is the same, too, the
+        key knows nothing: the text cannot tell them apart.
         """
         gold: dict[int, str] = {}
+        with_passage: dict[int, str] = {}
         for labelled in cases:
             if labelled.gold is None or labelled.invalid:
                 continue
-            slot = _slot(labelled.case.question)
-            if gold.setdefault(slot, intern(labelled.gold)) != labelled.gold:
-                gold[slot] = _AMBIGUOUS
-        return cls(gold)
+            case, label = labelled.case, intern(labelled.gold)
+            _put(gold, _slot(case.question), label)
+            if case.passage:
+                _put(with_passage, _slot(case.question, case.passage), label)
+        return cls(gold | with_passage if _AMBIGUOUS in gold.values() else gold)
 
-    def find(self, question: str) -> str | None:
+    def find(self, question: str, passage: str = "") -> str | None:
         """The gold label of a question as it stands in the file or in a prompt; None when it is not known.
 
-        Case, surrounding quotes and marks, and white space do not matter.
+        Case, surrounding quotes and marks, and white space do not matter; nor does the passage, unless cases differ
+        in nothing else.
         """
-        return self._gold.get(_slot(question)) or None
+        if found := self._gold.get(_slot(question)):
+            return found
+        return (passage and self._gold.get(_slot(question, passage))) or None
+
+    def needs_passage(self, question: str) -> bool:
+        """Whether several cases ask this question, with different gold labels."""
+        return self._gold.get(_slot(question)) == _AMBIGUOUS
+
+    @property
+    def slots(self) -> dict[int, str]:
+        """What another key of the same cases is made of: labels by hashes, without any text."""
+        return dict(self._gold)
 
     def __len__(self) -> int:
-        """How many questions the key can answer."""
+        """How many questions, alone or with a passage, the key can answer."""
         return sum(label != _AMBIGUOUS for label in self._gold.values())
+
+
+def _put(gold: dict[int, str], slot: int, label: str) -> None:
+    if gold.setdefault(slot, label) != label:
+        gold[slot] = _AMBIGUOUS

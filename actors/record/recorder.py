@@ -25,7 +25,7 @@ from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
-from moot.protocols.case import LabelledCase
+from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
 
@@ -109,7 +109,7 @@ class Recorder:
         self._journal = Journal(self._folder, epoch, writer)
         self._open: dict[CaseKey, _Open] = {}
         self._finished: set[CaseKey] = set()
-        self._gold: dict[str, str | None] = {}
+        self._right: dict[str, tuple[str | None, Reference]] = {}
         self._cases_written: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
@@ -132,10 +132,10 @@ class Recorder:
         return writer_of(case_id, self._writers) == self._writer
 
     def register(self, cases: Iterable[LabelledCase]) -> None:
-        """Make cases known with their gold labels, before their first row."""
+        """Make cases known with what is right in them, before their first row."""
         for labelled in cases:
             case = labelled.case
-            self._gold[case.id] = labelled.gold
+            self._right[case.id] = (labelled.gold, labelled.reference)
             for attempt in range(_MAX_ATTEMPTS):
                 if (case.id, attempt) in self._open:
                     self._open[case.id, attempt].arrived.set()
@@ -300,9 +300,9 @@ class Recorder:
         return True
 
     def _incomplete(self, closing: Closing) -> bool:
-        """Whether the case's gold label or a reply of the verdict is not here yet."""
+        """Whether what is right in the case or a reply of the verdict is not here yet."""
         replies = self._debate(closing.case_id, closing.attempt).reply_ids
-        return closing.case_id not in self._gold or any(path not in replies for path in closing.replies)
+        return closing.case_id not in self._right or any(path not in replies for path in closing.replies)
 
     async def _admit(self, closing: Closing) -> bool:
         """The same, waiting a little for what is on its way."""
@@ -317,9 +317,9 @@ class Recorder:
         return bool(self._admit_at_once(closing))
 
     def _write_verdict(self, closing: Closing) -> None:
-        gold = self._gold.pop(closing.case_id, None)
+        gold, reference = self._right.pop(closing.case_id, (None, Reference()))
         failed = bool(closing.failure)
-        correct = None if failed else is_correct(closing.answer, gold)
+        correct = None if failed else is_correct(closing.answer, gold, reference)
         columns = msgspec.structs.asdict(closing)
         del columns["replies"]
         columns |= {

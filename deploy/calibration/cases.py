@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import CaseKey, Noted, Reply, latest_verdicts, read_events, read_replies
+from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.protocols.errors import ConfigError
-from moot.protocols.tasks.scoring import is_correct
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -84,15 +84,15 @@ def read_both_branches(folder: str | Path, command: str) -> BothBranches:
         also = f" (its {audits} audited cases are reported by `moot show {folder}`)" if audits else ""
         raise ConfigError(f"{folder}: no case ran both branches{also}; make such a run with `{command}`")
     gates = {event.key: event for event in events if event.kind == "gate"}
-    left_out: Counter[str] = Counter()
+    references, left_out = References.of(folder), Counter[str]()
     usable: list[tuple[Noted, Noted, bool, bool]] = []
     for verdict in latest_verdicts(folder):
         gate, both = gates.get(verdict.key), branches.get(verdict.key)
         if verdict.failed or gate is None or both is None:
             left_out["failed" if verdict.failed else "without both branches"] += 1
             continue
-        skip_right = is_correct(both.data["skipped_answer"], verdict.gold)
-        debate_right = is_correct(both.data["debated_answer"], verdict.gold)
+        skip_right = references.correct(verdict.case_id, both.data["skipped_answer"], verdict.gold)
+        debate_right = references.correct(verdict.case_id, both.data["debated_answer"], verdict.gold)
         if skip_right is None or debate_right is None:
             left_out["cannot be scored"] += 1
             continue

@@ -14,9 +14,9 @@ import pyarrow as pa
 from moot.actors.record.rows import step_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
+from moot.deploy.reading.references import References
 from moot.metrics.token_confidence import Statistic, window_statistic
 from moot.protocols.errors import ConfigError
-from moot.protocols.tasks.scoring import is_correct
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -62,7 +62,7 @@ def read_labelled_replies(folder: str | Path, role: str) -> tuple[list[LabelledR
         ConfigError: no reply can be used.
         RecordError: the record cannot be read.
     """
-    gold = _gold(folder)
+    gold, references = _gold(folder), References.of(folder)
     logprobs = _logprobs(folder)
     columns = ["role", "model", "temperature", "answer", "outcome", "reply_id"]
     rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
@@ -73,7 +73,7 @@ def read_labelled_replies(folder: str | Path, role: str) -> tuple[list[LabelledR
         if row["outcome"] not in _ANSWERED or row["superseded"] or row["answer"] is None:
             continue
         tokens = logprobs.get(row["reply_id"])
-        correct = is_correct(row["answer"], gold.get(row["case_id"]))
+        correct = references.correct(row["case_id"], row["answer"], gold.get(row["case_id"]))
         if (row["case_id"], row["attempt"], row["path"]) in replaced:
             left_out["in place of one that was stopped"] += 1
         elif correct is None:

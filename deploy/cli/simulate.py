@@ -30,6 +30,9 @@ def simulate(
     contentiousness_effect: Annotated[
         float | None, typer.Option(help="How far a contentiousness in the prompt moves agents, 0 to 1.")
     ] = None,
+    confidence_signal: Annotated[
+        float | None, typer.Option(help="How far an argument's tokens show its quality, 0 to 1.")
+    ] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
     """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
@@ -48,6 +51,7 @@ def simulate(
         "reasoning_words": reasoning_words,
         "hallucination_rate": hallucination_rate,
         "contentiousness_effect": contentiousness_effect,
+        "confidence_signal": confidence_signal,
     }
     given = {key: value for key, value in behaviour.items() if value is not None}
     options = SimulateOptions(

@@ -16,6 +16,7 @@ from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
+from moot.deploy.reading.summaries.reasoning import reasoning_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
 from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
@@ -114,6 +115,8 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = [("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored))]
     if summary.rulings is not None:
         rows += ruling_rows(summary.rulings)
+    if summary.reasoning is not None:
+        rows += reasoning_rows(summary.reasoning)
     if summary.skip_rate is not None:
         rows.append(("skip rate", percent(summary.skip_rate)))
         if summary.skip_rate > 0.0:

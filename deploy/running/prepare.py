@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from moot.actors.encoders.resolve import identity, is_served
 from moot.actors.limits.settings import EndpointLimits
+from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
@@ -31,6 +32,7 @@ from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.tasks import Task, TaskSummary, open_task
+from moot.protocols.tasks.registry import absolute_spec
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
@@ -113,7 +115,7 @@ class Prepared:
             settings=dict(self.settings),
             roles={family: [placed(member) for member in members] for family, members in self.bindings.items()},
             templates=self.templates.sources,
-            task=_absolute(self.task),
+            task=absolute_spec(self.task.spec) if self.task.replayable else self.task.spec,
             key=self._key() if self.in_memory else None,
             seed=self.config.seed,
             encoder=self.config.encoder,
@@ -132,15 +134,10 @@ class Prepared:
             debate_timeout_s=self.config.debate_timeout_s,
         )
 
-    def _key(self) -> dict[str, str]:
-        """Gold labels by question, for the simulated model; a question with several of them is left out."""
-        if not (self.simulated and self.task.replayable):
-            return {}
-        found: dict[str, set[str]] = {}
-        for labelled in self.task.cases():
-            if labelled.gold is not None:
-                found.setdefault(labelled.case.question, set()).add(labelled.gold)
-        return {question: next(iter(gold)) for question, gold in found.items() if len(gold) == 1}
+    def _key(self) -> dict[int, str]:
+        """The answer key of cases in memory, for the simulated model."""
+        wanted = self.simulated and self.task.replayable
+        return AnswerKey.from_cases(self.task.cases()).slots if wanted else {}
 
 
 def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
@@ -296,10 +293,3 @@ def _templates(prompts: str | None, protocol: DebateProtocol) -> Templates:
 def _settings_of(protocol: DebateProtocol, config: RunConfig) -> Mapping[str, Any]:
     settings = getattr(inner(protocol), "settings", None)
     return settings.model_dump(mode="json") if isinstance(settings, BaseModel) else config.settings()
-
-
-def _absolute(task: Task) -> str:
-    kind, colon, path = task.spec.partition(":")
-    if not colon or not task.replayable or kind == "memory":
-        return task.spec
-    return f"{kind}:{Path(path).expanduser().absolute()}"

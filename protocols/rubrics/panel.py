@@ -116,23 +116,56 @@ class Assessment:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel at work: what it asks, and what comes of the replies, so that a protocol can ask for more beside it.
+
+    Attributes:
+        rubric: what it judges by.
+        replies: by the role family of who spoke.
+        judges: their full role names.
+        passes: how often each judge judges each reply.
+    """
+
+    rubric: Rubric
+    replies: Mapping[str, Shown]
+    judges: Sequence[str]
+    passes: int
+
+    def _places(self) -> list[tuple[str, str, int]]:
+        return [(role, judge, n) for role in self.replies for judge in self.judges for n in range(self.passes)]
+
+    def requests(self) -> list[Request[MarkSheet]]:
+        """What the judges are asked; paths `assessment/PATH/judge/J/pass/P`."""
+        return [_request(self.rubric, self.replies[role], judge, n) for role, judge, n in self._places()]
+
+    def read(self, turns: Sequence[Turn[MarkSheet] | Failure]) -> dict[str, Assessment]:
+        """The assessments by role family.
+
+        Args:
+            turns: the outcomes of `requests()`, in that order.
+        """
+        marks: dict[str, list[Mark]] = {role: [] for role in self.replies}
+        for (role, judge, number), turn in zip(self._places(), turns, strict=True):
+            marks[role].append(_mark(self.rubric, turn, judge, number))
+        return {role: assessment_of(self.rubric, shown, marks[role]) for role, shown in self.replies.items()}
+
+
+def note_assessments(floor: Floor, found: Mapping[str, Assessment]) -> None:
+    """Put an event `assessment` for each reply into the record, at `assessment/PATH`."""
+    for role, assessment in found.items():
+        floor.note(Event("assessment", f"assessment/{assessment.shown.path}", assessment.record(role)))
+
+
 async def assess(floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int) -> dict[str, Assessment]:
     """Every reply judged; paths `assessment/PATH/judge/J/pass/P`, and an event `assessment` for each.
 
     Args:
         replies: by the role family of who spoke.
     """
-    judges = floor.panel("judge")
-    places = [(role, judge, number) for role in replies for judge in judges for number in range(passes)]
-    requests = [_request(rubric, replies[role], judge, number) for role, judge, number in places]
-    turns = await floor.ask_all(requests)
-    found = {}
-    for role, shown in replies.items():
-        marks = [
-            _mark(rubric, turn, judge, n) for (of, judge, n), turn in zip(places, turns, strict=True) if of == role
-        ]
-        found[role] = assessment_of(rubric, shown, marks)
-        floor.note(Event("assessment", f"assessment/{shown.path}", found[role].record(role)))
+    panel = Panel(rubric, replies, floor.panel("judge"), passes)
+    found = panel.read(await floor.ask_all(panel.requests()))
+    note_assessments(floor, found)
     return found
 
 

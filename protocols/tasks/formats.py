@@ -1,4 +1,4 @@
-"""From a source's bytes to rows: JSON Lines and CSV, streaming, one row in memory at a time."""
+"""From a source's bytes to rows: JSON Lines, CSV and tab-separated text, streaming, one row in memory at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row, shown
-from moot.protocols.tasks.source import MAX_LINE, Lines, Source
+from moot.protocols.tasks.source import MAX_LINE, Lines, Source, windows_text
 
 NOT_UTF8 = "expected UTF-8 text, found other bytes"
 
@@ -62,6 +62,39 @@ def text_rows(source: Source, field: str) -> Iterator[Row]:
                 yield _unread(source.file, lines.number, NOT_UTF8)
             elif text.strip():
                 yield Row(source.file, lines.number, {field: text.strip()})
+
+
+def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Row]:
+    """The rows of tab-separated text with a record on every line, in UTF-8 or Windows-1252.
+
+    Tabs that a line has too many belong to its cell `long`, which may stand between quotation marks, those inside it
+    doubled or not.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read, or its header lacks one of `columns`.
+    """
+    with source.open() as stream:
+        lines = Lines(stream, source.file, windows_text)
+        header: list[str] = []
+        for text in lines:
+            cells = text.removesuffix("\n").removesuffix("\r").split("\t")
+            if not text.strip():
+                continue
+            if not header:
+                header = _header(cells, source.file, lines.number, columns)
+                continue
+            surplus, place = len(cells) - len(header), header.index(long)
+            if surplus < 0:
+                expected = f"expected {len(header)} cells as in the header, found {len(cells)}"
+                yield _unread(source.file, lines.number, expected)
+                continue
+            cells[place : place + surplus + 1] = [_unquoted("\t".join(cells[place : place + surplus + 1]))]
+            yield Row(source.file, lines.number, dict(zip(header, cells, strict=True)))
+
+
+def _unquoted(cell: str) -> str:
+    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    return cell[1:-1].replace('""', '"') if quoted else cell
 
 
 def _jsonl(lines: Lines, file: str) -> Iterator[Row]:

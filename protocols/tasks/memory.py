@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from moot.protocols.case import Case, Image, LabelledCase
+from moot.protocols.case import Case, Criterion, Domain, Image, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
+from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.label_set import LabelSet
+from moot.protocols.tasks.memory_reference import KEYS as REFERENCE_KEYS
+from moot.protocols.tasks.memory_reference import check_gold, criterion_of, named, refer_memory
 from moot.protocols.tasks.row import Row, shown
 
-KEYS = ("id", "question", "passage", "title", "labels", "choices", "aliases", "gold", "images", "documents")
+_OF_CASE = (
+    *("id", "question", "passage", "title", "labels", "choices", "aliases"),
+    *("images", "documents", "domain", "criterion"),
+)
+
+KEYS = (*_OF_CASE, "gold", *REFERENCE_KEYS)
 """What a case in memory may have; only `question` is needed."""
 
 
@@ -19,7 +27,8 @@ def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: st
     for line, item in enumerate(cases, start=1):
         if isinstance(item, LabelledCase):
             problem = TaskFileError(file, line, "", item.invalid) if item.invalid else None
-            values = {key: getattr(item.case, key) for key in KEYS if key != "gold"}
+            values = {key: getattr(item.case, key) for key in _OF_CASE}
+            values |= {key: getattr(item.reference, key) for key in REFERENCE_KEYS}
             if not item.case.id:
                 del values["id"]
             yield Row(file, line, {**values, "gold": item.gold}, problem)
@@ -31,25 +40,30 @@ def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: st
 
 
 def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case and its gold label.
+    """Gives a case and its gold label; where only accepted answers or ratings are given, that is the first of them.
+
+    A text that raters scored has the whole scores of its criterion as labels, unless it brings others.
 
     Raises:
         TaskFileError: a key is unknown, the question is empty, a value has the wrong type, labels cannot be
-            told apart, choices or aliases do not match the labels, or the gold label is not one of them.
+            told apart, choices or aliases do not match the labels, the gold label is not one of them, or it is no
+            number where numbers are compared.
     """
     for key in row.values:
         if key not in KEYS:
             raise row.error(str(key), f"is unknown; expected {', '.join(KEYS)}")
-    found = _label_set(row)
+    criterion, reference = criterion_of(row), refer_memory(row)
+    found = _label_set(row, criterion if reference.scoring == "score" else None)
     labels = None if found is None else found.labels
     choices = row.texts("choices")
     if choices and len(choices) != len(labels or ()):
         raise row.error("choices", f"expected one text per label ({len(labels or ())}), found {len(choices)}")
     gold = row.values.get("gold")
-    if gold is not None:
-        gold = row.checked("gold", gold)
-        if labels is not None and gold not in labels:
-            raise row.error("gold", f"expected one of {', '.join(labels)}, found {shown(gold)}")
+    gold = next(iter(reference.accepted), None) if gold is None else row.checked("gold", gold)
+    for field, text in (("gold", gold), *(("accepted", each) for each in reference.accepted)):
+        if text is not None and labels is not None and text not in labels:
+            raise row.error(field, f"expected one of {', '.join(labels)}, found {shown(text)}")
+    check_gold(row, gold, reference)
     case = Case(
         id=row.identity(default_id),
         question=row.text("question"),
@@ -60,11 +74,15 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
         images=_images(row),
         aliases=() if found is None else _aliases(row, found, choices),
         documents=row.texts("documents"),
+        domain=named(row, "domain", Domain),
+        criterion=criterion,
     )
     return case, gold
 
 
-def _label_set(row: Row) -> LabelSet | None:
+def _label_set(row: Row, scale: Criterion | None) -> LabelSet | None:
+    if row.values.get("labels") is None and scale is not None:
+        row = Row(row.file, row.line, {**row.values, "labels": scores_of(scale)})
     if row.values.get("labels") is None:
         if row.values.get("aliases"):
             raise row.error("aliases", "expected labels that they are spellings of, found none")

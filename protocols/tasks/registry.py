@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.tasks.asap import DEFAULT_SETS, asap_task
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.cosmosqa import cosmosqa_task
+from moot.protocols.tasks.gsm8k import gsm8k_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
+from moot.protocols.tasks.nq import nq_task
 from moot.protocols.tasks.replies import replies_task
-from moot.protocols.tasks.sample import sample_replies_task, sample_subjects_task, sample_symptoms_task, sample_task
+from moot.protocols.tasks.sample import (
+    sample_essays_task,
+    sample_problems_task,
+    sample_replies_task,
+    sample_subjects_task,
+    sample_symptoms_task,
+    sample_task,
+)
 from moot.protocols.tasks.source import Source, locate
+from moot.protocols.tasks.spec import TaskSpec
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.symptoms import symptoms_task
 from moot.protocols.tasks.task import Task
@@ -27,18 +39,24 @@ class TaskKind:
         form: how a spec is written.
         about: what is debated, in one line.
         layout: what the file must hold; empty for a task that takes none.
-        opener: gives the task of a path and a spec; of neither for a task that takes no path.
+        options: what can be written behind the path as `:OPTION=VALUE`, with what it does.
+        opener: gives the task of a path and a spec; of neither for a task that takes no path. Options come by name.
     """
 
     name: str
     form: str
     about: str
     layout: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     opener: Callable[..., Task] = field(kw_only=True, repr=False, compare=False)
 
 
 def _of_file(task: Callable[[Source, str], Task]) -> Callable[[str, str], Task]:
     return lambda path, spec: task(locate(path), spec)
+
+
+def _asap(path: str, spec: str, **options: str) -> Task:
+    return asap_task(locate(path), spec, options.get("set", DEFAULT_SETS))
 
 
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
@@ -65,6 +83,26 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 opener=sample_symptoms_task,
             ),
             TaskKind(
+                "sample-essays",
+                "sample-essays",
+                "8 made-up school essays, two traits each, scores of two made-up raters, bundled with moot",
+                opener=sample_essays_task,
+            ),
+            TaskKind(
+                "sample-problems",
+                "sample-problems",
+                "24 made-up arithmetic word problems, bundled with moot",
+                opener=sample_problems_task,
+            ),
+            TaskKind(
+                "asap",
+                "asap:PATH[:set=7,8]",
+                "ASAP-AES essays, a case per essay and trait, held against each rater's score",
+                "training_set_rel3.tsv as downloaded; only sets 7 and 8 have trait scores",
+                options={"set": "the essay sets to read: 7, 8 or 7,8"},
+                opener=_asap,
+            ),
+            TaskKind(
                 "boolq",
                 "boolq:PATH",
                 "BoolQ: yes/no questions about a passage",
@@ -79,11 +117,25 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 opener=_of_file(cosmosqa_task),
             ),
             TaskKind(
+                "gsm8k",
+                "gsm8k:PATH",
+                "GSM8K: word problems, answers compared as numbers",
+                "JSON Lines: question, answer (a solution that ends in #### and the number); optional id",
+                opener=_of_file(gsm8k_task),
+            ),
+            TaskKind(
                 "labels",
                 "labels:PATH",
                 "texts, and the label that fits each best, of up to 200 that the file names",
                 "CSV or JSON Lines: text, label; optional aliases, id, question, documents",
                 opener=_of_file(labelled_texts_task),
+            ),
+            TaskKind(
+                "nq",
+                "nq:PATH",
+                "NQ-open: questions with short answers, exact match and token F1",
+                "JSON Lines: question, answer (a list, each one right); optional passage, title, id",
+                opener=_of_file(nq_task),
             ),
             TaskKind(
                 "replies",
@@ -116,24 +168,42 @@ def open_task(spec: str) -> Task:
     """The task that a spec names; nothing of its content is read yet.
 
     Args:
-        spec: `NAME` or `NAME:PATH`, split at the first colon; the path `-` is standard input.
+        spec: `NAME`, `NAME:PATH`, split at the first colon, or `NAME:PATH:OPTION=VALUE`; the path `-` is standard
+            input.
 
     Raises:
-        ConfigError: no such task, or a path is missing or not wanted.
+        ConfigError: no such task, a path is missing or not wanted, or an option is unknown or has a wrong value.
         TaskFileError: there is no such file or folder, it is the other one of the two, or the task must read twice
             what can be read only once.
 
     >>> open_task("sample").labels
     ('Yes', 'No')
     """
-    name, colon, path = spec.partition(":")
-    kind = TASKS.get(name)
+    found = TaskSpec.parse(spec)
+    kind = TASKS.get(found.name)
     if kind is None:
-        raise unknown_name("task", name, TASKS)
+        raise unknown_name("task", found.name, TASKS)
     if ":" not in kind.form:
-        if colon:
-            raise ConfigError(f"task {name!r} takes no path: write `{kind.form}`")
+        if found.path is not None:
+            raise ConfigError(f"task {found.name!r} takes no path: write `{kind.form}`")
         return kind.opener()
-    if not path:
-        raise ConfigError(f"task {name!r} needs a path: write `{kind.form}`")
-    return kind.opener(path, spec)
+    if kind.options:
+        found = found.with_options(kind.options)
+    if not found.path:
+        raise ConfigError(f"task {found.name!r} needs a path: write `{kind.form}`")
+    return kind.opener(found.path, spec, **found.options)
+
+
+def absolute_spec(spec: str) -> str:
+    """The spec with its path absolute, which other processes can open; as it is where it has none.
+
+    Raises:
+        ConfigError: an option is unknown.
+    """
+    found = TaskSpec.parse(spec)
+    kind = TASKS.get(found.name)
+    if kind is None or not found.path:
+        return spec
+    if kind.options:
+        found = found.with_options(kind.options)
+    return str(replace(found, path=str(Path(found.path or "").expanduser().absolute())))

@@ -8,8 +8,10 @@ from importlib.resources import files
 from typing import IO
 
 from moot.protocols.tasks.boolq import boolq_task
+from moot.protocols.tasks.gsm8k import gsm8k_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.replies import replies_task
+from moot.protocols.tasks.sample_essays import sample_essays
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.task import Task
@@ -33,6 +35,19 @@ def sample_symptoms_task() -> Task:
 def sample_replies_task() -> Task:
     """Twelve replies to judge, good and bad ones, with what they answer. Raises nothing."""
     return replies_task(_bundled("sample-replies"), spec="sample-replies", name="sample-replies")
+
+
+def sample_essays_task() -> Task:
+    """Eight made-up school essays on one assignment, two traits each, with the scores of two made-up raters.
+
+    Raises nothing.
+    """
+    return sample_essays(_bundled("sample-essays"), spec="sample-essays", name="sample-essays")
+
+
+def sample_problems_task() -> Task:
+    """24 arithmetic word problems with worked solutions, as GSM8K plus an `id`. Raises nothing."""
+    return gsm8k_task(_bundled("sample-problems"), spec="sample-problems", name="sample-problems")
 
 
 def _bundled(name: str) -> Source:

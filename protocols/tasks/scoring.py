@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+from moot.protocols.case import Reference
 from moot.protocols.labels import fold
+from moot.protocols.tasks.numbers import same_number, stated_number
+from moot.protocols.tasks.short_answers import exact_match
+
+_BY_LABEL = Reference()
 
 
-def is_correct(answer: str | None, gold: str | None) -> bool | None:
-    """Whether a verdict's answer is the gold label; None when that cannot be said. Raises nothing.
+def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_LABEL) -> bool | None:
+    """Whether a verdict's answer is right; None when that cannot be said. Raises nothing.
 
-    Both are compared as `fold` spells them: labels of one set differ after it, and a free-text answer, which
-    arrives folded, meets its gold text. Without a gold label nothing is scored, and a verdict without an
-    answer is no wrong answer: such cases are counted apart.
+    By the reference's `scoring`:
+
+    - "label": it is the gold label, or another accepted one, as `fold` spells them. Labels of one set differ after it,
+      and a free-text answer, which arrives folded, meets its gold text.
+    - "number": it states one number, which has the gold one's value; see `moot.protocols.tasks.numbers`.
+    - "short answer": it matches an accepted answer exactly after the usual normalisation; see
+      `moot.protocols.tasks.short_answers`.
+    - "score": it is the score that one of the raters gave.
+
+    Without a gold label nothing is scored, and a verdict without an answer is no wrong answer: such cases are
+    counted apart.
 
     >>> is_correct("Yes", "Yes"), is_correct("No", "Yes"), is_correct(None, "Yes"), is_correct("Yes", None)
     (True, False, None, None)
+    >>> is_correct("$1,234.50", "1234.5", Reference(scoring="number"))
+    True
+    >>> is_correct("3", "2", Reference(scoring="score", accepted=("2", "3")))
+    True
     """
-    return None if answer is None or gold is None else fold(answer) == fold(gold)
+    if answer is None or gold is None:
+        return None
+    accepted = accepted_answers(gold, reference)
+    if reference.scoring == "short answer":
+        return exact_match(answer, accepted)
+    if reference.scoring == "label":
+        return fold(answer) in map(fold, accepted)
+    given = stated_number(answer)
+    right = [number for each in accepted if (number := stated_number(each)) is not None]
+    return given is not None and any(same_number(given, number) for number in right)
+
+
+def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
+    """All answers that count as right, the gold one first. Raises nothing.
+
+    >>> accepted_answers("1901", Reference(scoring="short answer", accepted=("Edmund Barton", "1901")))
+    ('1901', 'Edmund Barton')
+    """
+    return tuple(dict.fromkeys((gold, *reference.accepted)))

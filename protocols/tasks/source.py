@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import sys
@@ -101,18 +102,48 @@ def _reason(error: Exception) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
 
+def windows_text(raw: bytes) -> str:
+    """A line of a file that is partly UTF-8, partly Windows-1252: UTF-8 wherever its bytes are.
+
+    The five bytes that Windows-1252 leaves open become the control characters of the same number, as browsers read
+    them, so that nothing is lost. Raises nothing.
+
+    >>> windows_text(b"I didn\\x92t"), windows_text("“so”".encode()) == "“so”", windows_text(b"\\x9d")
+    ('I didn’t', True, '\\x9d')
+    """
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", _CONTROLS)
+
+
+def _as_control(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+_CONTROLS = "moot.controls"
+codecs.register_error(_CONTROLS, _as_control)
+
+
 class Lines:
     """The lines of a byte stream as text, split at line feeds only, without a byte-order mark.
 
     Bytes that are not UTF-8 do not stop the reading: `bad` then holds the line's number until it is taken.
 
+    Args:
+        stream: the bytes.
+        file: their name, for errors.
+        decode: gives a line's text; a UnicodeDecodeError makes the line a bad one.
+
     Attributes:
         number: 1-based number of the line given last; 0 before the first.
     """
 
-    def __init__(self, stream: IO[bytes], file: str) -> None:
+    def __init__(self, stream: IO[bytes], file: str, decode: Callable[[bytes], str] = bytes.decode) -> None:
         self.number = 0
-        self._stream, self._file = stream, file
+        self._stream, self._file, self._decode = stream, file, decode
         self._bad = 0
         self._ahead: bytes | None = None
 
@@ -125,7 +156,7 @@ class Lines:
             raise StopIteration
         self.number += 1
         try:
-            return raw.decode("utf-8")
+            return self._decode(raw)
         except UnicodeDecodeError:
             self._bad = self._bad or self.number
             return raw.decode("utf-8", "surrogateescape")

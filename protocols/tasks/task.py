@@ -12,6 +12,7 @@ import msgspec
 from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.memory import memory_rows, parse_memory
+from moot.protocols.tasks.memory_reference import refer_memory
 from moot.protocols.tasks.row import Row, shown
 
 Parse = Callable[[Row, str], tuple[Case, str | None]]
@@ -77,7 +78,9 @@ class Task:
         Args:
             cases: each a `LabelledCase` or a mapping with `question` and, where there are such, `id`,
                 `passage`, `title`, `labels`, `choices` (one text per label), `aliases` (lists of other spellings,
-                by label or one per label), `gold`, `images` and `documents` (texts to retrieve from).
+                by label or one per label), `gold`, `images`, `documents` (texts to retrieve from), `domain`,
+                `criterion` (a mapping with `trait`, `lowest`, `highest`, `guide` and, if there is one, `assignment`),
+                `scoring`, `accepted`, `ratings` (by rater, None for a missing one) and `group`; see `Reference`.
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"
@@ -89,6 +92,7 @@ class Task:
             replayable=True,
             read=partial(memory_rows, tuple(cases), spec),
             parse=parse_memory,
+            refer=refer_memory,
         )
 
     def validate(self) -> TaskSummary | None:

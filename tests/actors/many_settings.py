@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moot.actors.models.answer_key import AnswerKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
@@ -66,6 +67,6 @@ def made_cases(count: int, title: str, start: int = 0) -> list[LabelledCase]:
     return cases
 
 
-def key_of(cases: list[LabelledCase]) -> dict[str, str]:
+def key_of(cases: list[LabelledCase]) -> dict[int, str]:
     """`RunSpec.key` for cases in memory."""
-    return {labelled.case.question: labelled.gold for labelled in cases if labelled.gold is not None}
+    return AnswerKey.from_cases(cases).slots

@@ -224,7 +224,7 @@ def test_another_protocols_turns_come_in_the_order_they_were_asked(
     session.verdict("c1")
     found = transcript(planted(session), "c1").sections
     assert [(section.title, [turn.path for turn in section.turns]) for section in found] == [
-        ("opening", ["opening"]),
+        ("Opening", ["opening"]),
         ("Judging", ["judge/0"]),
         ("attack", ["attack~1", "attack"]),
         ("reply", ["reply/pro", "reply/con"]),

@@ -31,7 +31,9 @@ from moot.protocols.messages import (
     Turn,
     Usage,
 )
+from moot.protocols.templates import Templates
 
+_TEMPLATES = Templates()
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
@@ -109,6 +111,7 @@ class ScriptedFloor:
             data = {"sentences": value}
         elif isinstance(value, dict):
             data = value
+            answer = value.get("answer")
         else:
             raise AssertionError(f"{request.path}: {value!r} is no reply to an ask")
         reply = request.reply.model_validate(data)
@@ -189,4 +192,5 @@ class ScriptedFloor:
         raise NotImplementedError
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
-        raise NotImplementedError
+        request = self.asks[turn.path]
+        return _TEMPLATES.render(request.template, request.slots)

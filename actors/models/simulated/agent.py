@@ -56,13 +56,8 @@ class SimulatedAgent:
             random: the draws of this one reply.
             greedy: whether the most believed answer is always the one given.
         """
-        gold = self.gold(prompt)
-        candidates = self._candidates(prompt, gold)
-        stance = self._alone(prompt, candidates, gold, random, greedy)
-        if prompt.others:
-            own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
-            stubbornness = self.stubbornness(prompt.contentiousness)
-            stance = self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
+        candidates = self._candidates(prompt, self.gold(prompt))
+        stance = self.position(prompt, random, greedy)
         trace = draw_trace(prompt, stance.answer, self.register(prompt.contentiousness), random)
         confidence = self._stated(stance.belief[stance.answer], random)
         made_up = self._invention(prompt, candidates, random)
@@ -72,6 +67,17 @@ class SimulatedAgent:
             "confidence": confidence,
         }
         return json_draft(prompt.form, values, "answer", stance.belief, made_up.particular)
+
+    def position(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Stance:
+        """What it believes once it has heard the others, if there are any."""
+        gold = self.gold(prompt)
+        candidates = self._candidates(prompt, gold)
+        stance = self._alone(prompt, candidates, gold, random, greedy)
+        if not prompt.others:
+            return stance
+        own = prompt.own or SeenReply(stance.answer, stance.belief[stance.answer])
+        stubbornness = self.stubbornness(prompt.contentiousness)
+        return self._moved(own, prompt.others, candidates, gold, stubbornness, random, greedy)
 
     def independent(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Stance:
         """What it believes before it has heard anybody."""
@@ -101,7 +107,7 @@ class SimulatedAgent:
 
     def gold(self, prompt: SeenPrompt) -> str | None:
         """The right answer to the prompt's question; None when it is not known."""
-        gold = self._key.find(prompt.question) if self._key else None
+        gold = self._key.find(prompt.question, prompt.passage) if self._key else None
         return canonical_label(gold, prompt.labels) if gold and prompt.labels else gold
 
     def _candidates(self, prompt: SeenPrompt, gold: str | None) -> tuple[str, ...]:
@@ -111,6 +117,11 @@ class SimulatedAgent:
         said = [reply.answer for reply in (prompt.own, *prompt.others) if reply and reply.answer]
         invented = _free_answers(prompt.question, gold, self._seed)
         return tuple({fold(answer): answer for answer in (*invented, *said)}.values())
+
+    def _asked(self, prompt: SeenPrompt) -> str:
+        """What tells the prompt's question from others: one that is asked about several texts goes with its text."""
+        several = self._key is not None and self._key.needs_passage(prompt.question)
+        return f"{prompt.question}\n{prompt.passage}" if several else prompt.question
 
     def _ease(self, question: str) -> float:
         """U^((1-c)/c) has mean c for uniform U: no other constant is needed to hit the competence."""
@@ -127,11 +138,12 @@ class SimulatedAgent:
         if gold is None or gold not in candidates or len(candidates) == 1:
             answer = candidates[int(random.random() * len(candidates))]
             return _stance(answer, chance + (1.0 - chance) * random.random(), candidates, random)
-        ease = self._ease(prompt.question)
+        asked = self._asked(prompt)
+        ease = self._ease(asked)
         # Symmetric around the ease and inside [0, 1], so the mean share of right answers stays the ease.
         ease += (2.0 * random.random() - 1.0) * _SPREAD * min(ease, 1.0 - ease)
         right = random.random() < ease
-        answer = gold if right else self._mistake(prompt.question, candidates, gold, random)
+        answer = gold if right else self._mistake(asked, candidates, gold, random)
         belief = ease
         if ease < chance:
             belief = 1.0 - ease if not right else chance + 0.02 if greedy else ease
@@ -142,6 +154,9 @@ class SimulatedAgent:
         share = random.random()
         if random.random() < 0.5:  # the mistake that most agents make
             share = stable_uniform(self._seed, "mistake", fold(question))
+        if all(label.isdigit() for label in candidates):  # scores: a mistake is near more often than far
+            wrong.sort(key=lambda label: abs(int(label) - int(gold)))
+            share *= share
         return wrong[int(share * len(wrong))]
 
     def _moved(
@@ -217,11 +232,19 @@ def _pick(distribution: dict[str, float], share: float) -> str:
 
 def _free_answers(question: str, gold: str | None, seed: int) -> list[str]:
     """Four answers to a question without labels; the right one first when it is known."""
-    try:
-        number = int((gold or "").replace(",", ""))
-        return [str(gold), str(number + 1), str(number - 1), str(number * 2 + 3)]
-    except ValueError:
-        words = [word for word in dict.fromkeys(fold(question).split()) if len(word) > 3] or ["unknown"]
+    number = _plain_number(gold or "")
+    if number is not None:
+        return [str(gold), *(f"{wrong:.12g}" for wrong in (number + 1, number - 1, number * 2 + 3))]
+    words = [word for word in dict.fromkeys(fold(question).split()) if len(word) > 3] or ["unknown"]
     start = stable_digest(seed, "free", fold(question))[0]
     drawn = [words[(start + step) % len(words)] for step in range(min(4, len(words)))]
     return [gold, *(word for word in drawn if fold(word) != fold(gold))] if gold else drawn
+
+
+def _plain_number(text: str) -> float | None:
+    """A number that is all of a text, with or without commas; None for any other text."""
+    try:
+        number = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

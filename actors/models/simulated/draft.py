@@ -19,6 +19,7 @@ class Draft:
         after: the rest.
         belief: probability of every spelling that could have stood there; sums to 1; may be empty.
         invented: words of the text that are made up, as spelled in it; empty when there are none.
+        surety: how sure its tokens are, in [0, 1], words and marks alike; None: words are less sure than marks.
     """
 
     before: str
@@ -26,6 +27,7 @@ class Draft:
     after: str = ""
     belief: Mapping[str, float] = field(default_factory=dict)
     invented: str = ""
+    surety: float | None = None
 
     @property
     def text(self) -> str:

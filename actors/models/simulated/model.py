@@ -19,6 +19,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.simulated.agent import SimulatedAgent
+from moot.actors.models.simulated.argument import SimulatedArguer
 from moot.actors.models.simulated.crit import SimulatedCrit
 from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated.draft import Draft
@@ -29,6 +30,7 @@ from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
 from moot.actors.models.simulated.panel import SimulatedPanelist
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
 from moot.actors.models.simulated.topics import write_agenda, write_themes
@@ -73,9 +75,11 @@ class SimulatedModel:
         self._marker = SimulatedMarker(settings)
         # The first row whose keys are all in the form that the prompt asks for.
         agent = SimulatedAgent(settings, seed, key)
+        self._argue: Writer = SimulatedArguer(agent, settings).write
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
             (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
             (frozenset({"questions", "tests"}), write_follow_ups),
+            (frozenset({"answer", "rationale"}), SimulatedSynthesizer(agent).write),
             (frozenset({"answer"}), agent.write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
             (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
@@ -137,6 +141,8 @@ class SimulatedModel:
     def _writer(self, prompt: SeenPrompt) -> Writer:
         if prompt.tagged(JUDGED):
             return self._marker.write
+        if prompt.sections:
+            return self._argue
         keys = frozenset(prompt.form)
         return next(writer for needed, writer in self._writers if needed <= keys)
 

@@ -16,6 +16,8 @@ _FORM = re.compile(r'\{\s*"[^{}]*\}')
 _FORM_KEY = re.compile(r'"(\w+)"\s*:')
 _LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
 _MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
+_SECTION = re.compile(r"^([A-Z][A-Za-z-]{2,30}): ", re.MULTILINE)
+_SECTIONED = "labelled sections"
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -52,6 +54,7 @@ class SeenPrompt:
 
     Attributes:
         form: keys of the JSON object asked for, in its order; empty when none is described.
+        sections: labels of the sections that a text without a form shall have, in order; empty when none are asked for.
         question: the question; the whole user text when the template marks none.
         passage: the evidence that comes with it; may be empty.
         labels: the closed set of answers; empty when the prompt names none.
@@ -70,6 +73,7 @@ class SeenPrompt:
     """
 
     form: tuple[str, ...]
+    sections: tuple[str, ...]
     question: str
     passage: str
     labels: tuple[str, ...]
@@ -109,8 +113,10 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
     instructions = f"{system}\n{outside}"
     first = {fence.tag: fence.body for fence in reversed(fences)}
     own = [_seen_reply(fence) for fence in fences if fence.tag == "own_reply"]
+    form = _form(instructions)
     return SeenPrompt(
-        form=_form(instructions),
+        form=form,
+        sections=() if form else _sections(instructions),
         question=first.get("question", unfenced(user)),
         passage=first.get("passage", ""),
         labels=_labels(instructions, fences),
@@ -161,6 +167,12 @@ def _outside(text: str, fences: Sequence[SeenFence]) -> str:
 def _form(instructions: str) -> tuple[str, ...]:
     found = _FORM.search(instructions)
     return tuple(dict.fromkeys(_FORM_KEY.findall(found[0]))) if found else ()
+
+
+def _sections(instructions: str) -> tuple[str, ...]:
+    """The labels that begin a line after it is said that there shall be labelled sections."""
+    _, said, listed = instructions.partition(_SECTIONED)
+    return tuple(dict.fromkeys(_SECTION.findall(listed))) if said else ()
 
 
 def _labels(instructions: str, fences: Sequence[SeenFence]) -> tuple[str, ...]:

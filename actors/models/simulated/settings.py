@@ -24,6 +24,8 @@ class SimulatedSettings(BaseModel):
             supports; 0 to 1.
         contentiousness_effect: how much a level of contentiousness that the prompt states changes an agent's
             stubbornness; at 0 it does not change the words either; 0 to 1.
+        confidence_signal: how much surer the tokens of an argument are drawn, the better it is reasoned; 0: no link; 0
+            to 1.
         latency_ms: how long every reply waits; of the embedded model only, a server has a latency of its own.
     """
 
@@ -36,6 +38,7 @@ class SimulatedSettings(BaseModel):
     reasoning_words: int = Field(default=40, ge=1, le=2000)
     hallucination_rate: float = Field(default=0.0, ge=0.0, le=1.0)
     contentiousness_effect: float = Field(default=0.5, ge=0.0, le=1.0)
+    confidence_signal: float = Field(default=0.5, ge=0.0, le=1.0)
     latency_ms: float = Field(default=0.0, ge=0.0, le=3.6e6)
 
     @classmethod

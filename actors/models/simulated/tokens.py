@@ -18,6 +18,9 @@ _LOWEST = -15.0
 _DECISION_MASS = 0.985
 _VARIANTS = (0.97, 0.02, 0.01)
 _NEXT = 0.97
+_DEPTH = 0.55
+_STEADIED, _STEADIED_FIRST, _FIRST = 0.6, 0.9, 10
+"""How much of the depth a surety of 1 takes away: of every token, and of the first ten."""
 _LEAST_INVENTED, _MOST_INVENTED = 0.1, 0.45
 _FILLERS = tuple(
     re.findall(
@@ -88,7 +91,7 @@ def draw_logprobs(draft: Draft, split: TokenSplit, kept: int, alternatives: int,
     """
     tokens = split.tokens[:kept]
     drawn = _uniforms(digest, len(tokens), alternatives + 1)
-    chosen = _chosen(tokens, drawn[:, 0])
+    chosen = _chosen(tokens, drawn[:, 0]) if draft.surety is None else _alike(drawn[:, 0], draft.surety)
     invented = [place for place in split.invented if place < kept]
     chosen[invented] = draft.belief.get(draft.decision, 1.0) * _of_invented(drawn[invented, 0])
     listed = _listed(chosen, drawn[:, 1:])
@@ -115,8 +118,15 @@ def _log(probabilities: Floats) -> npt.NDArray[np.float32]:
 def _chosen(tokens: Sequence[str], uniform: Floats) -> Floats:
     """Punctuation is nearly certain, words are sure most of the time; all are above 0.44."""
     structural = np.fromiter((not token[-1].isalnum() for token in tokens), dtype=bool, count=len(tokens))
-    words = 0.999 - 0.55 * uniform**4
+    words = 0.999 - _DEPTH * uniform**4
     return np.where(structural, 0.9995 - 0.004 * uniform, words)
+
+
+def _alike(uniform: Floats, surety: float) -> Floats:
+    """As words are, but all the surer; marks are no surer than words, so that a text's marks do not give it away."""
+    depth = np.full(len(uniform), _DEPTH * (1.0 - _STEADIED * surety))
+    depth[:_FIRST] = _DEPTH * (1.0 - _STEADIED_FIRST * surety)
+    return 0.999 - depth * uniform**4
 
 
 def _of_invented(uniform: Floats) -> Floats:

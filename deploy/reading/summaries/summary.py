@@ -23,20 +23,21 @@ from moot.deploy.reading.record import (
     read_facts,
     read_replies,
 )
+from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
 from moot.deploy.reading.summaries.questioned import contradicted, converged
+from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.proportion import wilson_interval
 from moot.metrics.significance import paired_difference
-from moot.protocols.tasks.scoring import is_correct
 
-_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked")
+_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
 
 
@@ -80,6 +81,7 @@ class Summary(BaseModel):
             are the same for every protocol.
         flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
         rulings: of the panels that judged debates on subjects; None when there are none.
+        reasoning: of the judges of reasoning, by role; None when there are none.
         judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
             other.
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
@@ -138,6 +140,7 @@ class Summary(BaseModel):
     judge_stability_audit: float | None
     flip_rate_audit: float | None
     rulings: Rulings | None
+    reasoning: list[RoleReasoning] | None
     judging: Judging | None
     labels_questioned: int | None
     evaluation: Evaluation | None
@@ -196,12 +199,13 @@ def summarise(folder: str | Path) -> Summary:
         asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in replies),
         wall_s=facts.wall_s,
-        audit=audit_difference(finished, events),
+        audit=audit_difference(finished, events, References.of(folder)),
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
         **judge_figures(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
+        reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
@@ -293,13 +297,13 @@ def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paire
     )
 
 
-def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted]) -> Paired | None:
+def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], references: References) -> Paired | None:
     """Skipped answers against those of the debates held anyway (`audit_skipped`); None without an audit."""
     gold = {verdict.key: verdict.gold for verdict in finished}
     audits = [event for event in events if event.kind == "audit" and event.key in gold]
     if not audits:
         return None
     return paired(
-        [is_correct(event.data.get("skipped_answer"), gold[event.key]) for event in audits],
-        [is_correct(event.data.get("debated_answer"), gold[event.key]) for event in audits],
+        [references.correct(event.case_id, event.data.get("skipped_answer"), gold[event.key]) for event in audits],
+        [references.correct(event.case_id, event.data.get("debated_answer"), gold[event.key]) for event in audits],
     )

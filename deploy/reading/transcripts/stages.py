@@ -11,6 +11,9 @@ from moot.deploy.reading.natural import natural
 from moot.deploy.reading.transcripts.views import EventView, Section, TurnView
 
 _STAGES = (
+    (re.compile(r"opening$"), "Opening"),
+    (re.compile(r"challenge$"), "Challenge"),
+    (re.compile(r"synthesis$"), "Synthesis"),
     (re.compile(r"opening/"), "Independent answers"),
     (re.compile(r"vote/"), "Further answers for the vote"),
     (re.compile(r"resample/"), "The same question again, to estimate p"),
@@ -25,6 +28,7 @@ _STAGES = (
     (re.compile(r"assessment/"), "Judges under a rubric"),
 )
 _CRIT = re.compile(r"crit/(round/\d+/.*)")
+_ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")
 
 
 _Stage = tuple[tuple[int, int, str], str]
@@ -109,6 +113,9 @@ def _stage(path: str) -> _Stage:
     if read := _CRIT.match(path):
         (rank, number, _), title = _stage(read[1])
         return (rank, number, "crit"), f"{title}: the judges on its arguments"
+    if judged := _ASSESSMENT.match(path):
+        (rank, number, _), title = _stage(judged[1])
+        return (rank, number, "assessment"), f"{title}: the judges on its reasoning"
     for rank, (pattern, title) in enumerate(_STAGES):
         found = pattern.match(path)
         if found:

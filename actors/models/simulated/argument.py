@@ -1,0 +1,204 @@
+"""The simulated speaker of a debate in labelled sections: an argument of some quality, and tokens that may show it.
+
+What a reply is worth is drawn first. It decides what stands in the text (quotations, connectives, sections, now and
+then an invented quotation) and, as far as `confidence_signal` says, how sure the tokens are; nothing else. It has
+nothing to do with whether what is argued for is right, nor with the number of tokens: without the signal no statistic
+of the tokens tells a good reply from a bad one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from moot.actors.models.simulated.agent import SimulatedAgent, Stance
+from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.models.simulated.tokens import split_text
+from moot.protocols.tasks.numbers import stated_number
+
+_MATERIAL_CHARACTERS = 20_000
+_SPAN = re.compile(r"(?<![\w'-])[A-Za-z][\w'-]*(?:,? [\w'-]+){3,6}")
+_FOR = "What is given speaks for {}."
+_ARGUED_FOR = re.compile(re.escape(_FOR).replace(r"\{\}", r"(.+?)") + "$", re.MULTILINE)
+_FINAL, _NO_SCORE = '"Final answer: "', "give no score"
+_QUOTES = (0.15, 0.35, 0.7)
+_LINKS = (0.15, 0.4, 0.75)
+_GAP_BELOW, _GAP_SHARE = 0.3, 0.6
+_INVENTS, _INVENTS_WORST = 0.02, 0.1
+_WORDS_PER_TOKEN = 0.8
+_SPREAD = 0.3
+
+_CITING = ('It says "{}".', 'Then there is "{}".', 'It also says "{}".')
+_VAGUE = "Much in the material points this way."
+_LINKING = (
+    "This counts because it stands in the material.",
+    "It leaves no other reading, and therefore it carries weight.",
+    "The rest agrees with it; hence the claim holds.",
+)
+_ASSERTING = ("It is plain enough.", "Nobody would doubt it.", "That is how it is.")
+_INVENTED = (
+    "as the committee found in its second report",
+    "nine in ten of those asked agreed at once",
+    "nothing of the kind was ever recorded there",
+)
+_FILLING = (
+    "the material can be read with care here",
+    "other parts of it say little about the matter",
+    "a quick reader may pass over this point",
+    "each line deserves a second look",
+    "the wording is plain where it needs to be",
+    "one may ask what else could have been meant",
+    "some details matter less than they seem to at first",
+    "the order of the parts adds little to this",
+    "what comes before it does not change the picture",
+    "much depends on the words that were chosen",
+    "a list of all places would be long",
+    "the end of it is not as clear as the beginning",
+)
+_LAST = (
+    "indeed",
+    "it stands",
+    "that is clear",
+    "little else is said",
+    "the rest is much alike",
+    "there is not much more here",
+    "the rest of it adds very little",
+    "none of the other places is any clearer",
+    "what is left of it can wait for now",
+    "all that is left is of no great weight here",
+    "the other lines are about other things and can be left",
+    "a longer look at all of it would not bring much more",
+)
+"""Words of one token each; the n-th sentence has n of them."""
+
+
+class SimulatedArguer:
+    """Writes arguments in the sections asked for, with quotations of the material.
+
+    Args:
+        agent: what it believes; it alone knows the key.
+        settings: how long an argument is, and how much its tokens show.
+    """
+
+    def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
+        self._agent, self._settings = agent, settings
+
+    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+        """Text in the sections asked for, each of about `reasoning_words` words."""
+        position = self._position(prompt, random, greedy)
+        quality = random.random()
+        material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
+        heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
+        spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
+        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), _end(position, prompt)]
+        labels = list(prompt.sections)
+        if quality < _GAP_BELOW and random.random() < _GAP_SHARE and len(labels) > 2:
+            labels[len(labels) - 2] = ""
+        length = len(labels) * self._settings.reasoning_words / _WORDS_PER_TOKEN
+        wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
+        text = _filled(labels, bodies, wanted, random)
+        return Draft(text, surety=quality * self._settings.confidence_signal)
+
+    def _position(self, prompt: SeenPrompt, random: Random, greedy: bool) -> str:
+        heard = prompt.tagged("argument")
+        criterion = prompt.tagged("criterion")
+        if criterion or _NO_SCORE in "\n".join(prompt.sent):
+            trait = criterion[0].attributes.get("trait", "") if criterion else ""
+            falls = "falls short of" if heard else "meets"
+            return f"The text {falls} what is expected{f' in {trait}' if trait else ''}."
+        stance = self._agent.independent(prompt, random, greedy)
+        if _FINAL in "\n".join(prompt.sent):
+            return _FOR.format(as_number(stance.answer, prompt.question))
+        return _FOR.format(_rival(stance, argued_for(heard[0].body)) if heard else stance.answer)
+
+
+def argued_for(argument: str) -> str | None:
+    """The answer that a simulated argument is for; None where it names none.
+
+    >>> argued_for("Claim: What is given speaks for A. Lovelace.\\nEvidence: ...")
+    'A. Lovelace'
+    """
+    found = _ARGUED_FOR.search(argument)
+    return found[1] if found else None
+
+
+def as_number(answer: str, question: str) -> str:
+    """An answer that states one number as it is; for any other, a number that stands for it in this question.
+
+    >>> as_number("36 eggs", "How many?")
+    '36 eggs'
+    """
+    if stated_number(answer) is not None:
+        return answer
+    return str(int(100 * stable_uniform("number", question, answer)))
+
+
+def quotations(argument: str) -> list[str]:
+    """What stands in double quotes in an argument."""
+    return re.findall(r'"([^"]+)"', argument)
+
+
+def _rival(stance: Stance, claimed: str | None) -> str:
+    """What it believes in most but for what the other argues for."""
+    rivals = {answer: belief for answer, belief in stance.belief.items() if answer != claimed}
+    return max(rivals, key=rivals.__getitem__) if rivals else stance.answer
+
+
+def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
+    """How many of the steps a quality reaches, give or take a tenth."""
+    reached = quality + 0.2 * (random.random() - 0.5)
+    return sum(reached >= step for step in steps)
+
+
+def _spans(material: str, heard: str, count: int, random: Random) -> list[str]:
+    """So many different pieces of a line of the material, word for word; those already heard only where need be."""
+    found = list(dict.fromkeys(_SPAN.findall(material)))
+    random.shuffle(found)
+    return sorted(found, key=lambda span: span in heard)[:count]
+
+
+def _evidence(spans: Sequence[str], quality: float, random: Random) -> str:
+    cited = list(spans)
+    if random.random() < _INVENTS + _INVENTS_WORST * (1.0 - quality):
+        cited[-1:] = [_INVENTED[int(random.random() * len(_INVENTED))]]
+    said = [form.format(span) for form, span in zip(_CITING, cited, strict=False)]
+    return " ".join(said) or _VAGUE
+
+
+def _reasoning(quality: float, random: Random) -> str:
+    links = _drawn(quality, _LINKS, random)
+    return " ".join([*_LINKING[:links], *_ASSERTING[links:]])
+
+
+def _end(position: str, prompt: SeenPrompt) -> str:
+    answer = argued_for(position)
+    if answer is not None and _FINAL in "\n".join(prompt.sent):
+        return f"That settles it.\nFinal answer: {answer}"
+    return "The point stands."
+
+
+def _filled(labels: Sequence[str], bodies: Sequence[str], wanted: int, random: Random) -> str:
+    """The sections, those in the middle filled up to exactly `wanted` tokens in all, unless there are more already."""
+    parts = [f"{label}: {body}" if label else body for label, body in zip(labels, bodies, strict=False)]
+    missing = max(0, wanted - len(split_text("\n".join(parts))))
+    sentences = random.sample(_FILLING, len(_FILLING))
+    middle = range(1, len(parts) - 1) or range(1)
+    for place in middle:
+        share = missing // len(middle) if place < middle[-1] else missing - (len(middle) - 1) * (missing // len(middle))
+        parts[place] += "".join(_filling(share, sentences))
+    return "\n".join(parts)
+
+
+def _filling(tokens: int, sentences: list[str]) -> Iterator[str]:
+    """Sentences of exactly so many tokens in all: words and full stops have one each, and one alone is no sentence."""
+    while tokens > 1:
+        sentences.append(sentences.pop(0))
+        words = (_LAST[tokens - 2] if tokens - 2 < len(_LAST) else sentences[-1]).split()
+        if tokens == len(words) + 2:
+            words.insert(0, "indeed")
+        tokens -= len(words) + 1
+        yield " " + " ".join([words[0].capitalize(), *words[1:]]) + "."

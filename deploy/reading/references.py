@@ -1,0 +1,51 @@
+"""What a record knows of the cases' right answers, to score answers again as they were scored when it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from moot.actors.record.tables import read_table
+from moot.protocols.case import Reference
+from moot.protocols.tasks.scoring import is_correct
+
+_COLUMNS = ["scoring", "accepted", "ratings", "group"]
+
+
+class References:
+    """The references of a run's cases.
+
+    Args:
+        by_case: by case id; a case that is missing here is scored by label.
+    """
+
+    def __init__(self, by_case: Mapping[str, Reference]) -> None:
+        self._by_case = by_case
+
+    @classmethod
+    def of(cls, folder: str | Path) -> References:
+        """Those of a run; records from before there were any score by label.
+
+        Raises:
+            RecordError: when the record cannot be read.
+        """
+        rows = read_table(folder, "cases", _COLUMNS).to_pylist()
+        return cls({row["case_id"]: _reference(row) for row in rows})
+
+    def __getitem__(self, case_id: str) -> Reference:
+        """The reference of a case."""
+        return self._by_case.get(case_id, Reference())
+
+    def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
+        """Whether an answer to a case is right; see `is_correct`."""
+        return is_correct(answer, gold, self[case_id])
+
+
+def _reference(row: Mapping[str, Any]) -> Reference:
+    return Reference(
+        scoring=row["scoring"] or "label",
+        accepted=tuple(row["accepted"] or ()),
+        ratings=tuple(row["ratings"] or ()),
+        group=row["group"] or "",
+    )

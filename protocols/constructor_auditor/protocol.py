@@ -1,0 +1,126 @@
+"""Constructor-auditor: an opening, a challenge, a synthesis; judges score how the first two were reasoned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.protocols.calls import CallPlan
+from moot.protocols.case import Case, Domain
+from moot.protocols.constructor_auditor.calls import OPENING, calls_for
+from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
+from moot.protocols.constructor_auditor.replies import Synthesis, synthesis_for
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
+from moot.protocols.errors import AskFailed
+from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Failure, Turn, Verdict
+from moot.protocols.replies import FreeText
+from moot.protocols.rubrics.panel import Assessment, Panel, Shown, note_assessments
+from moot.protocols.rubrics.rubric import shipped_rubric
+
+CHALLENGE = "constructor_auditor/auditor"
+SYNTHESIS = "constructor_auditor/synthesizer"
+
+_REPLY_TOKENS = {"constructor": 900, "auditor": 900, "synthesizer": 300, "judge": 500}
+
+
+class ConstructorAuditor:
+    """One argues, one challenges, one answers; judges score the reasoning of the first two, whatever the answer.
+
+    Sources: "The Confident Liar" and "Early-Token Confidence".
+
+    Args:
+        settings: see `ConstructorAuditorSettings`.
+
+    Attributes:
+        roles: `constructor`, `auditor`, `synthesizer`, and `judge` unless nothing is judged.
+        speakers: whose log-probabilities are read, and who sees pictures.
+        needs_logprobs: whether the speakers' models must give them.
+        without_logprobs: how to go on with a model that gives none.
+        judges_apart: always: judges should not be models that debate, too.
+        reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
+    """
+
+    name = "constructor-auditor"
+    speakers: tuple[str, ...] = ("constructor", "auditor")
+    judges_apart = True
+    without_logprobs = (
+        "`--set logprobs=false` goes on without them: such replies are counted and left out of the signal analysis"
+    )
+
+    def __init__(self, settings: ConstructorAuditorSettings | None = None) -> None:
+        self.settings = settings if settings is not None else ConstructorAuditorSettings()
+        judged = self.settings.judge.when == "always"
+        self.roles: tuple[str, ...] = (*self.speakers, "synthesizer", *(("judge",) if judged else ()))
+        self.needs_logprobs = self.settings.logprobs
+        self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
+        self.temperatures: Mapping[str, float] = {"judge": 0.0} if judged and self.settings.judge.passes == 1 else {}
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one case takes, with a panel of so many judges."""
+        return calls_for(self.settings, case, judges)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case. Notes an event `assessment` for the opening and for the challenge, if they are judged.
+
+        Raises:
+            AskFailed: no opening, challenge or synthesis came. Judgments may be missing.
+            CaseUnfit: a text is to be scored, and nothing says which scores there are.
+        """
+        domain = domain_of(case)
+        slots = speaker_slots(case, domain)
+        opening = await floor.ask("constructor/0", OPENING, slots, reply=FreeText, path="opening", images=case.images)
+        heard = slots | {"argument": opening.reply.text}
+        challenge = await floor.ask("auditor/0", CHALLENGE, heard, reply=FreeText, path="challenge", images=case.images)
+        panel = await self._panel(floor, domain, opening, challenge)
+        requests: list[Request[Any]] = [_synthesis(case, domain, opening, challenge)]
+        turns = await floor.ask_all([*requests, *(panel.requests() if panel else [])])
+        assessed = panel.read(turns[1:]) if panel else {}
+        note_assessments(floor, assessed)
+        answered = turns[0]
+        if isinstance(answered, Failure):
+            raise AskFailed(answered.path, answered.kind, answered.message)
+        return _verdict(domain, answered, assessed)
+
+    async def _panel(
+        self, floor: Floor, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]
+    ) -> Panel | None:
+        if self.settings.judge.when == "never":
+            return None
+        cast = CASTS[domain]
+        replies = {
+            role: Shown(
+                path=turn.path,
+                role=f"{name} ({role})",
+                domain=domain,
+                sent=await floor.sent(turn),
+                reply=turn.reply.text,
+            )
+            for role, name, turn in (
+                ("constructor", cast.constructor, opening),
+                ("auditor", cast.auditor, challenge),
+            )
+        }
+        return Panel(shipped_rubric("reasoning"), replies, floor.panel("judge"), self.settings.judge.passes)
+
+
+def _synthesis(case: Case, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]) -> Request[Synthesis]:
+    slots = synthesis_slots(case, domain) | {"argument": opening.reply.text, "challenge": challenge.reply.text}
+    return Request("synthesizer/0", SYNTHESIS, slots, synthesis_for(case, domain), "synthesis")
+
+
+def _verdict(domain: Domain, answered: Turn[Synthesis], assessed: Mapping[str, Assessment]) -> Verdict:
+    raised = {f"critical-{role}": bool(found.flagged) for role, found in assessed.items()}
+    raised["judges-missing"] = any(found.missing for found in assessed.values())
+    payload: dict[str, Any] = {"domain": domain}
+    if assessed:
+        payload["quality"] = {role: found.quality for role, found in assessed.items()}
+        payload["flagged"] = {role: found.flagged for role, found in assessed.items()}
+    return Verdict(
+        answer=answered.answer,
+        how="synthesis",
+        confidence=None if answered.intrinsic is None else answered.intrinsic.normalised,
+        rounds=1,
+        flags=tuple(flag for flag, holds in raised.items() if holds),
+        payload=payload,
+    )

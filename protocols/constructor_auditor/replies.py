@@ -1,0 +1,78 @@
+"""What the synthesizer replies: the task's answer in the form that its domain asks for, and why."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import AfterValidator, BeforeValidator, Field, create_model
+
+from moot.protocols.case import Case, Domain
+from moot.protocols.replies import Reply
+from moot.protocols.tasks.numbers import stated_number
+
+
+def _text(value: Any) -> Any:
+    """A number as text: `3`, `3.0` and `"3"` are one answer."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _boolean_is_a_word(value: Any) -> Any:
+    return ("Yes" if value else "No") if isinstance(value, bool) else value
+
+
+def _with_a_number(answer: str) -> str:
+    if stated_number(answer) is None:
+        raise ValueError("is not one number: write the number alone")
+    return answer
+
+
+Answer = Annotated[str, Field(min_length=1), BeforeValidator(_text), BeforeValidator(_boolean_is_a_word)]
+
+
+class Synthesis(Reply):
+    """An answer from both arguments: one of the case's labels where it has such, else a short text."""
+
+    answer: Answer
+    rationale: str = ""
+
+
+class NumberSynthesis(Synthesis):
+    """An answer that states one number."""
+
+    answer: Annotated[Answer, AfterValidator(_with_a_number)]
+
+
+def synthesis_for(case: Case, domain: Domain) -> type[Synthesis]:
+    """The reply model that a case's answer must fit. Labels are held to by whoever reads the reply."""
+    if case.labels is None and case.criterion is not None and domain == "rubric scoring":
+        return score_synthesis(msgspec.json.encode((case.criterion.lowest, case.criterion.highest)).decode())
+    return NumberSynthesis if case.labels is None and domain == "mathematics" else Synthesis
+
+
+@lru_cache(maxsize=256)
+def score_synthesis(argument: str) -> type[Synthesis]:
+    """The reply model of a scale: how agents, who know only a reply's path, find it.
+
+    Args:
+        argument: JSON of `[lowest, highest]`.
+    """
+    lowest, highest = msgspec.json.decode(argument, type=tuple[int, int])
+
+    def on_the_scale(answer: str) -> str:
+        if not re.fullmatch(r"-?\d+", answer.strip()) or not lowest <= int(answer) <= highest:
+            raise ValueError(f"is {answer[:40]!r}, expected a whole number from {lowest} to {highest}")
+        return str(int(answer))
+
+    made = create_model(
+        "ScoreSynthesis",
+        __base__=Synthesis,
+        __module__=__name__,
+        answer=(Annotated[Answer, AfterValidator(on_the_scale)], ...),
+    )
+    made.made_by = f"{__name__}:score_synthesis({argument})"  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,83 @@
+"""Essays scored trait by trait: a case per essay and trait, whoever the raters are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from moot.protocols.case import Case, Criterion, Reference
+from moot.protocols.tasks.ratings import rated
+from moot.protocols.tasks.row import Row
+
+_MARKS = (
+    "Words such as @PERSON1 or @CAPS1 stand where a name or another word was taken out of the essay. Ignore them: they "
+    "say nothing about the writer."
+)
+
+
+def trait_rows(
+    row: Row, essay: str, group: str, criteria: Sequence[Criterion], ratings: Mapping[str, Sequence[float | None]]
+) -> Iterator[Row]:
+    """One row per trait of an essay, as `parse_essay` takes them. Raises nothing.
+
+    Args:
+        row: where the essay stands.
+        essay: its text.
+        group: names it among the others; begins the cases' ids.
+        criteria: the traits, in order.
+        ratings: by trait, what each rater gave; None where one is missing.
+    """
+    for criterion in criteria:
+        trait = criterion.trait.lower().replace(" ", "-")
+        values = {"id": f"{group}-{trait}", "essay": essay, "group": group, "criterion": criterion}
+        yield Row(row.file, row.line, {**values, "ratings": tuple(ratings[criterion.trait])})
+
+
+def parse_essay(row: Row, default_id: str) -> tuple[Case, str | None]:
+    """Gives a case, its essay untouched, and the first rater's score.
+
+    The id is always made of the essay's and the trait's, so `default_id` is not used.
+
+    Raises:
+        TaskFileError: the essay is blank or holds half of a surrogate pair.
+    """
+    criterion = cast(Criterion, row.values["criterion"])
+    case = Case(
+        id=row.text("id"),
+        question=rubric_question(criterion),
+        labels=scores_of(criterion),
+        passage=row.text("essay"),
+        title=criterion.assignment,
+        domain="rubric scoring",
+        criterion=criterion,
+    )
+    return case, _rated(row)[0]
+
+
+def refer_essay(row: Row) -> Reference:
+    """What else is known of a row's right answer: all raters' scores. Raises nothing."""
+    return _rated(row)[1]
+
+
+def _rated(row: Row) -> tuple[str | None, Reference]:
+    return rated(cast(tuple[float | None, ...], row.values["ratings"]), row.text("group"))
+
+
+def rubric_question(criterion: Criterion) -> str:
+    """What is asked about an essay: the trait, its scale, what the scores mean and what was to be written.
+
+    Raises nothing.
+    """
+    return (
+        f"Which score from {criterion.lowest} to {criterion.highest} does the essay deserve for "
+        f"{criterion.trait.lower()}?\n\n{criterion.guide}\n\nThe pupils were asked: {criterion.assignment}\n{_MARKS}"
+    )
+
+
+def scores_of(criterion: Criterion) -> tuple[str, ...]:
+    """The scores of a scale as labels, lowest first. Raises nothing.
+
+    >>> scores_of(Criterion(trait="style", lowest=0, highest=3, guide=""))
+    ('0', '1', '2', '3')
+    """
+    return tuple(map(str, range(criterion.lowest, criterion.highest + 1)))

@@ -1,0 +1,112 @@
+"""Constructor-auditor read back: its transcript with what the judges found, and its rows in the summary."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.summary import summarise
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.running.run import run
+
+EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+SCORES = {"instruction_following": 3, "justification_quality": 2}
+
+
+def mark(judge: str = "judge/0", number: int = 0, **changes: Any) -> dict[str, Any]:
+    there = {"scores": SCORES, "flag": False, "total": 5, "issues": "", "reasoning": "So.", "missing": ""}
+    return {"judge": judge, "model": "m", "pass": number, **there, **changes}
+
+
+def missing(judge: str = "judge/1") -> dict[str, Any]:
+    return mark(judge, scores=None, flag=None, total=None, reasoning="", missing=f"timeout: {EVIL}")
+
+
+def assessment(role: str, *marks: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    reply = "opening" if role == "constructor" else "challenge"
+    told = {"reply": reply, "role": role, "domain": "mathematics", "rubric": "reasoning", "judges": list(marks)}
+    found = {"scores": dict(SCORES), "flag": 0.0, "quality": 5.0, "missing": 0}
+    return told | found | changes
+
+
+@pytest.fixture
+def debates(planted: Callable[..., Path], session: Any) -> Path:
+    for number, (quality, flag) in enumerate(((5.0, 0.0), (8.0, 0.5), (None, None))):
+        case_id = f"c{number}"
+        session.case(case_id)
+        for path, role in (("opening", "constructor"), ("challenge", "auditor"), ("synthesis", "synthesizer")):
+            data = {"text": f"Claim: {path}. {EVIL}"} if path != "synthesis" else {"answer": "Yes", "rationale": "So."}
+            session.reply(case_id, path, 9, role=f"{role}/0", data=json.dumps(data))
+        judged = [mark(), missing()] if quality is not None else [missing("judge/0"), missing()]
+        data = assessment(
+            "constructor", *judged, quality=quality, flag=flag, missing=len(judged) - (quality is not None)
+        )
+        session.event(case_id, "assessment", "assessment/opening", data)
+        sheet = json.dumps({**SCORES, "critical_flag": 0, "reasoning": "So."})
+        session.reply(case_id, "assessment/opening/judge/0/pass/0", 5, data=sheet)
+        flagged = mark(flag=True, total=0, issues=f"Made up. {EVIL}")
+        session.event(
+            case_id, "assessment", "assessment/challenge", assessment("auditor", flagged, flag=1.0, quality=0.0)
+        )
+        session.verdict(case_id, "Yes", "synthesis", rounds=1, payload={"domain": "mathematics"})
+    return planted(session)
+
+
+def test_the_transcript_has_the_steps_in_order(debates: Path) -> None:
+    titles = [section.title for section in transcript(debates, "c0").sections]
+    judged = ": the judges on its reasoning"
+    assert titles == ["Opening", f"Opening{judged}", "Challenge", f"Challenge{judged}", "Synthesis"]
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_what_the_judges_found_stands_with_what_they_judged(
+    debates: Path, printed: Callable[..., str], form: str
+) -> None:
+    text = printed(show, debates, "c0", form=form, width=200)
+    assert not CONTROL.search(text)
+    plain = " ".join(text.replace("\\", "").split())
+    opening, challenge = (plain.index(f"Claim: {path}.") for path in ("opening", "challenge"))
+    assert opening < plain.index("the opening by the constructor") < challenge
+    assert challenge < plain.index("the challenge by the auditor") < plain.rindex("Synthesis")
+    assert "judge/1, pass 0, is missing: timeout:" in plain
+
+
+def test_the_summary_counts_by_role_and_leaves_out_what_is_missing(debates: Path, printed: Callable[..., str]) -> None:
+    found = summarise(debates).reasoning
+    assert found is not None
+    auditor, constructor = found
+    assert (constructor.role, constructor.quality, constructor.flagged) == ("constructor", 6.5, 0.5)
+    assert (constructor.replies, constructor.judgments, constructor.missing) == (2, 6, 4)
+    assert (auditor.role, auditor.quality, auditor.flagged, auditor.missing) == ("auditor", 0.0, 1.0, 0)
+    shown = " ".join(printed(show, debates, width=120).split())
+    assert "reasoning: auditor Q 0, flagged 100.0 % (n = 3)" in shown
+    assert "reasoning: constructor Q 6.5, flagged 50.0 % (n = 2); 4 of 6 judgments missing" in shown
+
+
+def test_failed_debates_and_other_protocols_do_not_count(
+    planted: Callable[..., Path], session: Any, inline_run: Callable[..., Path]
+) -> None:
+    session.case("c0")
+    session.event("c0", "assessment", "assessment/opening", assessment("constructor", mark()))
+    session.verdict("c0", None, "failed", failure="refused", error="no")
+    assert summarise(planted(session)).reasoning is None
+    assert summarise(inline_run()).reasoning is None
+
+
+def test_a_real_run_agrees_with_its_record(tmp_path: Path) -> None:
+    done = run(
+        protocol="constructor-auditor", task="sample-essays", engine="inline", limit=4, out=str(tmp_path / "run")
+    )
+    rows = done.table("events").to_pylist()
+    found = [json.loads(row["data"]) for row in rows if row["kind"] == "assessment"]
+    qualities = [each["quality"] for each in found if each["role"] == "auditor"]
+    assert done.summary.reasoning is not None
+    assert done.summary.reasoning[0].quality == pytest.approx(sum(qualities) / 4)
+    assert done.summary.reasoning[0].replies == 4

@@ -1,0 +1,192 @@
+"""The steps of constructor-auditor, what fails a case and what does not, and the forms of the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from constructor_auditor_script import CASES, ESSAY, GOOD, PROBLEM, QUESTION, SHEET, hold
+from scripted_floor import ScriptedFloor
+
+from moot.protocols.case import Case
+from moot.protocols.constructor_auditor.domains import domain_of
+from moot.protocols.constructor_auditor.replies import synthesis_for
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
+from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
+from moot.protocols.messages import Turn
+from moot.protocols.registry import make_protocol
+from moot.protocols.replies import InvalidReply, load_reply, parse_reply, reply_path
+
+
+class FanOuts(ScriptedFloor):
+    """Remembers which paths were asked at once."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.together: list[list[str]] = []
+
+    async def ask_all(self, requests: Any) -> Any:
+        self.together.append([request.path for request in requests])
+        return await super().ask_all(requests)
+
+
+async def test_the_steps() -> None:
+    floor, verdict = await hold(settings={"judge.passes": 2}, judges=2)
+    assert floor.paths()[:3] == ["opening", "challenge", "synthesis"]
+    judged = [f"assessment/{of}/judge/{j}/pass/{n}" for of in ("opening", "challenge") for j in (0, 1) for n in (0, 1)]
+    assert floor.paths("assessment") == judged
+    assert floor.asks["challenge"].slots["argument"] == "Claim: the opening."
+    both = floor.asks["synthesis"].slots
+    assert (both["argument"], both["challenge"]) == ("Claim: the opening.", "Challenge: the challenge.")
+    assert (verdict.answer, verdict.how, verdict.rounds) == ("Eiffel", "synthesis", 1)
+    assert verdict.payload["quality"] == {"constructor": 8.0, "auditor": 8.0}
+    assert verdict.flags == ()
+
+
+async def test_the_synthesis_and_all_judgments_are_in_flight_together() -> None:
+    floor = FanOuts(QUESTION, {"synthesis": {"answer": "Eiffel"}, **GOOD}, judges=3)
+    await make_protocol("constructor-auditor").run(QUESTION, floor)
+    (together,) = floor.together
+    assert together[0] == "synthesis"
+    assert len(together) == 1 + 2 * 3
+
+
+@pytest.mark.parametrize("judges", [1, 3])
+@pytest.mark.parametrize("settings", [{}, {"judge.passes": 4}, {"judge.when": "never"}])
+async def test_the_calls_are_those_that_are_foretold(judges: int, settings: dict[str, Any]) -> None:
+    floor, _ = await hold(settings=settings, judges=judges)
+    protocol: Any = make_protocol("constructor-auditor", settings)
+    plan = protocol.calls(QUESTION, judges)
+    assert plan.least == plan.most
+    assert plan.most.count == len(floor.asks)
+    assert plan.template == "constructor_auditor/constructor"
+
+
+async def test_a_judge_is_shown_what_was_sent_and_said() -> None:
+    floor, _ = await hold()
+    slots = floor.asks["assessment/challenge/judge/0/pass/0"].slots
+    turn: Any = Turn("challenge", "", "", "", None, None, None, None)  # type: ignore[arg-type]
+    assert slots["sent"] == [[message.role, message.content] for message in await floor.sent(turn)]
+    assert slots["reply"] == "Challenge: the challenge."
+    assert (slots["role"], slots["domain"]) == ("Challenger (auditor)", "factual QA")
+
+
+async def test_the_events_say_what_each_judge_found() -> None:
+    broken = {"assessment/opening/judge/1/*": None, "assessment/challenge/*": {**SHEET, "critical_flag": 1}}
+    floor, verdict = await hold(changes=broken, judges=2)
+    opening, challenge = (floor.event("assessment", f"assessment/{path}") for path in ("opening", "challenge"))
+    assert (opening["role"], opening["reply"], opening["domain"]) == ("constructor", "opening", "factual QA")
+    assert [mark["missing"] for mark in opening["judges"]] == ["", "refused: scripted"]
+    assert (opening["quality"], opening["flag"], opening["missing"]) == (8.0, 0.0, 1)
+    assert (challenge["quality"], challenge["flag"], challenge["missing"]) == (0.0, 1.0, 0)
+    assert verdict.flags == ("critical-auditor", "judges-missing")
+    assert verdict.payload["flagged"] == {"constructor": False, "auditor": True}
+
+
+async def test_judgments_that_all_are_missing_are_unknown_and_fail_nothing() -> None:
+    floor, verdict = await hold(changes={"assessment/*": None})
+    assert verdict.answer == "Eiffel"
+    assert verdict.flags == ("judges-missing",)
+    assert verdict.payload["quality"] == {"constructor": None, "auditor": None}
+    assert floor.event("assessment", "assessment/opening")["quality"] is None
+
+
+@pytest.mark.parametrize("path", ["opening", "challenge", "synthesis"])
+async def test_a_step_that_fails_fails_the_case(path: str) -> None:
+    with pytest.raises(AskFailed, match=f"{path}: refused"):
+        await hold(changes={path: None})
+
+
+async def test_what_judges_found_is_kept_when_the_synthesis_fails() -> None:
+    floor = ScriptedFloor(QUESTION, {"synthesis": None, **GOOD})
+    with pytest.raises(AskFailed):
+        await make_protocol("constructor-auditor").run(QUESTION, floor)
+    assert floor.kinds() == ["assessment", "assessment"]
+
+
+async def test_nobody_judges_if_nobody_shall() -> None:
+    floor, verdict = await hold(settings={"judge.when": "never"})
+    assert floor.paths() == ["opening", "challenge", "synthesis"]
+    assert verdict.payload == {"domain": "factual QA"}
+    assert floor.events == []
+
+
+def test_roles_and_their_decoding() -> None:
+    one: Any = make_protocol("constructor-auditor")
+    assert one.roles == ("constructor", "auditor", "synthesizer", "judge")
+    assert one.speakers == ("constructor", "auditor")
+    assert one.needs_logprobs
+    assert one.temperatures == {"judge": 0.0}
+    several: Any = make_protocol("constructor-auditor", {"judge.passes": 3, "logprobs": False})
+    assert several.temperatures == {}
+    assert not several.needs_logprobs
+    none: Any = make_protocol("constructor-auditor", {"judge.when": "never"})
+    assert "judge" not in none.roles
+    assert set(none.reply_tokens) == set(none.roles)
+    assert set(none.temperatures) <= set(none.roles)
+
+
+@pytest.mark.parametrize(("key", "value"), [("judge.passes", 0), ("judge.passes", 21), ("judge.when", "rarely")])
+def test_settings_off_their_range_are_refused(key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=key):
+        make_protocol("constructor-auditor", {key: value})
+
+
+def test_one_pass_is_the_default() -> None:
+    assert ConstructorAuditorSettings().judge.passes == 1
+
+
+def test_the_domain_is_the_cases_own_or_told_by_its_shape() -> None:
+    assert {domain: domain_of(case) for domain, case in CASES.items()} == {domain: domain for domain in CASES}
+    assert domain_of(Case(id="b", question="Is it?", labels=("Yes", "No"))) == "factual QA"
+    with pytest.raises(CaseUnfit, match="criterion"):
+        domain_of(Case(id="x", question="How good?", domain="rubric scoring"))
+
+
+def _read(case: Case, text: str) -> str | None:
+    model = synthesis_for(case, domain_of(case))
+    assert load_reply(reply_path(model)) is model, "an agent finds it by its path"
+    return parse_reply(text, model, case.labels, case.choices, case.aliases).answer
+
+
+UNLABELLED = Case(id="u", question="Score it.", criterion=ESSAY.criterion, passage="x")
+
+
+@pytest.mark.parametrize(
+    ("case", "answer", "read"),
+    [
+        (ESSAY, "3", "3"),
+        (ESSAY, "3.0", "3"),
+        (ESSAY, '"2"', "2"),
+        (UNLABELLED, "0", "0"),
+        (UNLABELLED, '" 3 "', "3"),
+        (PROBLEM, "36", "36"),
+        (PROBLEM, "-1.5", "-1.5"),
+        (PROBLEM, '"1,234 apples"', "1,234 apples"),
+        (QUESTION, '"Gustave Eiffel."', "gustave eiffel"),
+        (QUESTION, "1889", "1889"),
+        (Case(id="b", question="Is it?", labels=("Yes", "No")), "true", "Yes"),
+    ],
+)
+def test_answers_as_models_write_them(case: Case, answer: str, read: str) -> None:
+    assert _read(case, f'{{"answer": {answer}, "rationale": "So."}}') == read
+
+
+@pytest.mark.parametrize(
+    ("case", "answer"),
+    [
+        (ESSAY, "4"),
+        (ESSAY, "2.5"),
+        (ESSAY, '"good"'),
+        (UNLABELLED, "-1"),
+        (UNLABELLED, "4"),
+        (UNLABELLED, "2.5"),
+        (UNLABELLED, '"2 or 3"'),
+        (PROBLEM, '"many"'),
+        (QUESTION, '""'),
+        (QUESTION, "null"),
+    ],
+)
+def test_an_answer_off_its_form_cannot_be_read(case: Case, answer: str) -> None:
+    with pytest.raises(InvalidReply):
+        _read(case, f'{{"answer": {answer}, "rationale": "So."}}')
