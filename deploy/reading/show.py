@@ -16,6 +16,8 @@ from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
+from moot.deploy.reading.summaries.scores import SCORES_HEADER, SCORES_NOTE, score_rows, scores_markdown
+from moot.deploy.reading.summaries.short_answers import short_answer_rows
 from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
@@ -104,8 +106,13 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         ("task", summary.task or "unknown"),
         *((f"model: {role}", ", ".join(names)) for role, names in summary.models.items()),
         ("cases", _cases(summary)),
-        ("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored)),
+        (
+            "a rater's score given" if summary.scores else "accuracy",
+            percent(summary.accuracy, summary.accuracy_interval, summary.scored),
+        ),
     ]
+    if summary.short_answers is not None:
+        rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:
         rows += ruling_rows(summary.rulings)
     if summary.skip_rate is not None:
@@ -237,10 +244,22 @@ def summary_text(summary: Summary) -> RenderableType:
     table.add_column(overflow="fold")
     for name, value in summary_rows(summary):
         table.add_row(Text(visible_line(name)), Text(visible_line(value)))
-    parts: list[RenderableType] = [table, Text(f"record: {visible_line(summary.run)}", style="dim")]
+    parts: list[RenderableType] = [table, *_scores(summary), Text(f"record: {visible_line(summary.run)}", style="dim")]
     if summary.simulated:
         parts.insert(0, Text(SIMULATED, style="bold yellow"))
     return Group(*parts)
+
+
+def _scores(summary: Summary) -> list[RenderableType]:
+    """How scores of texts agree with the raters, as a table of its own with its note."""
+    if not summary.scores:
+        return []
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in SCORES_HEADER:
+        table.add_column(name, no_wrap=True)
+    for cells in score_rows(summary.scores):
+        table.add_row(*(Text(visible_line(cell)) for cell in cells))
+    return [Text(), table, Text(SCORES_NOTE, style="dim"), Text()]
 
 
 def summary_markdown(summary: Summary) -> str:
@@ -248,4 +267,5 @@ def summary_markdown(summary: Summary) -> str:
     head = f"# Run {markdown_inline(summary.run)}\n\n"
     if summary.simulated:
         head += f"**{SIMULATED}**\n\n"
-    return head + markdown_table(("", "value"), summary_rows(summary)) + "\n"
+    scores = f"\n\n{scores_markdown(summary.scores)}" if summary.scores else ""
+    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + "\n"

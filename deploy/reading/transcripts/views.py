@@ -110,6 +110,8 @@ class Transcript(_View):
         state: how far it is.
         aliases: by label, in the labels' order, its other spellings; empty when no label has any.
         gold: the label that the task's file calls right, never shown to a model; None without one.
+        accepted: all answers that count as right, where there are several; never shown to a model.
+        ratings: scores that human raters gave the text, None for a missing one; never shown to a model.
         trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
         verdict: None while there is none.
     """
@@ -128,6 +130,8 @@ class Transcript(_View):
     title: str
     passage: str
     gold: str | None
+    accepted: list[str]
+    ratings: list[float | None]
     invalid: str
     sections: list[Section]
     trace: Trace | None
