@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,11 @@ class References:
     def __getitem__(self, case_id: str) -> Reference:
         """The reference of a case."""
         return self._by_case.get(case_id, Reference())
+
+    def independent(self, case_ids: Iterable[str]) -> bool:
+        """Whether no two of the cases are of one group."""
+        groups = [group for case_id in case_ids if (group := self[case_id].group)]
+        return len(set(groups)) == len(groups)
 
     def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
         """Whether an answer to a case is right; see `is_correct`."""

@@ -18,6 +18,8 @@ from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
 from moot.deploy.reading.summaries.reasoning import reasoning_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
+from moot.deploy.reading.summaries.scores import SCORES_HEADER, SCORES_NOTE, score_rows, scores_markdown
+from moot.deploy.reading.summaries.short_answers import short_answer_rows
 from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
 from moot.deploy.reading.text import (
     count,
@@ -112,7 +114,10 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     """What is said of debates only: a run that judges replies has neither answers nor rounds."""
-    rows = [("accuracy", percent(summary.accuracy, summary.accuracy_interval, summary.scored))]
+    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    rows = [("a rater's score given" if summary.scores else "accuracy", scored)]
+    if summary.short_answers is not None:
+        rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:
         rows += ruling_rows(summary.rulings)
     if summary.reasoning is not None:
@@ -246,12 +251,24 @@ def summary_text(summary: Summary) -> RenderableType:
     table.add_column(overflow="fold")
     for name, value in summary_rows(summary):
         table.add_row(Text(visible_line(name)), Text(visible_line(value)))
-    parts: list[RenderableType] = [table, Text(f"record: {visible_line(summary.run)}", style="dim")]
+    parts: list[RenderableType] = [table, *_scores(summary), Text(f"record: {visible_line(summary.run)}", style="dim")]
     if summary.judging is not None:
         parts += [Text(), judging_tables(summary.judging)]
     if summary.simulated:
         parts.insert(0, Text(SIMULATED, style="bold yellow"))
     return Group(*parts)
+
+
+def _scores(summary: Summary) -> list[RenderableType]:
+    """How scores of texts agree with the raters, as a table of its own with its note."""
+    if not summary.scores:
+        return []
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in SCORES_HEADER:
+        table.add_column(name, no_wrap=True)
+    for cells in score_rows(summary.scores):
+        table.add_row(*(Text(visible_line(cell)) for cell in cells))
+    return [Text(), table, Text(SCORES_NOTE, style="dim"), Text()]
 
 
 def summary_markdown(summary: Summary) -> str:
@@ -260,4 +277,5 @@ def summary_markdown(summary: Summary) -> str:
     if summary.simulated:
         head += f"**{SIMULATED}**\n\n"
     tables = "" if summary.judging is None else f"\n{judging_tables_markdown(summary.judging)}"
-    return head + markdown_table(("", "value"), summary_rows(summary)) + "\n" + tables
+    scores = f"\n\n{scores_markdown(summary.scores)}" if summary.scores else ""
+    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + "\n" + tables

@@ -20,7 +20,7 @@ from moot.actors.moderator import Assignment
 from moot.actors.record.recovery import History
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, ReplyEnvelope
 from moot.actors.roles import RoleBinding
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import Case, Criterion, LabelledCase, Reference
 from moot.protocols.messages import Answered, Ask
 
 LABELS = ("Yes", "No")
@@ -45,6 +45,42 @@ def _permuted(cases: list[LabelledCase]) -> list[LabelledCase]:
     return permuted
 
 
+def _essays() -> list[LabelledCase]:
+    """Cases whose right answers stand in a reference, with every scoring, under every setting."""
+    cases = []
+    for i, labelled in enumerate(_cases()):
+        scored = i % 2 == 0
+        reference = Reference(
+            scoring="score" if scored else "short answer",
+            accepted=("Yes", "No") if i % 3 else ("No",),
+            ratings=(float(i % 3), None) if scored else (),
+            group=f"essay-{i // 2}",
+        )
+        criterion = Criterion(trait="Style", lowest=0, highest=3, guide="3: good") if scored else None
+        case = msgspec.structs.replace(labelled.case, criterion=criterion, domain="rubric scoring")
+        cases.append(LabelledCase(case, labelled.index, labelled.gold, reference=reference))
+    return cases
+
+
+def _rated_otherwise(cases: list[LabelledCase]) -> list[LabelledCase]:
+    """The same with other gold labels, accepted answers, ratings and groups."""
+    swapped = {"Yes": "No", "No": "Yes"}
+    return [
+        LabelledCase(
+            c.case,
+            c.index,
+            swapped[c.gold or "Yes"],
+            reference=Reference(
+                scoring="label",
+                accepted=tuple(swapped[answer] for answer in c.reference.accepted),
+                ratings=tuple(3.0 if rating is None else None for rating in c.reference.ratings),
+                group="all",
+            ),
+        )
+        for c in cases
+    ]
+
+
 def _sent(held: Held) -> list[str]:
     """Every rendered request, by its key."""
     return [f"{r['case_id']} {r['attempt']} {r['path']} {r['messages']}" for r in held.rows("turns")]
@@ -60,6 +96,18 @@ async def test_permuted_gold_leaves_every_request_alone(tmp_path: Path) -> None:
         assert stable_rows(one.folder, table) == stable_rows(two.folder, table), table
     without = ("gold", "correct")
     assert stable_rows(one.folder, "verdicts", without) == stable_rows(two.folder, "verdicts", without)
+    assert stable_rows(one.folder, "verdicts") != stable_rows(two.folder, "verdicts")
+
+
+async def test_other_ratings_and_accepted_answers_leave_every_request_alone(tmp_path: Path) -> None:
+    cases, roles = _essays(), same_for_all("simulated")
+    one = await hold("inline", tmp_path / "one", ManySettings(), cases, roles)
+    two = await hold("inline", tmp_path / "two", ManySettings(), _rated_otherwise(cases), roles)
+    assert len(_sent(one)) > 500
+    assert _sent(one) == _sent(two)
+    for table in ("turns", "tokens", "judgments", "events", "embeddings"):
+        assert stable_rows(one.folder, table) == stable_rows(two.folder, table), table
+    assert stable_rows(one.folder, "cases") != stable_rows(two.folder, "cases")
     assert stable_rows(one.folder, "verdicts") != stable_rows(two.folder, "verdicts")
 
 
@@ -105,6 +153,18 @@ def test_a_gold_label_that_is_unique_is_nowhere_but_in_the_record(tmp_path: Path
     assert found == {"cases", "verdicts"}
 
 
+def test_accepted_answers_and_groups_stand_in_the_table_of_cases_alone(tmp_path: Path) -> None:
+    secret = Reference(scoring="short answer", accepted=("zebra-4410", "gnu-8821"), ratings=(7731.25,), group="okapi-1")
+    cases = [
+        LabelledCase(Case(id=f"c{i}", question=f"what is it {i}", title="single-agent"), i, "x", reference=secret)
+        for i in range(3)
+    ]
+    held = asyncio.run(hold("inline", tmp_path / "run", ManySettings(), cases, same_for_all("simulated")))
+    for word in (*secret.accepted, "7731.25", secret.group):
+        tables = ("cases", "turns", "tokens", "judgments", "events", "verdicts", "embeddings")
+        assert [t for t in tables if any(word in row for row in stable_rows(held.folder, t))] == ["cases"], word
+
+
 def test_the_key_changes_replies_which_shows_that_the_test_can_fail(tmp_path: Path) -> None:
     cases = made_cases(30, "single-agent")
     flipped = [LabelledCase(c.case, c.index, "No" if c.gold == "Yes" else "Yes") for c in cases]
@@ -118,4 +178,6 @@ def test_the_key_changes_replies_which_shows_that_the_test_can_fail(tmp_path: Pa
 
 @pytest.mark.parametrize("kind", [Case, Ask, Assignment, Answered, AskEnvelope, CancelEnvelope, ReplyEnvelope, History])
 def test_nothing_that_travels_to_a_debate_has_room_for_gold(kind: type[msgspec.Struct]) -> None:
-    assert "gold" not in json.dumps(msgspec.json.schema(kind)).lower().replace("labelledcase", "gold")
+    schema = json.dumps(msgspec.json.schema(kind)).lower().replace("labelledcase", "gold")
+    assert [word for word in ("gold", "accepted", "ratings", "reference") if f'"{word}' in schema] == []
+    assert "gold" not in schema

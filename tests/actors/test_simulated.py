@@ -510,6 +510,24 @@ class TestAnswerKey:
         assert AnswerKey.from_cases([base, other, third]).find("what follows") is None
         assert AnswerKey.from_cases([base, third]).find("what follows") == "A"
 
+    def test_tells_cases_apart_by_their_passage_where_the_question_does_not(self) -> None:
+        cases = [
+            LabelledCase(Case(id=str(i), question="Which score?", passage=f"Essay {i}.", labels=("0", "1")), i, gold)
+            for i, gold in enumerate("0110")
+        ]
+        key = AnswerKey.from_cases([*cases, LabelledCase(Case(id="x", question="Is it?", passage="P"), 9, "Yes")])
+        assert [key.find("which score?", f"Essay {i}.") for i in range(4)] == list("0110")
+        assert (key.find("Which score?"), key.find("Which score?", "Essay 9.")) == (None, None)
+        assert (key.find("Is it?"), key.find("Is it?", "in other words")) == ("Yes", "Yes")
+        assert (key.needs_passage("Which score?"), key.needs_passage("Is it?")) == (True, False)
+        assert AnswerKey(key.slots).find("Which score?", "Essay 1.") == "1"
+        twice = AnswerKey.from_cases([cases[0], LabelledCase(cases[0].case, 5, "1")])
+        assert twice.find("Which score?", "Essay 0.") is None
+
+    def test_keeps_no_passages_where_no_question_needs_one(self) -> None:
+        cases = [LabelledCase(Case(id=q, question=q, passage="P"), 0, "a") for q in ("one", "two")]
+        assert len(AnswerKey.from_cases(cases).slots) == 2
+
     def test_leaves_out_cases_without_gold(self) -> None:
         case = Case(id="1", question="what", labels=("A",))
         unlabelled = [LabelledCase(case, 0, None), LabelledCase(replace_question(case), 1, "A", invalid="no passage")]

@@ -24,7 +24,7 @@ from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import Case, LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import open_task
@@ -42,8 +42,9 @@ class Session:
 
     def case(self, case_id: str, gold: str | None = "Yes", question: str = "Is it?", **fields: Any) -> None:
         """Register a case."""
+        reference = fields.pop("reference", Reference())
         case = Case(id=case_id, question=question, labels=fields.pop("labels", ("Yes", "No")), **fields)
-        self.cases.append(LabelledCase(case, len(self.cases), gold))
+        self.cases.append(LabelledCase(case, len(self.cases), gold, reference=reference))
 
     def reply(self, case_id: str, path: str, tokens: int | None, *, attempt: int = 0, **columns: Any) -> None:
         """A reply with `tokens` in all, one of them of the completion; None: the server did not say."""

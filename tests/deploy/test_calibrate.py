@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -20,6 +21,7 @@ from moot.deploy.reading.record import read_events, read_replies
 from moot.deploy.reading.summaries.summary import paired
 from moot.metrics.detection import auroc
 from moot.metrics.proportion import wilson_interval
+from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 from moot.protocols.selene.gate import GateSignals, decide
@@ -205,6 +207,17 @@ def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: A
     session.case("bad")
     session.verdict("bad", None, "failed", failure="quorum_failed")
     assert calibrate(planted(session, encoder="e")).left_out == {"cannot be scored": 1, "failed": 1}
+
+
+def test_answers_are_scored_as_the_record_scored_them(planted: Callable[..., Path], session: Any) -> None:
+    """By label `$1200` and `1,200` would differ, and every case would be wrong either way."""
+    for i in range(12):
+        add_case(session, i, "1300" if i % 2 else "$1200", "1200.", gate(), gold="1,200")
+        session.cases[-1] = msgspec.structs.replace(session.cases[-1], reference=Reference(scoring="number"))
+    folder = planted(session, encoder="e")
+    found = read_both_branches(folder, "moot run")
+    assert [bool(right) for right in found.skip_right] == [i % 2 == 0 for i in sorted(range(12), key=str)]
+    assert found.debate_right.all()
 
 
 def test_never_skipping_is_said(planted: Callable[..., Path], session: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -16,6 +17,7 @@ from moot.deploy.calibration.early_stop import EarlySignal, calibrate_early_stop
 from moot.deploy.calibration.early_stop_report import show_early_stop
 from moot.metrics.detection import auroc
 from moot.metrics.token_confidence import window_statistic
+from moot.protocols.case import Reference
 from moot.protocols.errors import ConfigError
 
 CASES, TOKENS = 150, 24
@@ -196,3 +198,15 @@ def test_a_bound_that_stops_nothing_does_not_work(planted: Callable[..., Path], 
     assert signal.early_stop is not None
     assert signal.share_stopped == 0.0
     assert (signal.error_stopped, signal.works) == (None, False)
+
+
+def test_replies_are_scored_as_the_record_scored_them(planted: Callable[..., Path], session: Any) -> None:
+    """By label `$5.00` would be wrong everywhere, and nothing could be told apart."""
+    _plant(session, -0.8)
+    numbers = {"Yes": "$5.00", "No": "6"}
+    for case, reply in enumerate(session.replies):
+        session.replies[case] = {**reply, "answer": numbers[reply["answer"]]}
+    reference = Reference(scoring="number")
+    session.cases[:] = [msgspec.structs.replace(case, gold="5", reference=reference) for case in session.cases]
+    (signal,) = calibrate_early_stop(planted(session), share=0.2).signals
+    assert (signal.works, (signal.auroc or 0.0) > 0.8) == (True, True)

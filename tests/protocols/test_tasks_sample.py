@@ -67,3 +67,28 @@ def test_symptoms_come_with_aliases_and_documents() -> None:
         text = fold(case.question)
         names = [name for label, own in zip(case.labels or (), case.aliases, strict=True) for name in (label, *own)]
         assert not any(f" {fold(name)} " in f" {text} " for name in names), (case.id, "gives its label away")
+
+
+def test_essays_have_two_traits_and_two_raters_who_differ_now_and_then() -> None:
+    task = open_task("sample-essays")
+    found = task.validate()
+    assert found is not None
+    assert (task.spec, task.path, found.count, found.unlabelled) == (*("sample-essays",) * 2, 16, 0)
+    items = list(task.cases())
+    assert len({item.reference.group for item in items}) == len({item.case.passage for item in items}) == 8
+    assert set(found.gold.values()) & {0} == set(), "every score occurs"
+    pairs = [item.reference.ratings for item in items]
+    assert all(None not in pair and len(pair) == 2 for pair in pairs)
+    assert 8 < sum(one == other for one, other in pairs) < 16
+
+
+def test_problems_hold_numbers_that_must_be_read_with_care() -> None:
+    task = open_task("sample-problems")
+    found = task.validate()
+    assert found is not None
+    assert (task.spec, task.name, found.count, found.unlabelled) == (*("sample-problems",) * 2, 24, 0)
+    gold = [item.gold or "" for item in task.cases()]
+    assert sum("," in each for each in gold) >= 3
+    assert sum("." in each for each in gold) >= 3
+    assert sum(each.startswith("-") for each in gold) == 2
+    assert len({item.case.question for item in task.cases()}) == 24

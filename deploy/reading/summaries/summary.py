@@ -32,6 +32,8 @@ from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
+from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
+from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answers
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.proportion import wilson_interval
@@ -64,7 +66,8 @@ class Summary(BaseModel):
     """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with an answer and a gold label);
-    failed cases are counted apart and never as wrong. Intervals are Wilson's, 95 %.
+    failed cases are counted apart and never as wrong. Intervals are Wilson's, 95 %; there is none where several cases
+    are about one text, as those are not independent.
 
     Attributes:
         run: the folder.
@@ -87,6 +90,8 @@ class Summary(BaseModel):
         labels_questioned: cases whose label a converged, confident consensus contradicts, see
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
+        scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
+        short_answers: how near the answers come to the accepted ones; None where there are none such.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
             bound where one did not say what it had cost, None when none did.
@@ -144,6 +149,8 @@ class Summary(BaseModel):
     judging: Judging | None
     labels_questioned: int | None
     evaluation: Evaluation | None
+    scores: list[TraitScores] | None
+    short_answers: ShortAnswers | None
     tokens_paid: int | None
     tokens_reused: int | None
     replies_reused: int
@@ -176,6 +183,7 @@ def summarise(folder: str | Path) -> Summary:
     replies = read_replies(folder)
     facts = read_facts(folder, replies)
     verdicts = latest_verdicts(folder)
+    references = References.of(folder)
     events = read_events(folder, _KINDS)
     cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
     finished = [verdict for verdict in verdicts if not verdict.failed]
@@ -199,14 +207,16 @@ def summarise(folder: str | Path) -> Summary:
         asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in replies),
         wall_s=facts.wall_s,
-        audit=audit_difference(finished, events, References.of(folder)),
-        **_accuracies(finished, {event.key for event in events if event.kind == "gate"}),
+        audit=audit_difference(finished, events, references),
+        **_accuracies(finished, {event.key for event in events if event.kind == "gate"}, references),
         **judge_figures(folder, finished, events),
         **_costs(replies, finished, events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
+        scores=trait_scores(folder, finished, references),
+        short_answers=short_answers(finished, references),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
@@ -247,14 +257,19 @@ def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | Non
     return sum(known) / len(known), (ends.low, ends.high), len(known)
 
 
-def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
+def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
     skipped = [verdict for verdict in finished if verdict.how == "skipped"]
     debated = [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
     decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
     found: dict[str, Any] = {"skip_rate": len(skipped) / decided if decided else None}
     for name, verdicts in (("", finished), ("_skipped", skipped), ("_debated", debated)):
         value, interval, n = share(verdict.correct for verdict in verdicts)
-        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
+        independent = references.independent(verdict.case_id for verdict in verdicts)
+        found |= {
+            f"accuracy{name}": value,
+            f"accuracy{name}_interval": interval if independent else None,
+            f"scored{name}": n,
+        }
     return found | {
         "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
         "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),

@@ -80,6 +80,10 @@ def case_pairs(debate: Transcript) -> list[tuple[str, str]]:
     if debate.passage:
         pairs.append(("passage", f"{debate.title}\n{debate.passage}" if debate.title else debate.passage))
     pairs.append(("gold label (no model saw it)", "unknown" if debate.gold is None else debate.gold))
+    if also := [answer for answer in debate.accepted if answer != debate.gold]:
+        pairs.append(("accepted, too", "; ".join(also)))
+    if debate.ratings:
+        pairs.append(("raters' scores", ", ".join("missing" if s is None else number(s) for s in debate.ratings)))
     if debate.invalid:
         pairs.append(("invalid row", debate.invalid))
     return pairs

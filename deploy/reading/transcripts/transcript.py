@@ -96,6 +96,8 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
         passage=case["passage"] or "",
         judged=JudgedReplyView.model_validate_json(case["judged"]) if case["judged"] else None,
         gold=case["gold"],
+        accepted=case["accepted"] or [],
+        ratings=case["ratings"] or [],
         invalid=case["invalid"] or "",
         sections=sections_of(views, [event for event in noted if event.kind != "asked"], _began(turns, events)),
         trace=trace_of((event.path, event.data) for event in noted if event.kind == "round"),

@@ -120,6 +120,8 @@ class Transcript(_View):
         aliases: by label, in the labels' order, its other spellings; empty when no label has any.
         judged: the reply that is judged, with what it answers; None where a case is debated.
         gold: the label that the task's file calls right, never shown to a model; None without one.
+        accepted: all answers that count as right, where there are several; never shown to a model.
+        ratings: scores that human raters gave the text, None for a missing one; never shown to a model.
         trace: the numbers of its rounds; None for a protocol without rounds or without known numbers.
         verdict: None while there is none.
     """
@@ -139,6 +141,8 @@ class Transcript(_View):
     passage: str
     judged: JudgedReplyView | None
     gold: str | None
+    accepted: list[str]
+    ratings: list[float | None]
     invalid: str
     sections: list[Section]
     trace: Trace | None

@@ -1,0 +1,230 @@
+"""How a run's scores of texts agree with the human raters, trait by trait, beside how the raters agree themselves.
+
+Never over several traits at once: what two traits' scores share says nothing of how well either is scored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.record import VerdictRow
+from moot.deploy.reading.references import References
+from moot.deploy.reading.text import Interval, count, markdown_table
+from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
+from moot.protocols.case import Criterion
+from moot.protocols.tasks.numbers import stated_number
+
+RESAMPLES = 1000
+"""Of the essays, behind every interval."""
+
+VERDICT, MEAN = "verdict", "raters' mean"
+"""Names of the two columns that are no single rater's."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class ScorePair(BaseModel):
+    """How two scorers of the same texts agree. None where nothing can be said; intervals are 95 %, by group of cases.
+
+    Attributes:
+        first, second: `verdict`, `rater 1`, `rater 2` ... or `raters' mean`.
+        n: cases that both have scored and that have a verdict.
+        qwk: quadratically weighted kappa, in [-1, 1].
+        exact: share of equal scores; unknown with a mean of raters, which need be no score of the scale.
+        adjacent: share of scores at most 1 apart. Between human raters it is nearly always 1, so it tells little.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    first: str
+    second: str
+    n: int
+    qwk: float | None
+    qwk_interval: tuple[float, float] | None
+    exact: float | None
+    exact_interval: Interval | None
+    adjacent: float | None
+
+
+class TraitScores(BaseModel):
+    """One trait of one assignment.
+
+    Attributes:
+        trait, lowest, highest, assignment: of the criterion.
+        cases: finished cases of this trait; `without_score` of them have a verdict that is no score of the scale.
+        pairs: the verdict with each rater and with their mean, then the raters with each other.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    trait: str
+    lowest: int
+    highest: int
+    assignment: str
+    cases: int
+    without_score: int
+    pairs: list[ScorePair]
+
+
+def trait_scores(
+    folder: str | Path, finished: Sequence[VerdictRow], references: References
+) -> list[TraitScores] | None:
+    """The agreement by trait, in the order in which the traits first come; None for a run that scores no texts.
+
+    Args:
+        folder: the run's folder.
+        finished: the verdicts that did not fail.
+        references: of the run's cases.
+
+    Raises:
+        RecordError: when the record cannot be read.
+    """
+    scored = [verdict for verdict in finished if references[verdict.case_id].scoring == "score"]
+    if not scored:
+        return None
+    criteria = _criteria(folder)
+    traits: dict[Criterion, list[VerdictRow]] = defaultdict(list)
+    for verdict in scored:
+        if (criterion := criteria.get(verdict.case_id)) is not None:
+            traits[criterion].append(verdict)
+    order = list(dict.fromkeys(criteria.values()))
+    return [_trait(criterion, traits[criterion], references) for criterion in order if criterion in traits]
+
+
+def _criteria(folder: str | Path) -> dict[str, Criterion]:
+    rows = read_table(folder, "cases", ["index", "criterion"]).to_pylist()
+    rows.sort(key=lambda row: row["index"])
+    return {row["case_id"]: msgspec.json.decode(row["criterion"], type=Criterion) for row in rows if row["criterion"]}
+
+
+def _trait(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
+    columns = _columns(criterion, verdicts, references)
+    weights = _weights([references[verdict.case_id].group or verdict.case_id for verdict in verdicts])
+    raters = [name for name in columns if name not in (VERDICT, MEAN)]
+    pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))
+    known = ~np.isnan(columns[VERDICT])
+    return TraitScores(
+        trait=criterion.trait,
+        lowest=criterion.lowest,
+        highest=criterion.highest,
+        assignment=criterion.assignment,
+        cases=len(verdicts),
+        without_score=int((~known).sum()),
+        pairs=[_pair(criterion, columns, pair, known, weights) for pair in pairs],
+    )
+
+
+def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> dict[str, Floats]:
+    """Scores by who gave them, `(cases,)` each, NaN for none. With a single rater there is no mean beside it."""
+    ratings = [references[verdict.case_id].ratings for verdict in verdicts]
+    raters = max(map(len, ratings), default=0)
+    table = np.full((raters, len(verdicts)), np.nan)
+    for place, row in enumerate(ratings):
+        table[: len(row), place] = [np.nan if score is None else score for score in row]
+    given = [None if verdict.answer is None else stated_number(verdict.answer) for verdict in verdicts]
+    inside = [np.nan if s is None or not criterion.lowest <= s <= criterion.highest else s for s in given]
+    known = ~np.isnan(table)
+    rows = [place for place in range(raters) if known[place].any()]
+    columns = {VERDICT: np.array(inside)} | {f"rater {place + 1}": table[place] for place in rows}
+    if len(rows) > 1:
+        counts = known.sum(axis=0)
+        columns[MEAN] = np.where(counts > 0, np.nansum(table, axis=0) / np.maximum(counts, 1), np.nan)
+    return columns
+
+
+def _pair(
+    criterion: Criterion,
+    columns: Mapping[str, Floats],
+    pair: tuple[str, str],
+    known: npt.NDArray[np.bool_],
+    weights: Floats,
+) -> ScorePair:
+    one, other = (np.where(known, columns[name], np.nan) for name in pair)
+    ends = (criterion.lowest, criterion.highest)
+    both = ~np.isnan(one + other)
+    exact: Floats = (one == other)[both].astype(np.float64)
+    whole = MEAN not in pair and bool(both.any())
+    times = weights[:, both]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = (times @ exact) / times.sum(axis=1)
+    return ScorePair(
+        first=pair[0],
+        second=pair[1],
+        n=int(both.sum()),
+        qwk=_known(quadratic_weighted_kappa(one, other, *ends)),
+        qwk_interval=_interval(resampled_weighted_kappa(one, other, weights, *ends)),
+        exact=float(exact.mean()) if whole else None,
+        exact_interval=_interval(shares) if whole else None,
+        adjacent=float((np.abs(one - other)[both] <= 1.0).mean()) if whole else None,
+    )
+
+
+def _weights(groups: Sequence[str]) -> Floats:
+    """`(resamples, cases)`: how often each case is drawn when whole groups are drawn with replacement."""
+    _, place = np.unique(np.array(groups), return_inverse=True)
+    n = int(place.max()) + 1
+    draws = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
+    return draws[:, place].astype(np.float64)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def _interval(resampled: Floats) -> tuple[float, float] | None:
+    """95 % of the resamples; None for fewer than two groups that vary, which say nothing of other groups."""
+    known = resampled[~np.isnan(resampled)]
+    if len(known) < len(resampled) / 2 or np.ptp(known) == 0.0:
+        return None
+    low, high = np.quantile(known, [0.025, 0.975])
+    return float(low), float(high)
+
+
+SCORES_HEADER = ("agreement of", "n", "QWK", "exact", "within 1")
+"""Of `score_rows`."""
+
+SCORES_NOTE = (
+    "QWK: quadratically weighted kappa. [95 %], essays drawn anew. Within 1 tells little: human raters nearly always "
+    "are. Traits are never pooled."
+)
+"""What a reader must know of `score_rows`."""
+
+
+def score_rows(scores: Sequence[TraitScores]) -> list[tuple[str, ...]]:
+    """The agreement as rows of words: for each trait a row with its name, then one for each pair."""
+    rows = list[tuple[str, ...]]()
+    for each in scores:
+        rows.append((_name(each, scores), "", "", "", ""))
+        for pair in each.pairs:
+            cells = (f"{pair.first}, {pair.second}", count(pair.n), _value(pair.qwk, pair.qwk_interval))
+            shares = (_value(pair.exact, pair.exact_interval), _value(pair.adjacent, None))
+            rows.append((*cells, *(("-", "-") if MEAN in pair.second else shares)))
+    return rows
+
+
+def scores_markdown(scores: Sequence[TraitScores]) -> str:
+    """The agreement as a Markdown table with its note."""
+    return f"{markdown_table(SCORES_HEADER, score_rows(scores))}\n\n{SCORES_NOTE}"
+
+
+def _name(found: TraitScores, among: Sequence[TraitScores]) -> str:
+    name = f"{found.trait}, {found.lowest}-{found.highest}"
+    scale = (found.trait, found.lowest, found.highest)
+    alike = [each for each in among if (each.trait, each.lowest, each.highest) == scale]
+    name += f": {found.assignment}" if len(alike) > 1 and found.assignment else ""
+    return name + (f" ({found.without_score} of {found.cases} without a score)" if found.without_score else "")
+
+
+def _value(value: float | None, interval: tuple[float, float] | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:.2f}" + (f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else "")

@@ -1,0 +1,227 @@
+"""What a summary says of scores and short answers: by trait, beside the raters, and never over all of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.scores import MEAN, SCORES_NOTE, ScorePair, TraitScores
+from moot.deploy.reading.summaries.summary import summarise
+from moot.metrics.weighted_kappa import quadratic_weighted_kappa
+from moot.protocols.case import Criterion, Reference
+
+IDEAS = Criterion(trait="Ideas", lowest=0, highest=3, guide="g", assignment="Write.")
+STYLE = Criterion(trait="Style", lowest=0, highest=3, guide="g", assignment="Write.")
+SCORES = ("0", "1", "2", "3")
+
+
+def scored(
+    session: Any, essay: str, criterion: Criterion, answer: str | None, ratings: Sequence[float | None], **how: Any
+) -> None:
+    """A finished case of one trait of one essay."""
+    case_id = f"{essay}-{criterion.trait}"
+    accepted = tuple(dict.fromkeys(f"{rating:.0f}" for rating in ratings if rating is not None))
+    reference = Reference(scoring="score", accepted=accepted, ratings=tuple(ratings), group=essay)
+    session.case(case_id, accepted[0] if accepted else None, labels=SCORES, criterion=criterion, reference=reference)
+    session.verdict(case_id, answer, **how)
+
+
+def pair(found: TraitScores, first: str, second: str) -> ScorePair:
+    (only,) = [each for each in found.pairs if (each.first, each.second) == (first, second)]
+    return only
+
+
+@pytest.fixture
+def essays(planted: Callable[..., Path], session: Any) -> tuple[Path, Any]:
+    """40 essays, two traits; rater 3 scored one in five, and only the style."""
+    random = np.random.default_rng(2)
+    drawn = random.integers(0, 4, (40, 3))
+    drawn[:, 1] = np.where(random.random(40) < 0.6, drawn[:, 0], drawn[:, 1])
+    for essay, (verdict, one, two) in enumerate(drawn):
+        scored(session, f"e{essay:02d}", IDEAS, str(verdict), (float(one), float(two)))
+        third = float(one) if essay % 5 == 0 else None
+        scored(session, f"e{essay:02d}", STYLE, str(one), (float(one), float(two), third))
+    return planted(session), drawn
+
+
+def test_kappa_is_by_trait_and_rater(essays: tuple[Path, Any]) -> None:
+    folder, drawn = essays
+    found = summarise(folder).scores
+    assert found is not None
+    ideas, style = found
+    assert [(each.trait, each.lowest, each.highest, each.cases) for each in found] == [
+        ("Ideas", 0, 3, 40), ("Style", 0, 3, 40),
+    ]  # fmt: skip
+    for name, column in (("rater 1", 1), ("rater 2", 2)):
+        expected = cohen_kappa_score(drawn[:, 0], drawn[:, column], weights="quadratic")
+        figures = pair(ideas, "verdict", name)
+        assert figures.qwk == pytest.approx(expected)
+        assert figures.exact == pytest.approx((drawn[:, 0] == drawn[:, column]).mean())
+        assert figures.adjacent == pytest.approx((abs(drawn[:, 0] - drawn[:, column]) <= 1).mean())
+    mean = pair(ideas, "verdict", MEAN)
+    assert mean.qwk == pytest.approx(quadratic_weighted_kappa(drawn[:, 0], drawn[:, 1:].mean(axis=1), 0, 3))
+    assert (mean.exact, mean.exact_interval, mean.adjacent) == (None, None, None)
+    raters = pair(ideas, "rater 1", "rater 2")
+    assert raters.qwk == pytest.approx(cohen_kappa_score(drawn[:, 1], drawn[:, 2], weights="quadratic"))
+    assert [(each.first, each.second) for each in style.pairs][-3:] == [
+        ("rater 1", "rater 2"), ("rater 1", "rater 3"), ("rater 2", "rater 3"),
+    ]  # fmt: skip
+    assert (pair(style, "verdict", "rater 1").qwk, pair(style, "verdict", "rater 1").qwk_interval) == (1.0, None)
+    assert pair(style, "verdict", "rater 3").n == 8
+    assert pair(style, "verdict", MEAN).n == 40
+
+
+def test_intervals_hold_the_value_and_narrow_with_more_essays(planted: Callable[..., Path], session: Any) -> None:
+    widths = []
+    for copies in (1, 9):
+        one = type(session)()
+        random = np.random.default_rng(4)
+        for essay in range(30 * copies):
+            rating = float(random.integers(0, 4))
+            verdict = rating if random.random() < 0.5 else float(random.integers(0, 4))
+            scored(one, f"e{essay:03d}", IDEAS, f"{verdict:.0f}", (rating,))
+        found = summarise(planted(one)).scores
+        assert found is not None
+        (figures,) = found[0].pairs
+        assert figures.qwk is not None
+        assert figures.qwk_interval is not None
+        low, high = figures.qwk_interval
+        assert low < figures.qwk < high
+        widths.append(high - low)
+    assert widths[1] < 0.6 * widths[0]
+
+
+def test_cases_of_one_group_are_drawn_together(planted: Callable[..., Path], session: Any) -> None:
+    """Each essay four times under one group tells no more than once: the intervals are the same."""
+    widths = []
+    for copies in (1, 4):
+        one, random = type(session)(), np.random.default_rng(6)
+        for essay in range(25):
+            rating, verdict = random.integers(0, 4, 2)
+            for copy in range(copies):
+                reference = Reference(
+                    scoring="score", accepted=(str(rating),), ratings=(float(rating),), group=f"e{essay:02d}"
+                )
+                name = f"e{essay:02d}-{copy}"
+                one.case(name, str(rating), labels=SCORES, criterion=IDEAS, reference=reference)
+                one.verdict(name, str(verdict))
+        found = summarise(planted(one)).scores
+        assert found is not None
+        ends = found[0].pairs[0].qwk_interval
+        assert ends is not None
+        widths.append(ends[1] - ends[0])
+    assert widths[1] == pytest.approx(widths[0], rel=1e-9)
+
+
+def test_what_is_missing_counts_for_nothing(planted: Callable[..., Path], session: Any) -> None:
+    scored(session, "a", IDEAS, None, (1.0, 2.0))
+    scored(session, "b", IDEAS, "3", (None, None))
+    scored(session, "c", IDEAS, "2", (None, 2.0))
+    scored(session, "d", IDEAS, None, (3.0, 3.0), how="failed", failure="quorum_failed")
+    found = summarise(planted(session))
+    assert found.scores is not None
+    (ideas,) = found.scores
+    assert (ideas.cases, ideas.without_score) == (3, 1)
+    assert pair(ideas, "verdict", "rater 2").n == 1
+    assert pair(ideas, "verdict", "rater 1").qwk is None
+    assert pair(ideas, "rater 1", "rater 2").exact is None
+    assert (found.accuracy, found.scored) == (1.0, 1)
+
+
+def test_there_is_no_interval_of_cases_that_are_about_one_text(essays: tuple[Path, Any]) -> None:
+    found = summarise(essays[0])
+    assert found.accuracy is not None
+    assert found.accuracy_interval is None
+
+
+def test_a_score_is_right_if_a_rater_gave_it(planted: Callable[..., Path], session: Any) -> None:
+    for essay, answer in enumerate(SCORES):
+        scored(session, f"e{essay}", IDEAS, answer, (1.0, 3.0))
+    assert summarise(planted(session)).accuracy == 0.5
+
+
+def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed: Callable[..., str]) -> None:
+    text = printed(show, essays[0], width=80)
+    assert "a rater's score given" in text
+    lines = [line.split() for line in text.splitlines()]
+    at = lines.index(["Ideas,", "0-3"])
+    assert lines[at + 1][:3] == ["verdict,", "rater", "1"]
+    assert ["Style,", "0-3"] in lines
+    assert " ".join(text.split()).count(SCORES_NOTE) == 1
+    assert max(map(len, text.splitlines())) <= 80
+    markdown = printed(show, essays[0], form="md")
+    assert "| verdict, raters' mean | 40 |" in markdown
+    assert SCORES_NOTE in markdown
+    found = json.loads(printed(show, essays[0], form="json"))
+    assert [each["trait"] for each in found["scores"]] == ["Ideas", "Style"]
+
+
+def test_other_runs_say_nothing_of_scores(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.verdict("a")
+    found = summarise(planted(session))
+    assert (found.scores, found.short_answers) == (None, None)
+
+
+def answered(session: Any, case_id: str, answer: str | None, *accepted: str) -> None:
+    reference = Reference(scoring="short answer", accepted=accepted)
+    session.case(case_id, next(iter(accepted), None), labels=None, reference=reference)
+    session.verdict(case_id, answer)
+
+
+def test_short_answers(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
+    answered(session, "a", "the 1901", "Sir Edmund Barton", "1901")
+    answered(session, "b", "edmund barton", "Sir Edmund Barton")
+    answered(session, "c", "nobody", "Sir Edmund Barton")
+    answered(session, "d", None, "x")
+    answered(session, "e", "x")
+    folder = planted(session)
+    found = summarise(folder).short_answers
+    assert found is not None
+    assert found.n == 3
+    assert found.exact_match == pytest.approx(1 / 3)
+    assert found.token_f1 == pytest.approx((1 + 0.8 + 0) / 3)
+    assert found.token_f1_interval is not None
+    assert found.token_f1_interval[0] < found.token_f1 < found.token_f1_interval[1]
+    text = printed(show, folder)
+    assert "exact match" in text
+    assert "token F1" in text
+    shown = printed(show, folder, "a")
+    assert "1901" in shown
+    assert "accepted, too" in shown
+
+
+def test_short_answers_that_are_all_right_have_no_interval_of_f1(planted: Callable[..., Path], session: Any) -> None:
+    for name in "abc":
+        answered(session, name, "x", "x")
+    found = summarise(planted(session)).short_answers
+    assert found is not None
+    assert (found.token_f1, found.token_f1_interval) == (1.0, None)
+    assert not math.isnan(found.exact_match_interval[0])
+
+
+def test_a_debate_shows_the_raters_scores(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    scored(session, "a", IDEAS, "1", (1.0, None, 2.0))
+    folder = planted(session)
+    assert "1, missing, 2" in printed(show, folder, "a-Ideas")
+    assert json.loads(printed(show, folder, "a-Ideas", form="json"))["ratings"] == [1.0, None, 2.0]
+
+
+def test_an_audit_holds_answers_against_the_whole_reference(planted: Callable[..., Path], session: Any) -> None:
+    reference = Reference(scoring="number")
+    session.case("a", "1,200", labels=None, reference=reference)
+    session.event("a", "audit", "audit", {"skipped_answer": "$1200", "debated_answer": "1300"})
+    session.verdict("a", "1200", how="skipped")
+    audit = summarise(planted(session)).audit
+    assert audit is not None
+    assert (audit.only_first, audit.only_second, audit.n) == (1, 0, 1)

@@ -1,0 +1,158 @@
+"""Whether an answer is right: as a label, a number, a short text or a score."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.protocols.case import Reference, Scoring
+from moot.protocols.labels import fold
+from moot.protocols.replies import Position, parse_reply
+from moot.protocols.tasks import is_correct
+from moot.protocols.tasks.numbers import same_number, stated_number
+from moot.protocols.tasks.short_answers import exact_match, normalised, token_f1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("72", 72.0),
+        ("$1,234.50", 1234.5),
+        ("1,234 apples", 1234.0),
+        ("1,234,567", 1234567.0),
+        ("-3", -3.0),
+        ("\u22123", -3.0),
+        ("-$5", -5.0),
+        ("$-5", -5.0),
+        ("5/2", 2.5),
+        ("1 1/2", 1.5),
+        ("3\u00bd", 3.5),
+        ("50%", 50.0),
+        (".5", 0.5),
+        ("2e3", 2000.0),
+        ("1.5 million dollars", 1.5e6),
+        ("The answer is 18.", 18.0),
+        ("18 eggs, so the answer is 18", 18.0),
+        ("3 * 6 = 18", 18.0),
+        ("He sells 16 - 3 = 13\n#### 1,080", 1080.0),
+        ("\\\\boxed{18}", 18.0),
+        ("1{,}234", 1234.0),
+        ("5 or 5.0", 5.0),
+        ("the 18th", 18.0),
+        ("Answer - 3", 3.0),
+    ],
+)
+def test_the_number_that_a_text_states(text: str, number: float) -> None:
+    assert stated_number(text) == pytest.approx(number)
+    assert stated_number(fold(text)) == pytest.approx(number), "answers arrive folded"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "eighteen", "18 or 19", "16-3", "1,23", "12,34,567", "1.2.3", "3:30", "m2", "5/0", "1e999", "9" * 400, "= ?"],
+)
+def test_what_states_no_single_number(text: str) -> None:
+    assert stated_number(text) is None
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_whole_numbers_however_they_are_written(number: int) -> None:
+    for text in (f"{number}", f"{number:,}", f"({number:,}).", f"{number}.00", f"it is {number} in all"):
+        assert stated_number(fold(text)) == number
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    found = stated_number(text)
+    assert found is None or math.isfinite(found)
+    assert 0.0 <= token_f1(text, ["a word", text]) <= 1.0
+
+
+def test_whole_numbers_are_equal_exactly_others_nearly() -> None:
+    assert not same_number(10_000_000.0, 10_000_001.0)
+    assert same_number(2 / 3, 0.6666667)
+    assert not same_number(0.66, 2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"), [("18", "18"), ("18.0", "18"), ("-2.5", "-2.5"), ("true", "yes"), ('"$1,234.50"', "$1,234.50")]
+)
+def test_a_reply_may_answer_with_a_number_that_json_knows(reply: str, answer: str) -> None:
+    text = f'{{"answer": {reply}, "reasoning": "r", "confidence": 0.5}}'
+    assert parse_reply(text, Position).answer == answer
+    if reply in ("18", "18.0"):
+        assert parse_reply(text, Position, ("17", "18")).answer == "18"
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "reference", "correct"),
+    [
+        ("yes", "Yes", Reference(), True),
+        ("no", "Yes", Reference(accepted=("Yes", "No")), True),
+        ("72.", "72", Reference(scoring="number"), True),
+        ("1234", "1,234", Reference(scoring="number"), True),
+        ("-7 degrees", "-7", Reference(scoring="number"), True),
+        ("7", "-7", Reference(scoring="number"), False),
+        ("seventy", "70", Reference(scoring="number"), False),
+        ("70 or 71", "70", Reference(scoring="number"), False),
+        ("0.5", "5", Reference(scoring="number"), False),
+        ("the edmund barton", "1901", Reference(scoring="short answer", accepted=("1901", "Edmund Barton")), True),
+        ("1,901", "1901", Reference(scoring="short answer"), True),
+        ("barton", "1901", Reference(scoring="short answer", accepted=("1901", "Edmund Barton")), False),
+        ("3", "2", Reference(scoring="score", accepted=("2", "3")), True),
+        ("4", "2", Reference(scoring="score", accepted=("2", "3")), False),
+    ],
+)
+def test_right_and_wrong(answer: str, gold: str, reference: Reference, correct: bool) -> None:
+    assert is_correct(answer, gold, reference) is correct
+
+
+@pytest.mark.parametrize("scoring", ["label", "number", "short answer", "score"])
+def test_what_cannot_be_scored(scoring: Scoring) -> None:
+    reference = Reference(scoring=scoring)
+    assert is_correct(None, "1", reference) is None
+    assert is_correct("1", None, reference) is None
+    assert is_correct("", "1", reference) is False
+
+
+def squad(text: str) -> list[str]:
+    """The words of SQuAD's own script, for ASCII."""
+    kept = "".join(c for c in text.lower() if c not in string.punctuation)
+    return [word for word in kept.split() if word not in ("a", "an", "the")]
+
+
+ASCII = st.text(st.sampled_from("abthe ,.$-'n1"), max_size=20)
+
+
+@given(ASCII, st.lists(ASCII, min_size=1, max_size=3))
+def test_normalisation_and_f1_are_those_of_squad(answer: str, accepted: list[str]) -> None:
+    words, golds = squad(answer), [squad(each) for each in accepted]
+    if not words or not all(golds):
+        return
+    best = 0.0
+    for gold in golds:
+        same = sum((Counter(words) & Counter(gold)).values())
+        precision, recall = same / len(words), same / len(gold)
+        best = max(best, 2 * precision * recall / (precision + recall) if same else 0.0)
+    assert token_f1(answer, accepted) == pytest.approx(best)
+    assert exact_match(answer, accepted) == (words in golds)
+
+
+def test_an_answer_of_articles_is_an_answer() -> None:
+    assert normalised("The The") == "the the"
+    assert exact_match("A", ["a"])
+    assert not exact_match("the", ["a"])
+    assert token_f1("", ["word"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"), [(".5", ".5"), ("(.5)", ".5"), ("...5", "5"), (". 5", "5"), ('".75".', ".75"), ("5.", "5")]
+)
+def test_folding_keeps_the_point_of_a_decimal(text: str, folded: str) -> None:
+    assert fold(text) == folded
+    assert fold(folded) == folded
