@@ -55,8 +55,8 @@ def test_an_unknown_value_is_left_out_where_it_stands(unknown: float) -> None:
 
 
 def test_no_replies_have_no_curve_and_empty_phases() -> None:
-    for replies in ([], [[]]):
-        found = mean_probability(Ragged.from_lists(replies))
+    for rows in (0, 1):
+        found = mean_probability(Ragged.from_lists([[]] * rows))
         assert (len(found.mean), found.reached) == (0, 0)
         assert [(phase.n, math.isnan(phase.mean)) for phase in phases(found)] == [(0, True)] * 4
 
