@@ -68,6 +68,11 @@ def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
     ]
 
 
+def in_a_debate(case_id: str, path: str) -> bool:
+    """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
+    return path != SHARED or not case_id.startswith(f"{SHARED}-")
+
+
 class SignalKeeper:
     """The signals of one writer.
 
@@ -93,7 +98,7 @@ class SignalKeeper:
         """Rows of the stream `replies` that were taken into the journal."""
         keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
         for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
-            if path != SHARED:  # what belongs to no debate is never judged, and has no verdict that would end it
+            if in_a_debate(case_id, path):
                 self._debate((case_id, attempt)).replies[path] = said
 
     def take_assessment(self, case_id: str, attempt: int, data: dict[str, Any]) -> None:

@@ -13,7 +13,15 @@ from moot.actors.record.assessments import ASSESSMENT, Assessment, read_assessme
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.signal_group import JudgedReply, Sampling
-from moot.actors.record.signal_keeper import FOLD_TOKENS, UNRECORDED, CaseKey, OpenDebate, SignalKeeper, Spoken
+from moot.actors.record.signal_keeper import (
+    FOLD_TOKENS,
+    UNRECORDED,
+    CaseKey,
+    OpenDebate,
+    SignalKeeper,
+    Spoken,
+    in_a_debate,
+)
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 
@@ -88,7 +96,7 @@ def _standing(
     found = {}
     for row in turns.filter(pc.invert(turns["superseded"])).to_pylist():
         key = (*_case(row), row["path"])
-        if mine(row["case_id"]) and wanted(key):
+        if mine(row["case_id"]) and in_a_debate(row["case_id"], row["path"]) and wanted(key):
             found[key] = row["reply_id"], Sampling(row["temperature"], row["top_p"])
     return found
 

@@ -297,3 +297,20 @@ async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypat
         await asyncio.wait([asking])
     assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
     await left(recorder, owner)
+
+
+async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0), labelled(1)])
+    shared = reply("shared-abc", "shared", "s", token=["t"], logprob=[-1.0])
+    recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
+    recorder.add_replies(said(0, "r0", [-1.0]))
+    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    recorder.register([labelled(0), labelled(1)])
+    assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
+    assert not recorder.signals._debates
+    assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0
+    await left(recorder, owner)

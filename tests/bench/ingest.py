@@ -112,7 +112,7 @@ def variant(draw: np.random.Generator) -> pa.RecordBatch:
 
 def assessment(role: str, draw: np.random.Generator) -> Event:
     """What three judges say of a reply."""
-    judges = []
+    judges: list[dict[str, Any]] = []
     for judge in range(3):
         scores = {name: int(draw.integers(1, 4)) for name in DIMENSIONS}
         told = {"judge": f"judge/{judge}", "model": "bench", "pass": 0, "scores": scores, "flag": False}
@@ -191,10 +191,11 @@ class Subscriber:
     async def poll(self) -> None:
         """Ask for everything that is new."""
         self.counts = msgspec.msgpack.decode(await self._writer.counts.remote(), type=Counts)
-        found = [None]
-        while found:
+        more = True
+        while more:
             raw = await self._writer.events_since.remote(self.events)
             self.events, found = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
+            more = bool(found)
         if raw := await self._writer.signals.remote(self.signals.replies):
             self.signals = decode_signals(raw)
 
