@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from assessed_debate import Assessed, roles
-from houses import hold
+from houses import hold, sorted_rows
 from journal_writer import batch, closing, labelled, reply
 from many_settings import key_of, made_cases
 from signals_from_record import assert_signals_of
@@ -102,7 +102,7 @@ async def test_the_running_signals_end_as_those_of_the_record(
 
 
 async def test_a_run_that_was_gone_on_with_ends_with_the_same_signals(tmp_path: Path) -> None:
-    slowly: dict[str, Any] = {"model": "simulated?latency_ms=5", "max_open": 6}
+    slowly: dict[str, Any] = {"model": "simulated?latency_ms=40", "max_open": 6}
     whole = await held("inline", tmp_path / "whole", cases(), **slowly)
 
     async def stop(arena: Arena, ended: int) -> None:
@@ -111,6 +111,10 @@ async def test_a_run_that_was_gone_on_with_ends_with_the_same_signals(tmp_path: 
 
     for ended in (20, 40):
         await held("inline", tmp_path / "parts", cases(), **slowly, meanwhile=partial(stop, ended=ended))
+        begun, over = (
+            {row["case_id"] for row in sorted_rows(tmp_path / "parts", table)} for table in ("tokens", "verdicts")
+        )
+        assert begun - over, "no debate was open"
     signals = await held("inline", tmp_path / "parts", cases(), **slowly)
     assert_signals_of(signals, tmp_path / "parts")
     assert_same(signals, whole)
