@@ -12,6 +12,7 @@ from moot.actors.desk import Desk, Person
 from moot.actors.failpoints import failpoint
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signals import Signals
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
@@ -61,6 +62,10 @@ class Archive(Protocol):
 
     async def events(self) -> list[StreamedEvent]:
         """Events since the last call."""
+        ...
+
+    async def signals(self) -> Signals:
+        """Signals of all judged replies so far, over all writers."""
         ...
 
     async def close(self, *, compact: bool) -> None:

@@ -11,6 +11,7 @@ from moot.actors.household import LocalCrew, build_gate, build_house, build_limi
 from moot.actors.moderator import Assignment, Moderator, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.signals import Signals
 from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
@@ -54,6 +55,10 @@ class InlineArchive:
         """See `arena.Archive.events`."""
         self._cursor, found = self._recorder.progress.events_since(self._cursor)
         return found
+
+    async def signals(self) -> Signals:
+        """See `arena.Archive.signals`."""
+        return await self._recorder.signals.signals()
 
     async def close(self, *, compact: bool) -> None:
         """See `arena.Archive.close`."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from moot.actors.models.pictures import load_image
     from moot.actors.models.resolve import MODELS
     from moot.actors.record.progress import StreamedEvent
+    from moot.actors.record.signals import Signals
     from moot.actors.roles import RoleBinding
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.reading.show import show
@@ -36,6 +37,7 @@ _HOME = {
     "moot.actors.models.pictures": ("load_image",),
     "moot.actors.models.resolve": ("MODELS",),
     "moot.actors.record.progress": ("StreamedEvent",),
+    "moot.actors.record.signals": ("Signals",),
     "moot.actors.roles": ("RoleBinding",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.reading.summaries.compare": ("compare",),
@@ -79,6 +81,7 @@ __all__ = [
     "Run",
     "RunConfig",
     "Score",
+    "Signals",
     "StreamedEvent",
     "Summary",
     "Task",

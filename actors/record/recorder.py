@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
+from moot.actors.record.assessments import ASSESSMENT
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
@@ -25,6 +26,8 @@ from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
+from moot.actors.record.signal_keeper import SignalKeeper
+from moot.actors.record.signal_recovery import recover_signals
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.tasks.scoring import is_correct
@@ -113,6 +116,7 @@ class Recorder:
         self._cases_written: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
+        self.signals = SignalKeeper()
 
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
@@ -124,6 +128,7 @@ class Recorder:
         for case_id, attempt, kind, path, digest in state.events:
             self._debate(case_id, attempt).events[kind, path] = digest
         self.progress = state.progress
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
 
     def _debate(self, case_id: str, attempt: int) -> _Open:
         return self._open.get((case_id, attempt)) or self._open.setdefault((case_id, attempt), _Open())
@@ -174,6 +179,7 @@ class Recorder:
             batch = batch.filter(pa.array(keep))
         if batch.num_rows:
             self._journal.append_replies(batch)
+            self.signals.take_replies(batch)
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
@@ -239,6 +245,8 @@ class Recorder:
                 debate.events[event.kind, event.path] = digest = crc32(_json(event.data).encode())
                 if known == digest:
                     continue
+            if event.kind == ASSESSMENT:
+                self.signals.take_assessment(case_id, attempt, event.data)
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
@@ -333,6 +341,7 @@ class Recorder:
         }
         self._journal.append("verdicts", **columns)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
+        self.signals.end(closing.case_id, closing.attempt, failed=failed, correct=correct)
         told = {"answer": closing.answer, "how": closing.how, "confidence": closing.confidence, "correct": correct}
         told |= {"failure": closing.failure} if failed else {}
         self.progress.event(closing.case_id, closing.attempt, Event("verdict", "verdict", told), columns["at"])

@@ -92,7 +92,7 @@ def recover(folder: RunFolder, mine: Callable[[str], bool]) -> State:
         "completion_tokens",
         "reused_from",
     ]
-    for batch in _batches(folder, "turns", "replies", columns):
+    for batch in rows_as_written(folder, "turns", "replies", columns):
         for row in batch.to_pylist():
             if not mine(row["case_id"]):
                 continue
@@ -114,7 +114,7 @@ def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
     """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
     case_ids = pa.array(sorted({case_id for case_id, _ in keys}))
     replies: dict[CaseKey, dict[str, RecordedReply]] = {key: {} for key in keys}
-    for batch in _batches(folder, "turns", "replies", TURNS.names, case_ids):
+    for batch in rows_as_written(folder, "turns", "replies", TURNS.names, case_ids):
         replaced = batch["supersedes"].to_pylist()
         for (case_id, attempt, reply), supersedes in zip(recorded_replies(batch), replaced, strict=True):
             known = replies.get((case_id, attempt))
@@ -124,7 +124,7 @@ def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
             if earlier is None or supersedes == earlier.answered.reply_id:
                 known[reply.path] = reply
     vectors: dict[CaseKey, dict[str, bytes]] = {key: {} for key in keys}
-    for batch in _batches(folder, "embeddings", "embeddings", EMBEDDINGS.names, case_ids):
+    for batch in rows_as_written(folder, "embeddings", "embeddings", EMBEDDINGS.names, case_ids):
         for row in batch.to_pylist():
             if (row["case_id"], row["attempt"]) in vectors:
                 stored = vectors[row["case_id"], row["attempt"]]
@@ -152,7 +152,7 @@ def _history(replies: Sequence[RecordedReply], vectors: dict[str, bytes]) -> His
     return History(list(merged.values()), unreadable, cuts, vectors)
 
 
-def _batches(
+def rows_as_written(
     folder: RunFolder, table: str, stream: str, columns: Sequence[str], case_ids: pa.Array | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a table in the order they were written, from committed parts and from segments."""

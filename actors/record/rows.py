@@ -68,7 +68,7 @@ def batch_of(stream: str, rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
 
 
 def _array(column: list[Any], kind: pa.DataType) -> pa.Array:
-    if any(isinstance(row, pa.Array) for row in column):
+    if pa.types.is_list(kind) and any(isinstance(row, pa.Array) for row in column):
         return _lists(column, kind)
     return pa.array(column, kind)
 

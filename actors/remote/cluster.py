@@ -30,6 +30,7 @@ from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.record.recorder import Closing, Recorder
 from moot.actors.record.schema import JOURNAL
+from moot.actors.record.signals_wire import encode_signals
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
 from moot.actors.remote.peers import Peer
@@ -173,6 +174,12 @@ class WriterActor(_Actor):
         """Events after `cursor` and the next cursor, encoded."""
         await self._up()
         return msgspec.msgpack.encode(self._recorder.progress.events_since(cursor))
+
+    async def signals(self, known: int) -> bytes:
+        """The writer's signals, encoded; empty when they are still of `known` replies."""
+        await self._up()
+        keeper = self._recorder.signals
+        return encode_signals(await keeper.signals()) if keeper.replies != known else b""
 
     async def flush(self) -> None:
         """See `Recorder.flush`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -18,6 +18,8 @@ from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import writer_of
+from moot.actors.record.signals import Signals
+from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.peers import Peer, PeerLost
@@ -60,6 +62,7 @@ class RayArchive:
         self._open: dict[str, LabelledCase] = {}
         self._cursors = [0] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
+        self._signals = [Signals() for _ in self._writers]
         self._watches = [
             asyncio.create_task(writer.watch(partial(self._lost, number)))
             for number, writer in enumerate(self._writers)
@@ -108,6 +111,17 @@ class RayArchive:
             self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
             found += events
         return found
+
+    async def signals(self) -> Signals:
+        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
+        for i, writer in enumerate(self._writers):
+            try:
+                raw = await writer.call("signals", self._signals[i].replies)
+            except PeerLost:
+                continue
+            if raw:
+                self._signals[i] = await asyncio.to_thread(decode_signals, raw)
+        return await asyncio.to_thread(_merged, self._signals)
 
     async def close(self, *, compact: bool) -> None:
         """See `arena.Archive.close`."""
@@ -260,6 +274,10 @@ class RayRuntime:
         self._handles.clear()
         if self._started_ray:
             ray.shutdown()
+
+
+def _merged(parts: Sequence[Signals]) -> Signals:
+    return reduce(Signals.merge, parts, Signals())
 
 
 async def _to_the_end(work: Callable[[], None]) -> None:

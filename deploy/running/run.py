@@ -9,6 +9,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from moot.actors.log import configure_unless_done
 from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.signals import Signals
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.config import RunConfig
@@ -94,8 +95,15 @@ def run(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
     return hold_in_thread(Session(prepared_from(config, options)))
 
 
-async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> AsyncIterator[StreamedEvent | Run]:
+Streamed = StreamedEvent | Signals | Run
+"""What a stream gives."""
+
+
+async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> AsyncIterator[Streamed]:
     """As `arun`, giving every event while the run goes on, and the `Run` at the end.
+
+    A run whose replies are judged also gives `Signals` of all of them: about once a second while they change, and once
+    right before the end.
 
     Leaving the loop early drains the run first.
 
@@ -103,7 +111,7 @@ async def stream(config: Base | None = None, **options: Unpack[RunOptions]) -> A
         UserError: one line about what is wrong; nothing was written.
     """
     prepared = await asyncio.to_thread(prepared_from, config, options)
-    queue: asyncio.Queue[StreamedEvent | None] = asyncio.Queue()
+    queue: asyncio.Queue[StreamedEvent | Signals | None] = asyncio.Queue()
     session = Session(prepared, _IntoQueue(queue))
     holding = asyncio.create_task(session.hold())
     holding.add_done_callback(lambda _: queue.put_nowait(None))
@@ -144,14 +152,18 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
 
 
 class _IntoQueue(Silent):
-    """A listener that hands events on."""
+    """A listener that hands events and signals on."""
 
     wants_events = True
 
-    def __init__(self, queue: asyncio.Queue[StreamedEvent | None]) -> None:
+    def __init__(self, queue: asyncio.Queue[StreamedEvent | Signals | None]) -> None:
         self._queue = queue
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """See `Listener.events`."""
         for event in events:
             self._queue.put_nowait(event)
+
+    def signals(self, signals: Signals) -> None:
+        """See `Listener.signals`."""
+        self._queue.put_nowait(signals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -17,6 +18,7 @@ from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
@@ -28,13 +30,14 @@ from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
+_SIGNALS_S = 1.0
 
 
 class Listener(Protocol):
     """Who follows a session; called on the session's event loop.
 
     Attributes:
-        wants_events: whether `events` is called.
+        wants_events: whether `events` and `signals` are called.
     """
 
     wants_events: bool
@@ -49,6 +52,11 @@ class Listener(Protocol):
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """What happened since the last call."""
+        ...
+
+    def signals(self, signals: Signals) -> None:
+        """Signals of the whole run's judged replies: about once a second while they change, and once at the end; never
+        in a run without any."""
         ...
 
     def ended(self) -> None:
@@ -69,6 +77,9 @@ class Silent:
 
     def events(self, events: Sequence[StreamedEvent]) -> None:
         """See `Listener.events`."""
+
+    def signals(self, signals: Signals) -> None:
+        """See `Listener.signals`."""
 
     def ended(self) -> None:
         """See `Listener.ended`."""
@@ -95,6 +106,7 @@ class Session:
         self._stopping = asyncio.Event()
         self._stop_asked = False
         self._out_of_time = False
+        self._told_of, self._told_at = 0, 0.0
 
     def stop(self) -> None:
         """Drain: nothing new starts, calls under way finish, the record is flushed. From any thread."""
@@ -206,6 +218,7 @@ class Session:
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
                 await self._poll(runtime.archive)
+                await self._tell_signals(runtime.archive, at_the_end=True)
             await runtime.stop(compact=not arena.stopping)  # a run that was stopped goes on from its journal
 
     def _time_is_up(self) -> None:
@@ -239,7 +252,18 @@ class Session:
         if self._listener.wants_events:
             while found := await archive.events():
                 self._listener.events(found)
+            if time.monotonic() - self._told_at >= _SIGNALS_S:
+                await self._tell_signals(archive)
         self._listener.counts(await archive.counts())
+
+    async def _tell_signals(self, archive: Archive, *, at_the_end: bool = False) -> None:
+        if not self._listener.wants_events:
+            return
+        signals = await archive.signals()
+        if signals.replies and (at_the_end or signals.replies != self._told_of):
+            self._listener.signals(signals)
+            self._told_of = signals.replies
+        self._told_at = time.monotonic()
 
 
 def finished(prepared: Prepared) -> Run | None:

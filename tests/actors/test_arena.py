@@ -11,6 +11,7 @@ from moot.actors import arena
 from moot.actors.arena import Arena, Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signals import Signals
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.messages import Form
 
@@ -60,6 +61,9 @@ class Archive:
 
     async def events(self) -> list[StreamedEvent]:
         return []
+
+    async def signals(self) -> Signals:
+        return Signals()
 
     async def close(self, *, compact: bool) -> None: ...
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from assessed_debate import Assessed
 from structlog.testing import capture_logs
 
 import moot
@@ -275,12 +276,42 @@ async def test_cases_and_protocols_as_objects(tmp_path: Path) -> None:
 async def test_a_stream_of_events_ends_with_the_run(tmp_path: Path) -> None:
     found = [item async for item in stream(**small(tmp_path / "run"))]
     assert isinstance(found[-1], Run)
+    assert not [item for item in found if isinstance(item, moot.Signals)]
     events = [item for item in found if isinstance(item, StreamedEvent)]
     assert {event.kind for event in events} >= {"asked", "gate", "judging"}
     assert len({event.case_id for event in events}) == 20
     told = [event for event in events if event.kind == "verdict"]
     assert len(told) == 20  # verdicts are streamed too; the record keeps them in a table of their own
     assert len(events) - len(told) == found[-1].table("events").num_rows
+
+
+async def test_a_stream_of_judged_replies_gives_their_signals(tmp_path: Path) -> None:
+    told = asyncio.Event()
+
+    class Waiting(Assessed):
+        """Every other debate ends after the first signals."""
+
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            if case.id.endswith(("1", "3", "5", "7", "9")):
+                await told.wait()
+            return await super().run(case, floor)
+
+    roles = {"constructor": moot.RoleBinding(top_logprobs=5), "auditor": "simulated"}
+    options: dict[str, Any] = {**small(tmp_path / "run"), "protocol": Waiting(), "roles": roles}
+    found: list[Any] = []
+    async for item in stream(**options):
+        found.append(item)
+        if isinstance(item, moot.Signals):
+            told.set()
+    signals = [item for item in found if isinstance(item, moot.Signals)]
+    assert isinstance(found[-1], Run)
+    assert found[-2] is signals[-1]
+    assert {one.kind for one in signals} == {"signals"}
+    assert signals[-1].groups() == [(domain, role) for domain in ("even", "odd") for role in ("auditor", "constructor")]
+    changed = [one.replies for one in signals[:-1]]
+    assert changed == sorted(set(changed))
+    assert 0 < changed[0] <= 20 < signals[-1].replies == 40
+    assert [type(item) async for item in stream(**options)] == [Run]  # nothing is left to do
 
 
 async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""What is kept of judged replies that count together: sums over replies that add up over processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.assessments import Assessment
+from moot.metrics.confidence_features import features, window_features
+from moot.metrics.online.co_moments import CoMoments
+from moot.metrics.online.histogram import JointCounts
+from moot.metrics.online.moments import Moments
+from moot.metrics.online.quantile_bands import QuantileBands
+from moot.metrics.ragged import Ragged
+from moot.metrics.trajectory import GRID, percent_grid
+
+Floats = npt.NDArray[np.float64]
+
+_WINDOWS = ("full", "first-3", "first-10", "last-10", "first-50%")
+_WATCHED = [number for number, feature in enumerate(features("logprob")) if feature.window in _WINDOWS]
+
+FEATURES = tuple(features("logprob")[number].name for number in _WATCHED)
+"""Names of the features that are watched while a run goes on; the whole sweep is for afterwards."""
+
+PLACES = np.linspace(0.0, 1.0, GRID)
+"""Shares of the way from a reply's first to its last token at which its log-probability is followed."""
+
+_MU = FEATURES.index("logprob.full.mean")
+
+QUALITY, FLAG, CORRECT = "quality", "flag", "correct"
+"""The targets beside the dimensions of the rubric."""
+
+
+class Sampling(NamedTuple):
+    """How replies were sampled; log-probabilities are never pooled over it. None is the server's default."""
+
+    temperature: float | None
+    top_p: float | None
+
+
+class JudgedReply(NamedTuple):
+    """A judged reply of a debate that has its verdict.
+
+    Attributes:
+        logprobs: `(T,)` float32, of its tokens; None when none are recorded.
+        sampling: of the reply.
+        assessment: what the judges found.
+        correct: whether the debate's answer is right; None when unknown.
+    """
+
+    logprobs: npt.NDArray[np.float32] | None
+    sampling: Sampling
+    assessment: Assessment
+    correct: bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """What is kept of judged replies that count together.
+
+    Attributes:
+        replies: how many.
+        without_logprobs: those of them without a log-probability.
+        curve: moments of the log-probability at the places of the grid.
+        bands: histograms of the same.
+        with_targets: by target, how the features vary together with it: `(len(FEATURES), 1)`.
+        joint: counts over mean log-probability, quality, flag and correctness.
+    """
+
+    replies: int
+    without_logprobs: int
+    curve: Moments
+    bands: QuantileBands
+    with_targets: Mapping[str, CoMoments]
+    joint: JointCounts
+
+    @classmethod
+    def empty(cls) -> Group:
+        """Of no reply."""
+        return cls(0, 0, Moments.empty(GRID), QuantileBands.empty(GRID), {}, JointCounts.empty())
+
+    @classmethod
+    def of(cls, judged: Sequence[JudgedReply]) -> Group:
+        """Of some replies."""
+        tokens = [np.zeros(0, np.float32) if one.logprobs is None else one.logprobs for one in judged]
+        lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        replies = Ragged(np.concatenate([np.zeros(0, np.float32), *tokens]), offsets)
+        watched, curves = window_features(replies)[:, _WATCHED], percent_grid(replies)
+        targets = _targets(judged)
+        joint = JointCounts.of(watched[:, _MU], targets[QUALITY], targets[FLAG], targets[CORRECT])
+        with_targets = {name: CoMoments.of(watched, column[:, np.newaxis]) for name, column in targets.items()}
+        silent = int(np.count_nonzero(lengths == 0))
+        return cls(len(judged), silent, Moments.of(curves), QuantileBands.of(curves), with_targets, joint)
+
+    def merge(self, other: Group) -> Group:
+        """Of both together."""
+        none = CoMoments.empty(len(FEATURES), 1)
+        names = [*self.with_targets, *(other.with_targets.keys() - self.with_targets.keys())]
+        return Group(
+            self.replies + other.replies,
+            self.without_logprobs + other.without_logprobs,
+            self.curve.merge(other.curve),
+            self.bands.merge(other.bands),
+            {name: self.with_targets.get(name, none).merge(other.with_targets.get(name, none)) for name in names},
+            self.joint.merge(other.joint),
+        )
+
+
+def _targets(judged: Sequence[JudgedReply]) -> dict[str, Floats]:
+    """By name, what the features are held against, `(R,)` each, NaN where unknown."""
+    found = [one.assessment for one in judged]
+    dimensions = sorted({name for one in found for name in one.scores})
+    columns = {name: [one.scores.get(name) for one in found] for name in dimensions}
+    columns |= {QUALITY: [one.quality for one in found], FLAG: [one.flag for one in found]}
+    columns[CORRECT] = [one.correct for one in judged]
+    return {name: np.array(column, np.float64) for name, column in columns.items()}

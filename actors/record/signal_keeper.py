@@ -1,0 +1,144 @@
+"""What a record writer keeps of signals while it writes: tokens and assessments of open debates, then only their sums.
+
+A reply's log-probabilities (4 bytes a token) wait for its debate's verdict; the figures of what was judged are computed
+many replies at a time, off the event loop. Of a debate without an assessment nothing is left but the memory it gave
+back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from moot.actors.record.assessments import Assessment, read_assessment
+from moot.actors.record.rows import SHARED
+from moot.actors.record.signal_group import JudgedReply, Sampling
+from moot.actors.record.signals import Signals
+
+CaseKey = tuple[str, int]
+
+FOLD_TOKENS = 50_000
+"""So many tokens of judged replies are folded in together; whoever asks gets what is there."""
+
+
+class Spoken(NamedTuple):
+    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, and how it was sampled."""
+
+    logprobs: npt.NDArray[np.float32] | None
+    sampling: Sampling
+
+
+UNRECORDED = Spoken(None, Sampling(None, None))
+"""A reply of which nothing is on record."""
+
+
+class OpenDebate:
+    """Replies and assessments of a debate without a verdict, by the reply's path: the last ones count."""
+
+    __slots__ = ("assessments", "replies")
+
+    def __init__(self) -> None:
+        self.replies: dict[str, Spoken] = {}
+        self.assessments: dict[str, Assessment] = {}
+
+    def judged(self, correct: bool | None) -> list[JudgedReply]:
+        """Its judged replies, once it is over."""
+        found = []
+        for path, assessment in self.assessments.items():
+            logprobs, sampling = self.replies.get(path, UNRECORDED)
+            found.append(JudgedReply(logprobs, sampling, assessment, correct))
+        return found
+
+
+def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
+    """Of each row of a batch of the stream `replies`; the tokens are copied, so that nothing holds the batch."""
+    column = batch["logprob"]
+    offsets = column.offsets.to_numpy()
+    values = column.values.to_numpy(zero_copy_only=False)
+    known = column.is_valid().to_pylist()
+    samplings = zip(batch["temperature"].to_pylist(), batch["top_p"].to_pylist(), strict=True)
+    return [
+        Spoken(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, Sampling(*sampling))
+        for row, sampling in enumerate(samplings)
+    ]
+
+
+def in_a_debate(case_id: str, path: str) -> bool:
+    """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
+    return path != SHARED or not case_id.startswith(f"{SHARED}-")
+
+
+class SignalKeeper:
+    """The signals of one writer.
+
+    Args:
+        folded: of debates that have their verdict.
+        debates: those that have none.
+    """
+
+    def __init__(self, folded: Signals | None = None, debates: Mapping[CaseKey, OpenDebate] | None = None) -> None:
+        self._folded = folded or Signals()
+        self._debates = dict(debates or {})
+        self._pending: list[JudgedReply] = []
+        self._pending_tokens = 0
+        self._replies = self._folded.replies
+        self._folding: asyncio.Task[None] | None = None
+
+    @property
+    def replies(self) -> int:
+        """Judged replies so far: signals change only when this does."""
+        return self._replies
+
+    def take_replies(self, batch: pa.RecordBatch) -> None:
+        """Rows of the stream `replies` that were taken into the journal."""
+        keys = zip(*(batch[name].to_pylist() for name in ("case_id", "attempt", "path")), strict=True)
+        for (case_id, attempt, path), said in zip(keys, _spoken(batch), strict=True):
+            if in_a_debate(case_id, path):
+                self._debate((case_id, attempt)).replies[path] = said
+
+    def take_assessment(self, case_id: str, attempt: int, data: dict[str, Any]) -> None:
+        """The data of an event of kind `assessment`; what is none is left out."""
+        assessment = read_assessment(case_id, data)
+        if assessment is not None:
+            self._debate((case_id, attempt)).assessments[assessment.reply] = assessment
+
+    def _debate(self, key: CaseKey) -> OpenDebate:
+        return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())
+
+    def end(self, case_id: str, attempt: int, *, failed: bool, correct: bool | None) -> None:
+        """A debate has its verdict; nothing of a failed one counts."""
+        debate = self._debates.pop((case_id, attempt), None)
+        if debate is None or failed or not debate.assessments:
+            return
+        judged = debate.judged(correct)
+        self._pending += judged
+        self._replies += len(judged)
+        self._pending_tokens += sum(len(one.logprobs) for one in judged if one.logprobs is not None)
+        if self._pending_tokens >= FOLD_TOKENS:
+            self._start_folding()
+
+    def _start_folding(self) -> asyncio.Task[None]:
+        if self._folding is None or self._folding.done():
+            self._folding = asyncio.create_task(self._fold())
+        return self._folding
+
+    async def _fold(self) -> None:
+        pending, self._pending, self._pending_tokens = self._pending, [], 0
+        if pending:
+            self._folded = await asyncio.to_thread(_with, self._folded, pending)
+
+    async def signals(self) -> Signals:
+        """Of every debate that has ended so far."""
+        if self._folding is not None:  # it may have begun before the last of them ended
+            await asyncio.shield(self._folding)
+        await asyncio.shield(self._start_folding())  # who stops asking must not take what is being folded in along
+        return self._folded
+
+
+def _with(folded: Signals, judged: list[JudgedReply]) -> Signals:
+    return folded.merge(Signals.of(judged))

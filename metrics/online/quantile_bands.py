@@ -1,0 +1,62 @@
+"""Quantiles of a log-probability at each place of a reply, mergeable: a histogram per place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.online.logprob_bins import LogprobBins
+
+Floats = npt.NDArray[np.float64]
+
+BINS = LogprobBins(0.05)
+"""The bins of each place: a quantile is at most 2.5 % off, or 0.0002 next to 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuantileBands:
+    """Histograms of log-probability at P places.
+
+    Attributes:
+        counts: `(P, BINS.count)`, replies per place and bin.
+
+    >>> bands = QuantileBands.of(np.array([[-1.0, -2.0], [-3.0, np.nan]])).merge(QuantileBands.empty(2))
+    >>> bands.n().tolist(), bands.quantiles((0.5, 1.0)).round(1).tolist()
+    ([2, 1], [[-3.0, -2.0], [-1.0, -2.0]])
+    """
+
+    counts: npt.NDArray[np.uint32]
+
+    @classmethod
+    def empty(cls, places: int) -> QuantileBands:
+        """Of no reply."""
+        return cls(np.zeros((places, BINS.count), np.uint32))
+
+    @classmethod
+    def of(cls, curves: Floats) -> QuantileBands:
+        """Of replies' log-probabilities `(R, P)`; NaN is unknown."""
+        places = curves.shape[1]
+        known = ~np.isnan(curves)
+        cells = BINS.index(curves[known]) + np.nonzero(known)[1] * BINS.count
+        counts = np.bincount(cells, minlength=places * BINS.count).astype(np.uint32)
+        return cls(counts.reshape(places, BINS.count))
+
+    def merge(self, other: QuantileBands) -> QuantileBands:
+        """Of both together."""
+        return QuantileBands(self.counts + other.counts)
+
+    def n(self) -> npt.NDArray[np.int64]:
+        """`(P,)`, replies with a log-probability at each place."""
+        found: npt.NDArray[np.int64] = self.counts.sum(axis=1, dtype=np.int64)
+        return found
+
+    def quantiles(self, shares: tuple[float, ...]) -> Floats:
+        """`(len(shares), P)`: the centre of the bin that holds the smallest log-probability which at least that share
+        of the replies does not exceed; NaN where there is none."""
+        below = np.cumsum(self.counts, axis=1, dtype=np.int64)
+        n = below[:, -1]
+        ranks = np.maximum(np.ceil(np.multiply.outer(np.asarray(shares), n) - 1e-9), 1.0)
+        bins = (below[np.newaxis] < ranks[..., np.newaxis]).sum(axis=-1)
+        return np.where(n > 0, BINS.centre(np.minimum(bins, BINS.count - 1)), np.nan)
