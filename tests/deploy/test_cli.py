@@ -31,6 +31,7 @@ COMMANDS = [
     "run",
     "ablate",
     "debate",
+    "judge",
     "show",
     "calibrate",
     "compare",

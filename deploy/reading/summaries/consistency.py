@@ -29,7 +29,9 @@ FEWEST_UNITS = 2
 FEWEST_CLUSTERS = 5
 """Independent cases below which no interval is given."""
 
-_RESAMPLES = 500
+_RESAMPLES, _RESAMPLES_OF_MANY = 500, 200
+_MANY = 5_000
+"""Units from which fewer resamples do: their cost grows with both, and the intervals are narrow anyway."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -181,23 +183,23 @@ def _agreement(name: str, ratings: Floats, levels: Sequence[int], clusters: npt.
     level: Level = "nominal" if name == FLAG else "ordinal"
     weights: Weights = "identity" if name == FLAG else "ordinal"
     categories = [float(each) for each in levels]
+    resamples = _RESAMPLES if n < _MANY else _RESAMPLES_OF_MANY
+    figure = partial(_figure, clusters=independent, resamples=resamples)
     alpha = krippendorff_alpha(ratings, level)
     ac2 = unknown
     if len(categories) > 1:
-        spread = ac2_interval(ratings, categories, weights, clusters, resamples=_RESAMPLES)
-        ac2 = _figure(gwet_ac2(ratings, categories, weights), spread, independent)
+        spread = ac2_interval(ratings, categories, weights, clusters, resamples=resamples)
+        ac2 = figure(gwet_ac2(ratings, categories, weights), spread)
     return made(
-        alpha=_figure(alpha, alpha_interval(ratings, level, clusters, resamples=_RESAMPLES), independent),
-        raw=_figure(
-            raw_agreement(ratings), raw_agreement_interval(ratings, clusters, resamples=_RESAMPLES), independent
-        ),
+        alpha=figure(alpha, alpha_interval(ratings, level, clusters, resamples=resamples)),
+        raw=figure(raw_agreement(ratings), raw_agreement_interval(ratings, clusters, resamples=resamples)),
         ac2=ac2,
         why="all ratings on one level" if isnan(alpha) else "",
     )
 
 
-def _figure(value: float, spread: BootstrapInterval, clusters: int) -> Figure:
+def _figure(value: float, spread: BootstrapInterval, clusters: int, resamples: int) -> Figure:
     if isnan(value):
         return Figure(value=None, interval=None)
-    told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > _RESAMPLES and spread.high - spread.low > 1e-9
+    told = clusters >= FEWEST_CLUSTERS and 2 * spread.resamples > resamples and spread.high - spread.low > 1e-9
     return Figure(value=float(value), interval=(spread.low, spread.high) if told else None)
