@@ -3,10 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
+from moot.metrics.cluster_bootstrap import Weights
 from moot.metrics.distribution import Floats
 
 
-def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Floats) -> Floats:
+def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
     """Pearson's correlation of two vectors whose rows count several times.
 
     Args:
@@ -19,7 +20,8 @@ def resampled_pearson(x: npt.ArrayLike, y: npt.ArrayLike, weights: Floats) -> Fl
     Raises:
         ValueError: for shapes that do not fit, or an unknown value.
 
-    >>> resampled_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], np.array([[1, 1, 1], [0, 2, 1]])).round(9).tolist()
+    >>> drawn = np.array([[1, 1, 1], [0, 2, 1]], np.int32)
+    >>> resampled_pearson([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], drawn).round(9).tolist()
     [1.0, 1.0]
     """
     a, b = (np.asarray(values, dtype=np.float64) for values in (x, y))

@@ -12,7 +12,7 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum, settings_of
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix, within_groups_auroc
-from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc, resampled_spearman
+from moot.metrics.cluster_bootstrap import Weights, cluster_weights, interval_from, resampled_auroc, resampled_spearman
 from moot.metrics.cluster_permutation import Statistic, permutation_test
 from moot.metrics.confidence_features import Feature
 from moot.metrics.multiple_testing import benjamini_hochberg
@@ -107,7 +107,7 @@ class _Draws:
         self._clusters = np.unique(np.concatenate([group[stratum.rows] for stratum in members]))
         self._weights = cluster_weights(self._clusters, settings.resamples, settings.seed)
 
-    def of(self, stratum: Stratum) -> Floats:
+    def of(self, stratum: Stratum) -> Weights:
         """`(B, n)`, how often each reply of the stratum is in each resample."""
         return self._weights[:, np.searchsorted(self._clusters, self._group[stratum.rows])]
 
@@ -117,7 +117,7 @@ def _one(
     stratum: Stratum,
     kind: Statistic,
     targets: Mapping[str, Floats],
-    weights: Floats,
+    weights: Weights,
     settings: AnalysisSettings,
 ) -> Sweep:
     rows = stratum.rows

@@ -93,7 +93,8 @@ def _traits(row: Row, number: int, found: EssaySet) -> Iterator[Row]:
     except TaskFileError as problem:
         yield Row(row.file, row.line, {}, problem)
         return
-    yield from trait_rows(row, row.text("essay", default=""), f"asap-{number}-{identity}", found.criteria, ratings)
+    part = f"asap-{number}"
+    yield from trait_rows(row, row.text("essay", default=""), f"{part}-{identity}", found.criteria, ratings, part)
 
 
 def _score(row: Row, column: str, criterion: Criterion) -> float | None:

@@ -16,7 +16,12 @@ _MARKS = (
 
 
 def trait_rows(
-    row: Row, essay: str, group: str, criteria: Sequence[Criterion], ratings: Mapping[str, Sequence[float | None]]
+    row: Row,
+    essay: str,
+    group: str,
+    criteria: Sequence[Criterion],
+    ratings: Mapping[str, Sequence[float | None]],
+    part: str = "",
 ) -> Iterator[Row]:
     """One row per trait of an essay, as `parse_essay` takes them. Raises nothing.
 
@@ -26,10 +31,11 @@ def trait_rows(
         group: names it among the others; begins the cases' ids.
         criteria: the traits, in order.
         ratings: by trait, what each rater gave; None where one is missing.
+        part: see `Reference.part`.
     """
     for criterion in criteria:
         trait = criterion.trait.lower().replace(" ", "-")
-        values = {"id": f"{group}-{trait}", "essay": essay, "group": group, "criterion": criterion}
+        values = {"id": f"{group}-{trait}", "essay": essay, "group": group, "part": part, "criterion": criterion}
         yield Row(row.file, row.line, {**values, "ratings": tuple(ratings[criterion.trait])})
 
 
@@ -60,7 +66,8 @@ def refer_essay(row: Row) -> Reference:
 
 
 def _rated(row: Row) -> tuple[str | None, Reference]:
-    return rated(cast(tuple[float | None, ...], row.values["ratings"]), row.text("group"))
+    ratings = cast(tuple[float | None, ...], row.values["ratings"])
+    return rated(ratings, row.text("group"), row.text("part", default=""))
 
 
 def rubric_question(criterion: Criterion) -> str:

@@ -12,7 +12,7 @@ from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.ratings import rated
 from moot.protocols.tasks.row import Row, shown
 
-KEYS = ("scoring", "accepted", "ratings", "group")
+KEYS = ("scoring", "accepted", "ratings", "group", "part")
 """The keys of a case in memory that make its reference."""
 
 
@@ -23,14 +23,14 @@ def refer_memory(row: Row) -> Reference:
         TaskFileError: a value has the wrong type, is out of the criterion's range, or goes with another scoring.
     """
     scoring: Scoring = named(row, "scoring", Scoring) or "label"
-    group = row.text("group", default="")
+    group, part = (row.text(name, default="") for name in ("group", "part"))
     if scoring == "score":
         ratings = _ratings(row, criterion_of(row))
-        found = rated(ratings, group)[1]
+        found = rated(ratings, group, part)[1]
         return msgspec.structs.replace(found, accepted=row.texts("accepted") or found.accepted)
     if row.values.get("ratings"):
         raise row.error("ratings", f"go with the scoring 'score', found {shown(scoring)}")
-    return Reference(scoring=scoring, accepted=row.texts("accepted"), group=group)
+    return Reference(scoring=scoring, accepted=row.texts("accepted"), group=group, part=part)
 
 
 def check_gold(row: Row, gold: str | None, reference: Reference) -> None:

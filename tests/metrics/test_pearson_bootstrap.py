@@ -21,9 +21,9 @@ def test_each_is_the_correlation_of_the_drawn_rows() -> None:
 
 
 def test_what_does_not_vary_has_none() -> None:
-    assert np.isnan(resampled_pearson([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], np.ones((5, 3)))).all()
+    assert np.isnan(resampled_pearson([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], np.ones((5, 3), np.int32))).all()
 
 
 def test_an_unknown_value_is_refused() -> None:
     with pytest.raises(ValueError, match="known values"):
-        resampled_pearson([1.0, np.nan], [1.0, 2.0], np.ones((1, 2)))
+        resampled_pearson([1.0, np.nan], [1.0, 2.0], np.ones((1, 2), np.int32))

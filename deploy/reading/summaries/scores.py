@@ -19,6 +19,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import VerdictRow
 from moot.deploy.reading.references import References
 from moot.deploy.reading.text import Interval, count, markdown_table
+from moot.metrics.cluster_bootstrap import cluster_weights
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
 from moot.protocols.case import Criterion
 from moot.protocols.tasks.numbers import stated_number
@@ -108,7 +109,8 @@ def _criteria(folder: str | Path) -> dict[str, Criterion]:
 
 def _trait(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
     columns = _columns(criterion, verdicts, references)
-    weights = _weights([references[verdict.case_id].group or verdict.case_id for verdict in verdicts])
+    groups = [references[verdict.case_id].group or verdict.case_id for verdict in verdicts]
+    weights = cluster_weights(groups, RESAMPLES).astype(np.float64)
     raters = [name for name in columns if name not in (VERDICT, MEAN)]
     pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))
     known = ~np.isnan(columns[VERDICT])
@@ -166,14 +168,6 @@ def _pair(
         exact_interval=_interval(shares) if whole else None,
         adjacent=float((np.abs(one - other)[both] <= 1.0).mean()) if whole else None,
     )
-
-
-def _weights(groups: Sequence[str]) -> Floats:
-    """`(resamples, cases)`: how often each case is drawn when whole groups are drawn with replacement."""
-    _, place = np.unique(np.array(groups), return_inverse=True)
-    n = int(place.max()) + 1
-    draws = np.random.default_rng(0).multinomial(n, np.full(n, 1.0 / n), size=RESAMPLES)
-    return draws[:, place].astype(np.float64)
 
 
 def _known(value: float) -> float | None:
