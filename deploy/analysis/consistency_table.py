@@ -14,8 +14,7 @@ from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Fi
 from moot.metrics.rank_correlation import spearman_matrix
 
 SHOWN = (
-    Column("stratum", "stratum"),
-    Column("raters", "raters", short="raters"),
+    Column("of", "raters"),
     Column("dimension", "dimension", short="dimension"),
     Column("n", "n", digits=None, short="n"),
     Column("alpha", "Krippendorff's alpha", interval=True, short="alpha"),
@@ -76,6 +75,7 @@ def _marks(assessments: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Ma
 
 def _row(stratum: Stratum, raters: str, found: Agreement, marks: Sequence[Marks]) -> dict[str, Value]:
     row: dict[str, Value] = {
+        "of": f"{stratum.words}: {raters}",
         "stratum": stratum.words,
         **stratum.keys,
         "raters": raters,

@@ -130,7 +130,7 @@ def _replies(
     clusters = {cluster: n for n, cluster in enumerate(dict.fromkeys((each.dataset, each.cluster) for each in judged))}
     asked = [(each.dataset, each.data["role"], row.get("model")) for each, row in zip(judged, rows, strict=True)]
     starts, openings = content_of(tokens.heads, asked)
-    dimensions = list(dict.fromkeys(name for each in judged for name in each.data["scores"]))
+    dimensions = list(dict.fromkeys(name for each in judged for name in _dimensions(each.data)))
     flags = [each.data["flag"] for each in judged]
     return Replies(
         run=texts(each.run for each in judged),
@@ -154,6 +154,12 @@ def _replies(
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
     )
+
+
+def _dimensions(data: Mapping[str, Any]) -> list[str]:
+    """In the rubric's order, which `scores` has lost: the record sorts keys."""
+    ordered = [name for name, *_ in data.get("scales", ()) if name in data["scores"]]
+    return [*ordered, *(name for name in data["scores"] if name not in ordered)]
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:
