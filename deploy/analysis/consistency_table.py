@@ -16,7 +16,7 @@ from moot.metrics.rank_correlation import spearman_matrix
 SHOWN = (
     Column("of", "raters"),
     Column("dimension", "dimension", short="dimension"),
-    Column("n", "n", digits=None, short="n"),
+    Column("n", "n", digits=None),
     Column("alpha", "Krippendorff's alpha", interval=True, short="alpha"),
     Column("ac2", "Gwet's AC2", interval=True, short="AC2"),
     Column("raw", "raw agreement", interval=True, short="raw"),
@@ -75,7 +75,7 @@ def _marks(assessments: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Ma
 
 def _row(stratum: Stratum, raters: str, found: Agreement, marks: Sequence[Marks]) -> dict[str, Value]:
     row: dict[str, Value] = {
-        "of": f"{stratum.words}: {raters}",
+        "of": f"{stratum.words}: {raters}, n = {found.n:,}",
         "stratum": stratum.words,
         **stratum.keys,
         "raters": raters,
