@@ -1,0 +1,203 @@
+"""The confidence features of replies: eight statistics of a signal's values in nineteen windows of each reply."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.ragged import Ragged
+from moot.metrics.token_confidence import STATISTICS, Statistic
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+Signal = Literal["logprob", "entropy"]
+"""What a token's value is: its log-probability, or the entropy of the distribution that it was drawn from."""
+
+Origin = Literal["token 0", "content"]
+"""Where a reply begins: at its first token, or after the section label or other fixed opening."""
+
+Window = Literal[
+    "first-3",
+    "first-5",
+    "first-10",
+    "first-20",
+    "first-30",
+    "first-50",
+    "last-3",
+    "last-5",
+    "last-10",
+    "last-20",
+    "last-30",
+    "last-50",
+    "first-10%",
+    "first-25%",
+    "first-50%",
+    "last-10%",
+    "last-25%",
+    "last-50%",
+    "full",
+]
+"""Names of the windows: a number of tokens, a share of the reply's tokens rounded down, or all of them."""
+
+WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
+
+LEAST_LOGPROB: Final = -9000.0
+"""At or below, a value is unknown: vendors send -9999 for what they do not tell."""
+
+_CELLS: Final = 1 << 16  # of a block's padded matrix: 0.5 MB, so that a block's few matrices stay in the cache
+_WORDS: Final[dict[Statistic, str]] = {"variance": "variance", "std": "std. dev."}
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One number about a reply.
+
+    Attributes:
+        signal: whose values.
+        origin: where the reply's tokens are counted from.
+        window: which of its tokens.
+        statistic: of their values, see `metrics.token_confidence`.
+
+    >>> Feature("logprob", "content", "first-3", "range").name
+    'logprob.content.first-3.range'
+    >>> Feature("logprob", "token 0", "first-30", "slope").words
+    'Slope over first 30 tokens'
+    """
+
+    signal: Signal
+    origin: Origin
+    window: Window
+    statistic: Statistic
+
+    @property
+    def name(self) -> str:
+        """The column's name, such as `logprob.first-3.range`."""
+        origin = () if self.origin == "token 0" else (self.origin,)
+        return ".".join((self.signal, *origin, self.window, self.statistic))
+
+    @property
+    def words(self) -> str:
+        """What a table calls it, as the papers do: `Range of first 3 tokens`, `Final-half median`."""
+        statistic = _WORDS.get(self.statistic, self.statistic)
+        whole = {"full": "Full-response", "first-50%": "First-half", "last-50%": "Final-half"}.get(self.window)
+        if whole:
+            words = f"{whole} {statistic}"
+        else:
+            end, size = self.window.split("-")
+            tokens = f"{size[:-1]} % of tokens" if size.endswith("%") else f"{size} tokens"
+            words = f"{statistic.capitalize()} {'over' if self.statistic == 'slope' else 'of'} {end} {tokens}"
+        apart = [*["entropy"][: self.signal == "entropy"], *["from content"][: self.origin == "content"]]
+        return f"{words} ({', '.join(apart)})" if apart else words
+
+    @property
+    def orientation(self) -> int:
+        """+1 when a higher value means more confident, -1 when less, 0 for a slope, which means neither."""
+        if self.statistic == "slope":
+            return 0
+        if self.statistic in ("range", "variance", "std"):
+            return -1
+        return 1 if self.signal == "logprob" else -1
+
+
+def features(signal: Signal, origin: Origin = "token 0") -> tuple[Feature, ...]:
+    """The 152 features of a signal, in the order of the columns of `window_features`.
+
+    >>> [feature.name for feature in features("entropy")[:2]], len(features("entropy"))
+    (['entropy.first-3.mean', 'entropy.first-3.median'], 152)
+    """
+    return tuple(Feature(signal, origin, window, statistic) for window in WINDOWS for statistic in STATISTICS)
+
+
+def window_features(values: Ragged) -> Floats:
+    """Every statistic of every window of each reply.
+
+    With the T values of a reply, `first-k` and `last-k` hold k of them, `first-p%` and `last-p%` hold floor(p T / 100),
+    `full` holds T. Of a window's values v_1 ... v_w: mean; median; min; max; range = max - min; variance =
+    sum (v_i - mean)^2 / w; std = its root; slope = sum (i - (w + 1) / 2) (v_i - mean) / (w (w^2 - 1) / 12), the
+    least-squares slope per token. Equal values have a range, variance, std and slope of exactly 0. The numbers of a
+    reply are the same to the last bit whatever replies come with it.
+
+    Args:
+        values: a log-probability (nats) or an entropy for each token; from content, if features with that origin are
+            meant (`Ragged.from_starts`).
+
+    Returns:
+        `(R, 152)`, the columns as in `features`, in the unit of the values (variance: squared; slope: per token). NaN
+        for a window that is empty or longer than the reply, for one that holds a value which is not finite or is at
+        most `LEAST_LOGPROB`, and for the slope of one token.
+
+    Source: "Early-Token Confidence", section 3.3; "The Confident Liar", section 3.4.
+
+    >>> found = window_features(Ragged.from_lists([[-1.0, -2.0, -3.0], [-1.0]]))
+    >>> dict(zip([feature.name for feature in features("logprob")], found[0].tolist()))["logprob.first-3.slope"]
+    -1.0
+    >>> int(np.isfinite(found[1]).sum())  # a single token has the full window only, and no slope
+    7
+    """
+    raw = values.values
+    unknown = ~np.isfinite(raw) | (raw <= LEAST_LOGPROB)
+    unknown_before = np.concatenate([[0], np.cumsum(unknown)])
+    known = np.where(unknown, 0.0, raw).astype(np.float64, copy=False)
+    shortest_first = np.argsort(values.lengths, kind="stable")
+    found = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
+    for number, window in enumerate(WINDOWS):
+        starts, sizes = _bounds(values, window)
+        poisoned = unknown_before[starts + sizes] > unknown_before[starts]
+        usable = shortest_first[((sizes > 0) & ~poisoned)[shortest_first]]
+        columns = slice(number * len(STATISTICS), (number + 1) * len(STATISTICS))
+        for rows in _blocks(usable, sizes):
+            found[rows, columns] = _statistics(known, starts[rows], sizes[rows])
+    return found
+
+
+def _bounds(values: Ragged, window: Window) -> tuple[Integers, Integers]:
+    """Where each reply's window starts among all values, and how many it holds: 0 when there is none."""
+    lengths = values.lengths
+    end, _, size = window.partition("-")
+    if not size:
+        sizes = lengths
+    elif size.endswith("%"):
+        sizes = lengths * int(size[:-1]) // 100
+    else:
+        sizes = np.where(lengths >= int(size), int(size), 0)
+    return (values.offsets[1:] - sizes if end == "last" else values.offsets[:-1]), sizes
+
+
+def _blocks(rows: Integers, sizes: Integers) -> Iterator[Integers]:
+    """The rows, which come by rising size, in blocks whose padded matrix has at most `_CELLS` cells, or is one row."""
+    start = 0
+    while start < len(rows):
+        widths = sizes[rows[start : start + max(1, _CELLS // int(sizes[rows[start]]))]]
+        cells = widths * np.arange(1, len(widths) + 1)
+        count = max(1, int(np.searchsorted(cells, _CELLS, side="right")))
+        yield rows[start : start + count]
+        start += count
+
+
+def _statistics(values: Floats, starts: Integers, sizes: Integers) -> Floats:
+    """`(rows, 8)`: the statistics of the windows of these starts and sizes, in the order of `STATISTICS`."""
+    places = np.arange(sizes[-1])
+    row, last = np.arange(len(sizes)), sizes - 1
+    windows = values.take(starts[:, np.newaxis] + places, mode="clip")
+    ordered = np.where(places < sizes[:, np.newaxis], windows, np.inf)
+    ordered.sort(axis=1)
+    least, greatest = ordered[:, 0], ordered[row, last]
+    median = (ordered[row, last // 2] + ordered[row, sizes // 2]) / 2
+
+    def total(terms: Floats) -> Floats:
+        # Added in the order of the tokens: the last bit, which may break a tie, is not to depend on the other replies.
+        return np.asarray(terms.cumsum(axis=1)[row, last])
+
+    mean = total(windows) / sizes
+    centred = windows - mean[:, np.newaxis]
+    variance = total(centred * centred) / sizes
+    with np.errstate(invalid="ignore"):  # the slope of one token is 0 / 0
+        slope = total(centred * (places - last[:, np.newaxis] / 2)) / (sizes * (sizes * sizes - 1.0) / 12)
+    # Rounding gives equal values a tiny spread, by which ranks would tell replies apart.
+    varied = greatest > least
+    variance, slope = np.where(varied, variance, 0.0), np.where(varied | (sizes == 1), slope, 0.0)
+    mean = np.clip(mean, least, greatest)
+    return np.stack([mean, median, least, greatest, greatest - least, variance, np.sqrt(variance), slope], axis=1)

@@ -1,0 +1,100 @@
+"""Where a reply's content starts, after the section label or other fixed opening that its prompt asked for.
+
+Such an opening is the same in most replies and all but certain there: a window from token 0 measures which of the
+openings a reply took as much as how sure it is of what it says.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+_NAMES: Final = "|".join(
+    (
+        *("claim", "evidence", "reasoning", "conclusion", "challenge", r"counter[- ]?evidence", "counter[- ]?argument"),
+        *("argument", "thesis", "position", "rebuttal", "critique", "assessment", "justification", "explanation"),
+        *(
+            "analysis",
+            "summary",
+            "introduction",
+            r"(?:(?:final|candidate)\ )?answer",
+            "response",
+            "solution",
+            "derivation",
+        ),
+        *("verification", "step", "strengths?", "weakness(?:es)?"),
+    )
+)
+
+_LABEL: Final = rf"""
+    [\s\#>*_\[]*+                                    # markdown before the label
+    (?:\(?(?:[0-9]{{1,2}}|[ivx]{{1,4}}|[a-d])[.)]\s*)?   # the section's number
+    [*_\[]*+
+    (?:{_NAMES})(?:\ [0-9]{{1,2}})?
+    (?:
+        [*_\]]*\ ?:[*_\]]*                           # a colon, inside or outside of the markdown
+      | [*_]*\][*_]*                                 # a closing bracket
+      | [*_]*[ \t]+[-\u2013\u2014](?=\s|$)           # a dash that stands alone
+      | [*_]*[ \t]*(?=\n|$)                          # the end of the line
+    )
+"""
+
+_JSON: Final = r"""
+    \s*(?:```[a-z]*\s*)?
+    (?:\[\s*)?\{\s*
+    (?:"[^"\\\n]{1,40}"\s*:\s*(?:[\[{]\s*)*)+        # the first key, or the first of each level down to a value
+    "?
+"""
+
+_OPENING: Final = re.compile(rf"(?:{_JSON})?(?:{_LABEL})*\s*", re.IGNORECASE | re.VERBOSE)
+
+_LONGEST_TOKENS: Final = 128
+_LONGEST_CHARACTERS: Final = 1000
+"""An opening is sought in so many of a reply's first tokens, and in so much of what they say."""
+
+
+def content_start(tokens: Sequence[str]) -> int:
+    """The number of the first token that holds some of the content, from 0.
+
+    Openings are English section labels (`Claim:`, `**Claim:**`, `### 1. Claim`, `Challenge -`, `[Evidence]`, several in
+    a row), the beginning of a JSON object up to its first value, or the second followed by the first. The spaces after
+    one belong to it. A label needs its colon, dash, bracket or end of line: "Claims like this" is content, and so is a
+    label in another language.
+
+    Args:
+        tokens: a reply's tokens, as text; what they say joined is the reply.
+
+    Returns:
+        A number in [0, T]: 0 without an opening, T when there is nothing but an opening. A token that ends the
+        opening and begins the content counts as content.
+
+    >>> content_start(["**", "Claim", ":**", " The", " essay"])
+    3
+    >>> content_start(['{"', "claim", '":', ' "', "The", " essay"])
+    4
+    >>> content_start(["The", " claim", ":", " none"])
+    0
+    """
+    end = len(_opening(tokens))
+    ends = accumulate(len(token) for token in tokens)
+    return next((number for number, stop in enumerate(ends) if stop > end), len(tokens)) if end else 0
+
+
+def opening(tokens: Sequence[str]) -> str:
+    r"""The text before the content, without spaces around it; "" when there is no opening.
+
+    It says in which group of like openings a reply belongs, however the opening was cut into tokens.
+
+    Args:
+        tokens: as for `content_start`.
+
+    >>> opening(["**Claim", ":**", "\n", "The", " essay"])
+    '**Claim:**'
+    """
+    return _opening(tokens).strip()
+
+
+def _opening(tokens: Sequence[str]) -> str:
+    """The opening with the spaces before and after it; "" when there is none."""
+    found = _OPENING.match("".join(tokens[:_LONGEST_TOKENS])[:_LONGEST_CHARACTERS])
+    return found.group() if found and found.group().strip() else ""

@@ -1,0 +1,196 @@
+"""The entropy of the distribution that each token was drawn from, as far as its listed alternatives tell it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.confidence_features import LEAST_LOGPROB
+from moot.metrics.ragged import Ragged
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+TOLERANCE: Final = 1e-3
+"""How far listed probabilities may exceed 1 together, by rounding, before the token's entropy is unknown."""
+
+_SAME: Final = 1e-4  # nats; servers round the chosen token's log-probability apart from the list's
+_CELLS: Final = 1 << 18  # of a block's matrix of alternatives
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of n tokens' distributions.
+
+    Attributes:
+        probability: `(n, K + 1)`, of the alternatives and of the chosen token if it is not among them; 0 elsewhere.
+        count: `(n,)`, how many tokens of the vocabulary that is.
+        rest: `(n,)`, the probability of all others.
+        cap: `(n,)`, the most that one of the others can have.
+    """
+
+    probability: Floats
+    count: Integers
+    rest: Floats
+    cap: Floats
+
+
+def entropy_lower(chosen: Ragged, alternatives: Ragged) -> Ragged:
+    """The least entropy that each token's distribution can have: what is not listed lies on as few tokens as possible.
+
+    H = sum over seen p ln(1/p) + m c ln(1/c) + s ln(1/s), where the rest r = 1 - sum of seen p is cut into
+    m = floor(r / c) tokens of the cap c and one of s = r - m c. "Seen" are the alternatives and the chosen token, which
+    counts once: it is among the alternatives unless it is less probable than all of them. The cap is the least listed
+    probability, the chosen token's left aside where it is the least: some servers append it whatever its rank.
+
+    Args:
+        chosen: the log-probability of each token, nats; R replies.
+        alternatives: the log-probabilities of each token's most probable alternatives, R rows; a reply's T x K of them,
+            token by token, padded with NaN. K may differ from reply to reply.
+
+    Returns:
+        R rows of T entropies, nats, at least 0. NaN for a token without alternatives, and for one whose listed
+        probabilities exceed 1 by more than `TOLERANCE`, alone or together. What is not finite or at most
+        `LEAST_LOGPROB` counts as not listed.
+
+    Raises:
+        ValueError: when the rows do not fit one another.
+
+    >>> chosen = Ragged.from_lists([np.log([0.5])])
+    >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])  # what is left: one token of 0.25
+    >>> round(float(entropy_lower(chosen, alternatives).values[0] / np.log(2)), 12)
+    1.5
+    """
+    return _of_each(chosen, alternatives, _lower)
+
+
+def entropy_upper(chosen: Ragged, alternatives: Ragged, vocabulary: int | None = None) -> Ragged:
+    """The greatest entropy that each token's distribution can have: what is not listed lies evenly on the other tokens.
+
+    H = sum over seen p ln(1/p) + r ln((V - n) / r), with V tokens in the vocabulary, n of them seen, and the rest r.
+
+    Args:
+        chosen: as for `entropy_lower`.
+        alternatives: as for `entropy_lower`.
+        vocabulary: V; None when unknown.
+
+    Returns:
+        As `entropy_lower`, at most ln V, and equal to it when the whole distribution is listed; NaN for an unknown V.
+
+    Raises:
+        ValueError: when the rows do not fit one another, or more tokens are seen than there are in the vocabulary.
+
+    >>> chosen = Ragged.from_lists([np.log([0.5])])
+    >>> alternatives = Ragged.from_lists([np.log([0.5, 0.25])])
+    >>> round(float(entropy_upper(chosen, alternatives, 4).values[0] / np.log(2)), 12)
+    1.75
+    """
+
+    def upper(seen: _Seen) -> Floats:
+        if vocabulary is None:
+            return np.full(len(seen.count), np.nan)
+        others = vocabulary - seen.count
+        if (others < 0).any():
+            raise ValueError(f"{seen.count.max()} tokens are listed out of a vocabulary of {vocabulary}")
+        each = np.where(others > 0, seen.rest / np.maximum(others, 1), 0.0)
+        return np.asarray(_information(seen.probability).sum(axis=1) + others * _information(each))
+
+    return _of_each(chosen, alternatives, upper)
+
+
+def entropy_renormalised(chosen: Ragged, alternatives: Ragged) -> Ragged:
+    """The entropy over the listed tokens alone, as if they were the whole vocabulary.
+
+    H = sum over seen q ln(1/q), q = p / sum of seen p. "Seen" is as for `entropy_lower`, so that it does not matter
+    whether a server appends a chosen token that is not among its K most probable.
+
+    Args:
+        chosen: as for `entropy_lower`.
+        alternatives: as for `entropy_lower`.
+
+    Returns:
+        As `entropy_lower`, at most ln(K + 1). No bound of the true entropy: it may lie on either side.
+
+    Raises:
+        ValueError: when the rows do not fit one another.
+
+    >>> chosen = Ragged.from_lists([np.log([0.1])])
+    >>> alternatives = Ragged.from_lists([np.log([0.4, 0.1, 0.1, 0.1, 0.1])])
+    >>> round(float(entropy_renormalised(chosen, alternatives).values[0] / np.log(2)), 12)
+    2.0
+    """
+    return _of_each(chosen, alternatives, _renormalised)
+
+
+def _lower(seen: _Seen) -> Floats:
+    full = np.floor(seen.rest / seen.cap)
+    last = np.maximum(seen.rest - full * seen.cap, 0.0)
+    listed = _information(seen.probability).sum(axis=1)
+    return np.asarray(listed + full * _information(seen.cap) + _information(last))
+
+
+def _renormalised(seen: _Seen) -> Floats:
+    total = seen.probability.sum(axis=1, keepdims=True)
+    return np.asarray(_information(seen.probability / total).sum(axis=1))
+
+
+def _information(p: Floats) -> Floats:
+    """p ln(1/p), which is 0 at 0; what rounding puts above 1 counts as 1."""
+    bounded = np.minimum(p, 1.0)
+    return -bounded * np.log(np.where(bounded > 0.0, bounded, 1.0))
+
+
+def _of_each(chosen: Ragged, alternatives: Ragged, entropy: Callable[[_Seen], Floats]) -> Ragged:
+    found = np.full(len(chosen.values), np.nan)
+    for tokens, listed in _blocks(chosen, alternatives):
+        seen, known = _seen(chosen.values[tokens].astype(np.float64), listed)
+        found[tokens[known]] = entropy(seen) + 0.0  # no -0.0
+    return Ragged(found, chosen.offsets)
+
+
+def _blocks(chosen: Ragged, alternatives: Ragged) -> Iterator[tuple[Integers, Floats]]:
+    """Tokens by number with the matrix of their alternatives, for each K in blocks of at most about `_CELLS`."""
+    lengths, listed = chosen.lengths, alternatives.lengths
+    if len(listed) != len(lengths):
+        raise ValueError(f"{len(listed)} rows of alternatives for {len(lengths)} replies")
+    width = listed // np.maximum(lengths, 1)
+    if (width * lengths != listed).any():
+        row = int(np.argmax(width * lengths != listed))
+        raise ValueError(f"row {row} has {listed[row]} alternatives for {lengths[row]} tokens, not the same for each")
+    widths = np.repeat(width, lengths)
+    first = np.repeat(alternatives.offsets[:-1], lengths) + chosen.positions() * widths
+    for k in np.unique(width[width > 0]).tolist():
+        tokens = np.flatnonzero(widths == k)
+        for part in np.array_split(tokens, -(-len(tokens) * k // _CELLS)):
+            yield part, alternatives.values[first[part][:, np.newaxis] + np.arange(k)].astype(np.float64)
+
+
+def _seen(chosen: Floats, listed: Floats) -> tuple[_Seen, npt.NDArray[np.bool_]]:
+    """What is known of those tokens that have alternatives which make sense, and which these are."""
+    told = np.isfinite(listed) & (listed > LEAST_LOGPROB)
+    least = np.where(told, listed, np.inf).min(axis=1)
+    chosen_told = np.isfinite(chosen) & (chosen > LEAST_LOGPROB)
+    apart = chosen_told & (chosen < least - _SAME)
+    probability = np.exp(np.where(told, np.minimum(listed, 1.0), -np.inf))
+    own = np.exp(np.where(apart, chosen, -np.inf))
+    probability = np.column_stack([probability, own])
+    total = probability.sum(axis=1)
+    known = told.any(axis=1) & (total <= 1.0 + TOLERANCE) & ~(chosen_told & (chosen > np.log1p(TOLERANCE)))
+    appended = chosen_told & ~apart & (chosen <= least + _SAME)
+    seen = _Seen(
+        probability[known],
+        (told.sum(axis=1) + apart)[known],
+        np.maximum(1.0 - total, 0.0)[known],
+        _cap(listed, told, appended)[known],
+    )
+    return seen, known
+
+
+def _cap(listed: Floats, told: npt.NDArray[np.bool_], appended: npt.NDArray[np.bool_]) -> Floats:
+    """The least listed probability, or the least but one where the least is the chosen token's; 1 if there is none."""
+    ordered = np.sort(np.where(told, listed, np.inf), axis=1)
+    ordered = np.column_stack([ordered, np.full(len(ordered), np.inf)])
+    least = np.where(appended, ordered[:, 1], ordered[:, 0])
+    return np.maximum(np.exp(np.minimum(least, 0.0)), np.finfo(np.float64).tiny)

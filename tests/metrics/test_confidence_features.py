@@ -1,0 +1,200 @@
+"""The 152 features against a plain loop over replies, what is unknown, and what the features are called."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import linregress
+
+from moot.metrics import confidence_features
+from moot.metrics.confidence_features import LEAST_LOGPROB, WINDOWS, Feature, features, window_features
+from moot.metrics.ragged import Ragged
+from moot.metrics.token_confidence import STATISTICS, window_statistic
+
+NAMES = [feature.name.removeprefix("logprob.") for feature in features("logprob")]
+
+token_values = st.one_of(st.floats(-30.0, 0.0), st.sampled_from([-0.1, -0.0, -1e-7]))
+replies_of_values = st.lists(st.lists(token_values, max_size=130), max_size=6)
+
+
+def cut(values: Sequence[float], window: str) -> Sequence[float]:
+    """The window's values, by slicing; none when there is no such window."""
+    end, _, size = window.partition("-")
+    if not size:
+        return values
+    count = len(values) * int(size[:-1]) // 100 if size.endswith("%") else int(size)
+    if count > len(values):
+        return ()
+    return values[:count] if end == "first" else values[len(values) - count :]
+
+
+def one_by_one(values: Sequence[float]) -> list[float]:
+    """The 152 numbers of a reply, in the plainest way."""
+    found: list[float] = []
+    for window in WINDOWS:
+        held = np.array(cut(values, window))
+        if not len(held) or not np.isfinite(held).all() or held.min() <= LEAST_LOGPROB:
+            found += [math.nan] * 8
+            continue
+        of = {
+            "mean": held.mean(),
+            "median": np.median(held),
+            "min": held.min(),
+            "max": held.max(),
+            "range": held.max() - held.min(),
+            "variance": held.var(),
+            "std": held.std(),
+            "slope": linregress(range(len(held)), held).slope if len(held) > 1 else math.nan,
+        }
+        found += [float(of[statistic]) for statistic in STATISTICS]
+    return found
+
+
+def of(values: Sequence[float]) -> dict[str, float]:
+    """A reply's features by name."""
+    return dict(zip(NAMES, window_features(Ragged.from_lists([values]))[0].tolist(), strict=True))
+
+
+@given(replies_of_values)
+def test_each_feature_is_numpys_or_scipys(replies: list[list[float]]) -> None:
+    found = window_features(Ragged.from_lists(replies))
+    assert found.shape == (len(replies), 152)
+    for row, values in zip(found, replies, strict=True):
+        np.testing.assert_allclose(row, one_by_one(values), rtol=1e-9, atol=1e-10)
+
+
+@given(replies_of_values, st.sampled_from([math.nan, -math.inf, math.inf, -9999.0, LEAST_LOGPROB]), st.randoms())
+def test_an_unknown_value_makes_the_windows_that_hold_it_unknown_and_no_others(
+    replies: list[list[float]], unknown: float, random: object
+) -> None:
+    poisoned = [list(values) for values in replies]
+    for values in poisoned[::2]:
+        if values:
+            values[random.randrange(len(values))] = unknown  # type: ignore[attr-defined]
+    found = window_features(Ragged.from_lists(poisoned))
+    for row, values in zip(found, poisoned, strict=True):
+        np.testing.assert_allclose(row, one_by_one(values), rtol=1e-9, atol=1e-10)
+    np.testing.assert_array_equal(found[1::2], window_features(Ragged.from_lists(replies))[1::2])
+
+
+@pytest.mark.parametrize("cells", [1, 7, 100, 5000])
+def test_the_size_of_the_blocks_changes_nothing(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(3)
+    replies = [-random.exponential(size=size) for size in random.integers(0, 90, size=60)]
+    whole = window_features(Ragged.from_lists(replies))
+    monkeypatch.setattr(confidence_features, "_CELLS", cells)
+    np.testing.assert_array_equal(window_features(Ragged.from_lists(replies)), whole)
+    assert np.isfinite(whole).any(axis=0).all()
+
+
+def test_windows_are_those_of_the_early_stop() -> None:
+    values = -np.random.default_rng(1).exponential(size=70)
+    found = of(values.tolist())
+    for k in (3, 5, 10, 20, 30, 50):
+        for statistic in STATISTICS:
+            assert found[f"first-{k}.{statistic}"] == pytest.approx(float(window_statistic(values[:k], statistic)))
+
+
+def test_a_window_longer_than_the_reply_is_unknown_and_never_shorter() -> None:
+    found = of([-1.0, -2.0, -3.0, -4.0])
+    assert found["first-3.min"] == -3.0
+    assert found["last-3.max"] == -2.0
+    assert {
+        name for name in NAMES if name.startswith(("first-5.", "last-50.")) and not math.isnan(found[name])
+    } == set()
+    assert math.isnan(found["first-10%.mean"])  # floor(0.4) tokens
+    assert found["first-25%.mean"] == -1.0
+    assert math.isnan(found["first-25%.slope"])
+    assert found["first-25%.range"] == found["first-25%.std"] == 0.0
+    assert found["last-50%.slope"] == -1.0
+
+
+@pytest.mark.parametrize("length", [10, 30, 70, 230, 700])
+def test_a_tenth_is_counted_in_whole_numbers(length: int) -> None:
+    values = -np.arange(length, dtype=float)
+    found = of(values.tolist())
+    assert found["first-10%.min"] == -(length // 10 - 1)
+    assert found["last-10%.max"] == -(length - length // 10)
+
+
+@given(st.floats(-30.0, 0.0), st.integers(2, 120))
+def test_equal_values_have_no_spread_at_all(value: float, length: int) -> None:
+    found = of([value] * length)
+    for name, number in found.items():
+        if name.endswith((".range", ".variance", ".std", ".slope")) and not math.isnan(number):
+            assert number == 0.0, name
+        elif not math.isnan(number):
+            assert number == value, name
+
+
+def test_tiny_spreads_far_from_zero_are_not_lost() -> None:
+    values = -5.0 + 1e-9 * np.array([1.0, -1.0, 1.0, -1.0])
+    assert of(values.tolist())["full.std"] == pytest.approx(1e-9, rel=1e-5)
+    first = [-1e-7, -2e-7, -4e-7, *([-6.0] * 50)]
+    assert of(first)["first-3.variance"] == pytest.approx(np.var(first[:3]), rel=1e-12)
+
+
+def test_no_replies_and_empty_replies() -> None:
+    assert window_features(Ragged.from_lists([])).shape == (0, 152)
+    assert np.isnan(window_features(Ragged.from_lists([[], []]))).all()
+
+
+def test_narrow_floats_are_measured_in_wide_ones() -> None:
+    values = -np.random.default_rng(2).exponential(size=900).astype(np.float32)
+    offsets = np.array([0, 300, 900])
+    narrow, wide = Ragged(values, offsets), Ragged(values.astype(np.float64), offsets)
+    np.testing.assert_array_equal(window_features(narrow), window_features(wide))
+
+
+def test_features_from_content_are_those_of_the_rest() -> None:
+    replies = Ragged.from_lists([[-9.0, -9.0, -1.0, -2.0, -3.0], [-9.0, -9.0]])
+    found = window_features(replies.from_starts([2, 2]))
+    column = [feature.name for feature in features("logprob", "content")].index("logprob.content.first-3.mean")
+    assert found[0, column] == -2.0
+    assert np.isnan(found[1]).all()
+
+
+def test_the_papers_names_and_their_orientation() -> None:
+    every = features("logprob")
+    assert len(every) == len(WINDOWS) * len(STATISTICS) == 152
+    words = {feature.words: feature for feature in every}
+    assert len(words) == 152
+    for printed, orientation in {
+        "Full-response median": 1,
+        "Final-half mean": 1,
+        "Max of first 3 tokens": 1,
+        "Min of first 3 tokens": 1,
+        "Range of first 3 tokens": -1,
+        "Std. dev. of first 5 tokens": -1,
+        "Variance of first 3 tokens": -1,
+        "Slope over first 30 tokens": 0,
+        "Full-response slope": 0,
+    }.items():
+        assert words[printed].orientation == orientation, printed
+    assert words["Mean of last 25 % of tokens"].window == "last-25%"
+
+
+def test_entropy_points_the_other_way() -> None:
+    by_name = {feature.name: feature.orientation for feature in features("entropy", "content")}
+    assert by_name["entropy.content.full.mean"] == by_name["entropy.content.full.min"] == -1
+    assert by_name["entropy.content.full.std"] == -1
+    assert by_name["entropy.content.full.slope"] == 0
+    assert Feature("entropy", "content", "first-3", "mean").words == "Mean of first 3 tokens (entropy, from content)"
+
+
+def test_all_304_names_of_both_origins_differ() -> None:
+    names = {
+        feature.name
+        for feature in (
+            *features("logprob"),
+            *features("entropy"),
+            *features("logprob", "content"),
+            *features("entropy", "content"),
+        )
+    }
+    assert len(names) == 4 * 152
