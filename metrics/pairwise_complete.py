@@ -1,0 +1,114 @@
+"""Columns against columns where values are missing: each pair is measured on the rows that have both.
+
+Columns that miss the same rows are measured together: the eight statistics of a window are unknown for the same
+replies, and the scores of one judge panel for the same failures, so a few whole blocks stand for thousands of pairs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.distribution import Floats
+
+Numbers = npt.NDArray[np.intp]
+Known = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some columns of x and some of y on the rows where all of them are known.
+
+    Attributes:
+        rows: `(m,)`, the numbers of these rows, ascending.
+        features: `(f,)`, the numbers of the columns of x.
+        targets: `(t,)`, the numbers of the columns of y.
+        x: `(m, f)`, without NaN.
+        y: `(m, t)`, without NaN.
+    """
+
+    rows: Numbers
+    features: Numbers
+    targets: Numbers
+    x: Floats
+    y: Floats
+
+
+def as_columns(values: npt.ArrayLike) -> Floats:
+    """The values as float64 `(n, columns)`; a vector is one column.
+
+    Raises:
+        ValueError: for any other number of dimensions.
+
+    >>> as_columns([1, 2, 3]).shape
+    (3, 1)
+    """
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim == 1:
+        return found[:, np.newaxis]
+    if found.ndim != 2:
+        raise ValueError(f"rows and columns expected, not {found.shape}")
+    return found
+
+
+def as_pair(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Both as `as_columns`.
+
+    Raises:
+        ValueError: if they have different numbers of rows.
+    """
+    features, targets = as_columns(x), as_columns(y)
+    if len(features) != len(targets):
+        raise ValueError(f"{len(features)} rows of x but {len(targets)} of y")
+    return features, targets
+
+
+def as_codes(groups: npt.ArrayLike, rows: int) -> Numbers:
+    """The groups numbered from 0 in their sorted order, `(rows,)`.
+
+    Raises:
+        ValueError: unless there is one group for each row.
+
+    >>> as_codes(["b", "a", "b"], 3).tolist()
+    [1, 0, 1]
+    """
+    found = np.asarray(groups)
+    if found.shape != (rows,):
+        raise ValueError(f"one group for each of {rows} rows expected, not {found.shape}")
+    return np.unique(found, return_inverse=True)[1].astype(np.intp)
+
+
+def columns_by_known(values: Floats) -> Iterator[tuple[Known, Numbers]]:
+    """Sets of columns that are known in the same rows.
+
+    Args:
+        values: `(n, columns)`, NaN where unknown.
+
+    Yields:
+        Which rows are known, `(n,)`, and the numbers of the columns, in the order of the first of each set.
+    """
+    known = ~np.isnan(values)
+    alike: dict[bytes, list[int]] = {}
+    for column, bits in enumerate(np.packbits(known, axis=0).T):
+        alike.setdefault(bits.tobytes(), []).append(column)
+    for columns in alike.values():
+        yield known[:, columns[0]], np.array(columns, dtype=np.intp)
+
+
+def complete_blocks(x: Floats, y: Floats) -> Iterator[Block]:
+    """Blocks that together hold each pair of a column of x and one of y once, on the rows that have both.
+
+    Args:
+        x: `(n, F)`, NaN where unknown.
+        y: `(n, T)`, the same.
+
+    >>> x, y = np.array([[1.0, np.nan], [2.0, 3.0]]), np.array([[1.0], [0.0]])
+    >>> [(block.features.tolist(), block.rows.tolist()) for block in complete_blocks(x, y)]
+    [([0], [0, 1]), ([1], [1])]
+    """
+    target_sets = list(columns_by_known(y))
+    for known_x, features in columns_by_known(x):
+        for known_y, targets in target_sets:
+            rows = np.flatnonzero(known_x & known_y)
+            yield Block(rows, features, targets, x[np.ix_(rows, features)], y[np.ix_(rows, targets)])
