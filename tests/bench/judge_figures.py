@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from printed import Figure
 from recorded_judges import (
     Comparisons,
     Floats,
@@ -29,18 +30,6 @@ from moot.metrics.proportion import Interval
 from moot.metrics.rater_intervals import ac2_interval, alpha_interval, rater_interval, raw_agreement_interval
 
 RESAMPLES = 2000
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A value and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.2f} ({self.low:.2f}, {self.high:.2f})"
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
-from textwrap import wrap
 
-from judge_figures import AgainstPeople, Agreement, Figure, Found, Order, Score, found_in
+from judge_figures import AgainstPeople, Agreement, Found, Order, Score, found_in
+from printed import numbered, table
 
 
 def main() -> int:
@@ -50,6 +50,7 @@ def findings(found: Found) -> list[str]:
     moved = max(llmbar, key=lambda one: one.changed.value)
     steady = min(judgebench, key=lambda one: one.changed.value)
     *alone, one_order, panel = found.scores["LLMBar natural"]
+    apart = one_order.less_panel.signed if one_order.less_panel else "unknown"
     best = max(alone, key=lambda one: one.score.value)
     placed = [one for one in (*llmbar, *judgebench) if one.counts.first_twice + one.counts.second_twice]
     first = sum(one.counts.first_twice for one in placed)
@@ -68,7 +69,7 @@ def findings(found: Found) -> list[str]:
         f"A panel asked in one order is moved, too; voting over both orders mends it. On LLMBar text 2 is the right "
         f"one in {found.text2_right['LLMBar natural']:.0%} of {panel.pairs} pairs: with it second the majority of "
         f"{len(alone)} judges is right in {one_order.text1_first:.0%}, with it first in {one_order.text2_first:.0%}. "
-        f"Over both orders it is right in {panel.score}; an order alone differs by {_signed(one_order.less_panel)}. "
+        f"Over both orders it is right in {panel.score}; an order alone differs by {apart}. "
         f"That is better than {_behind(alone)} of the {len(alone)} judges, the interval of the difference considered, "
         f"but no better than the best of them, {best.name} ({best.score}): many weak judges do not replace a good one.",
         f"Alpha alone misleads. On QAGS it is {cnndm.alpha} for cnndm and {xsum.alpha} for xsum, nearly the same; AC1 "
@@ -78,11 +79,7 @@ def findings(found: Found) -> list[str]:
         f"Not to be moved is not to be right: {steady.judge} never changed with the order and is right in "
         f"{steady.right} of {steady.counts.judged} pairs of JudgeBench.",
     ]
-    return [
-        line
-        for number, text in enumerate(texts, start=1)
-        for line in wrap(text, 120, initial_indent=f"{number}. ", subsequent_indent="   ", break_on_hyphens=False)
-    ]
+    return numbered(texts)
 
 
 def _changes(one: Order) -> int:
@@ -96,7 +93,7 @@ def _behind(judges: Iterable[Score]) -> int:
 
 def agreement_table(found: Iterable[Agreement]) -> list[str]:
     """A row per table of ratings."""
-    return _table(
+    return table(
         ("who", "units", "clusters", "commonest", "raw agreement", "AC1", "alpha", "AC2, alpha, ordinal"),
         (
             (
@@ -116,7 +113,7 @@ def agreement_table(found: Iterable[Agreement]) -> list[str]:
 
 def people_table(found: Iterable[AgainstPeople]) -> list[str]:
     """A row per judge, and people."""
-    return _table(
+    return table(
         ("PandaLM", "units", "says what most people say", "says what one person says"),
         ((one.name, one.units, one.majority, one.one_person) for one in found),
     )
@@ -125,7 +122,7 @@ def people_table(found: Iterable[AgainstPeople]) -> list[str]:
 def order_table(found: Iterable[Order]) -> list[str]:
     """A row per judge."""
     heads = ("judge", "decided pairs", "first shown", "changed", "to the first, second", "p", "a tie in one, both")
-    return _table(
+    return table(
         (*heads, "right where unchanged"),
         (
             (
@@ -145,7 +142,7 @@ def order_table(found: Iterable[Order]) -> list[str]:
 
 def score_table(found: Iterable[Score]) -> list[str]:
     """A row per judge and panel."""
-    return _table(
+    return table(
         ("who", "pairs", "undecided", "text 1 first", "text 2 first", "both orders", "less the panel in both"),
         (
             (
@@ -155,24 +152,11 @@ def score_table(found: Iterable[Score]) -> list[str]:
                 f"{one.text1_first:.2f}",
                 f"{one.text2_first:.2f}",
                 one.score,
-                _signed(one.less_panel),
+                one.less_panel and one.less_panel.signed,
             )
             for one in found
         ),
     )
-
-
-def _signed(figure: Figure | None) -> str:
-    if figure is None:
-        return "-"
-    return f"{figure.value:+.2f} ({figure.low:+.2f}, {figure.high:+.2f})"
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Markdown; a cell without a value is a dash."""
-    cells = [list(head), *([("-" if cell is None else str(cell)) for cell in row] for row in rows)]
-    lines = [f"| {' | '.join(row)} |" for row in cells]
-    return [lines[0], "|" + "---|" * len(cells[0]), *lines[1:]]
 
 
 if __name__ == "__main__":

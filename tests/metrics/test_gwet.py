@@ -193,7 +193,7 @@ def test_bad_input_is_refused() -> None:
 def test_a_resample_is_that_of_the_units_drawn(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(3).integers(0, 3, size=(30, 12))
     module = importlib.import_module("moot.metrics.gwet")
-    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn)
+    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     categories = [1, 2, 3, 4, 5]
     repeated = [np.repeat(FOUR_RATERS, times, axis=1) for times in drawn]
     coefficients = bootstrap_ac2(FOUR_RATERS, categories, weights, np.arange(12), 30)

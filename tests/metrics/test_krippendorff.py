@@ -150,7 +150,7 @@ def test_a_resample_is_alpha_of_the_units_drawn(level: Level, monkeypatch: pytes
     """Multiplicities give what repeating the units would, ranks made anew; whether in one block or in many."""
     module = importlib.import_module("moot.metrics.krippendorff")
     drawn = np.random.default_rng(3).integers(0, 4, size=(40, FOUR_OBSERVERS.shape[1]))
-    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn)
+    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     expected = [krippendorff_alpha(np.repeat(FOUR_OBSERVERS, times, axis=1), level) for times in drawn]
     for numbers in (2**21, 30):
         monkeypatch.setattr(module, "_NUMBERS", numbers)
