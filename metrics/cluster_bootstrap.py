@@ -16,10 +16,13 @@ from moot.metrics.pairwise_complete import Block, as_codes, as_pair, complete_bl
 from moot.metrics.rank_correlation import LEAST_ROWS
 from moot.metrics.weighted_ranks import centred_weighted_ranks, rank_covariances
 
+Weights = npt.NDArray[np.int32]
+"""How often each row is in each resample, `(resamples, n)`."""
+
 _BYTES = 2**28  # of the largest array; the resamples are taken so many at once
 
 
-def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Floats:
+def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Weights:
     """How often each row is in each resample, when as many clusters are drawn, with replacement, as there are.
 
     Args:
@@ -37,7 +40,7 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> F
 
     >>> weights = cluster_weights(["a", "a", "b"], 4)
     >>> bool((weights[:, 0] == weights[:, 1]).all()), weights[:, 1:].sum(axis=1).tolist()
-    (True, [2.0, 2.0, 2.0, 2.0])
+    (True, [2, 2, 2, 2])
     """
     if resamples < 1:
         raise ValueError(f"at least one resample, not {resamples}")
@@ -45,8 +48,11 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> F
     if not len(codes):
         raise ValueError("there are no rows")
     number = int(codes.max()) + 1
-    drawn = np.random.default_rng(seed).multinomial(number, np.full(number, 1.0 / number), size=resamples)
-    return drawn.astype(np.float64)[:, codes]
+    random = np.random.default_rng(seed)
+    weights = np.empty((resamples, len(codes)), dtype=np.int32)
+    for row in weights:
+        row[:] = np.bincount(random.integers(number, size=number), minlength=number)[codes]
+    return weights
 
 
 def bootstrap_spearman(
@@ -89,7 +95,7 @@ def bootstrap_auroc(
     Raises:
         ValueError: for shapes that do not fit, another flag, no rows, or `resamples` below 1.
 
-    >>> bootstrap_auroc([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1], [0, 0, 1, 1], resamples=2).tolist()
+    >>> bootstrap_auroc([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1], [7, 7, 7, 7], resamples=2).tolist()  # one cluster
     [[[0.75]], [[0.75]]]
     """
     features, targets = as_pair(x, flags)
@@ -97,7 +103,7 @@ def bootstrap_auroc(
     return resampled_auroc(features, targets, cluster_weights(clusters, resamples, seed))
 
 
-def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Floats) -> Floats:
+def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Weights) -> Floats:
     """Spearman's rho of rows that count several times.
 
     Args:
@@ -127,7 +133,7 @@ def resampled_spearman(x: npt.ArrayLike, y: npt.ArrayLike, weights: Floats) -> F
     return found
 
 
-def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Floats) -> Floats:
+def resampled_auroc(x: npt.ArrayLike, flags: npt.ArrayLike, weights: Weights) -> Floats:
     """The directed AUROC of rows that count several times.
 
     Args:
@@ -201,7 +207,7 @@ def interval_from(
     return np.asarray(low), np.asarray(high)
 
 
-def _parts(x: Floats, y: Floats, weights: Floats) -> Iterator[tuple[Block, npt.NDArray[np.intp], Floats]]:
+def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.NDArray[np.intp], Floats]]:
     """Blocks of known rows, with the numbers of some resamples and `(m, some)`, how often these rows are in them."""
     if weights.ndim != 2 or weights.shape[1] != len(x):
         raise ValueError(f"weights of (resamples, {len(x)}) expected, not {weights.shape}")
@@ -211,4 +217,4 @@ def _parts(x: Floats, y: Floats, weights: Floats) -> Iterator[tuple[Block, npt.N
         at_once = max(1, _BYTES // (8 * len(block.rows) * (len(block.targets) + 1)))
         for start in range(0, len(weights), at_once):
             some = np.arange(start, min(start + at_once, len(weights)))
-            yield block, some, np.ascontiguousarray(weights[np.ix_(some, block.rows)].T)
+            yield block, some, weights[np.ix_(some, block.rows)].T.astype(np.float64, order="C")

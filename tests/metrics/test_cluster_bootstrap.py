@@ -26,7 +26,7 @@ def test_each_resample_is_the_statistic_of_the_drawn_rows(rows_at_once: int, mon
     weights = cluster_weights(clusters, 12, seed=3)
     rho, area = bootstrap_spearman(x, y, clusters, 12, seed=3), bootstrap_auroc(x, flags, clusters, 12, seed=3)
     for weight, rho_of_it, area_of_it in zip(weights, rho, area, strict=True):
-        rows = np.repeat(np.arange(len(x)), weight.astype(int))
+        rows = np.repeat(np.arange(len(x)), weight)
         assert rho_of_it == pytest.approx(spearman_matrix(x[rows], y[rows]), abs=1e-12, nan_ok=True)
         assert area_of_it == pytest.approx(auroc_matrix(x[rows], flags[rows]), abs=1e-12, nan_ok=True)
 
@@ -35,7 +35,7 @@ def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypat
     random = np.random.default_rng(2)
     x, y = random.normal(size=(700, 2)), random.normal(size=(700, 1))
     whole = bootstrap_spearman(x, y, np.arange(700) // 3, 5)
-    rows = np.repeat(np.arange(700), cluster_weights(np.arange(700) // 3, 5)[4].astype(int))
+    rows = np.repeat(np.arange(700), cluster_weights(np.arange(700) // 3, 5)[4])
     assert whole[4] == pytest.approx(spearman_matrix(x[rows], y[rows]), abs=1e-12)
     monkeypatch.setattr(cluster_bootstrap, "_BYTES", 700 * 8 * 2 * 2)
     assert bootstrap_spearman(x, y, np.arange(700) // 3, 5) == pytest.approx(whole, abs=1e-12)
@@ -43,7 +43,9 @@ def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypat
 
 def test_every_row_once_is_the_statistic_itself() -> None:
     x, y, _ = holed(4)
-    assert resampled_spearman(x, y, np.ones((1, len(x))))[0] == pytest.approx(spearman_matrix(x, y), abs=1e-12)
+    assert resampled_spearman(x, y, np.ones((1, len(x)), np.int32))[0] == pytest.approx(
+        spearman_matrix(x, y), abs=1e-12
+    )
 
 
 def test_weights_are_whole_clusters_as_many_as_there_are() -> None:
@@ -120,7 +122,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match="one group for each of 2 rows"):
         bootstrap_spearman([1.0, 2.0], [1.0, 2.0], [0], 3)
     with pytest.raises(ValueError, match="weights of"):
-        resampled_spearman([1.0, 2.0], [1.0, 2.0], np.ones((3, 3)))
+        resampled_spearman([1.0, 2.0], [1.0, 2.0], np.ones((3, 3), np.int32))
     with pytest.raises(ValueError, match="level"):
         interval_from([0.1, 0.2], 0.1, level=1.0)
     with pytest.raises(ValueError, match="observed"):

@@ -1,0 +1,139 @@
+"""Whether a feature says more about one role than about another.
+
+The larger of two best values is no test: each is the luckiest of its sweep. So the SAME feature is compared in both
+roles, and a ratio of best values is shown with the choice made anew in every resample. Roles often share their cases
+(both sides speak in one debate), so a case is drawn for both at once.
+"""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc, resampled_spearman
+from moot.metrics.cluster_permutation import Statistic
+from moot.metrics.distribution import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The replies of one role.
+
+    Attributes:
+        x: `(n, F)`, features, NaN where unknown; the same features in the same order for both roles.
+        y: `(n, T)`, scores, or flags of 0 and 1.
+        clusters: `(n,)`, the case of each reply; equal names are the same case in both roles.
+    """
+
+    x: npt.ArrayLike
+    y: npt.ArrayLike
+    clusters: npt.ArrayLike
+
+
+@dataclass(frozen=True, slots=True)
+class RoleResamples:
+    """Associations of two roles in the same resamples of their cases.
+
+    Attributes:
+        first, second: `(resamples, F, T)`, rho or `AUROC - 1/2`; 0 for none.
+        observed_first, observed_second: `(F, T)`, the same of the data.
+    """
+
+    first: Floats
+    second: Floats
+    observed_first: Floats
+    observed_second: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """A comparison of the first role with the second, with its 95 % interval.
+
+    Attributes:
+        value, low, high: `(F, T)` each for a difference, plain numbers in arrays `()` for a ratio; NaN where undefined.
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def role_resamples(
+    first: Role, second: Role, resamples: int = 1000, seed: int = 0, statistic: Statistic = "spearman"
+) -> RoleResamples:
+    """Associations of both roles in each resample of the cases that either has.
+
+    Args:
+        first, second: their replies.
+        resamples, seed: as for `cluster_weights`.
+        statistic: "spearman", or "auroc" for flags.
+
+    Raises:
+        ValueError: for shapes that do not fit, a flag that is none, or `resamples` below 1.
+    """
+    clusters = np.concatenate([np.asarray(first.clusters), np.asarray(second.clusters)])
+    size = len(np.asarray(first.clusters))
+    drawn = np.concatenate([np.ones((1, len(clusters)), np.int32), cluster_weights(clusters, resamples, seed)])
+    measure, none = (resampled_spearman, 0.0) if statistic == "spearman" else (resampled_auroc, 0.5)
+    a = measure(first.x, first.y, drawn[:, :size]) - none
+    b = measure(second.x, second.y, drawn[:, size:]) - none
+    if a.shape != b.shape:
+        raise ValueError(f"features and targets {a.shape[1:]} in one role but {b.shape[1:]} in the other")
+    return RoleResamples(a[1:], b[1:], a[0], b[0])
+
+
+def association_difference(roles: RoleResamples, level: float = 0.95) -> Contrast:
+    """`|association|` in the first role less that in the second, for each feature and target.
+
+    In the resamples each role keeps the sign that it has in the data: a fold at 0 would push both sizes up, most where
+    there is least. The interval is normal with the resamples' standard deviation; where both associations are near 0
+    the difference itself is a fold and its interval too sure of no difference.
+
+    Args:
+        roles: of `role_resamples`.
+        level: nominal coverage, in (0, 1).
+
+    Returns:
+        `(F, T)`; NaN where either role has no association, or fewer than half of the resamples have both.
+    """
+    sign_a, sign_b = (np.where(observed < 0.0, -1.0, 1.0) for observed in (roles.observed_first, roles.observed_second))
+    value = sign_a * roles.observed_first - sign_b * roles.observed_second
+    return _normal(sign_a * roles.first - sign_b * roles.second, value, level)
+
+
+def ratio_of_maxima(roles: RoleResamples, level: float = 0.95) -> Contrast:
+    """The mean over the targets of the largest `|association|` of any feature, first role over second.
+
+    The feature is chosen anew in each role and resample, so the interval holds the luck of the choice; it is normal for
+    the logarithm. Both maxima are optimistic, the one from less data or a weaker association more so, which draws the
+    ratio towards 1: `association_difference` of a fixed feature is the test.
+
+    Args:
+        roles: of `role_resamples`.
+        level: nominal coverage, in (0, 1).
+
+    Returns:
+        Plain numbers; above 1 when the first role has the larger ones. Targets that are undefined in a role's data are
+        left out; NaN when none is left.
+    """
+    targets = ~(np.isnan(roles.observed_first).all(axis=0) | np.isnan(roles.observed_second).all(axis=0))
+    largest = [
+        np.nan_to_num(np.abs(values[..., targets])).max(axis=-2, initial=0.0).sum(axis=-1)
+        for values in (roles.observed_first, roles.observed_second, roles.first, roles.second)
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value, drawn = np.log(largest[0] / largest[1]), np.log(largest[2] / largest[3])
+    found = _normal(np.where(np.isfinite(drawn), drawn, np.nan), np.asarray(value), level)
+    return Contrast(np.exp(found.value), np.exp(found.low), np.exp(found.high))
+
+
+def _normal(resamples: Floats, value: Floats, level: float) -> Contrast:
+    """The interval of an unbounded value with the resamples' standard deviation."""
+    known = ~np.isnan(resamples)
+    count = known.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, resamples, 0.0).sum(axis=0) / count
+        spread = np.sqrt(np.where(known, (resamples - mean) ** 2, 0.0).sum(axis=0) / (count - 1))
+    reach = np.where(2 * count >= len(resamples), NormalDist().inv_cdf((1.0 + level) / 2) * spread, np.nan)
+    return Contrast(np.asarray(value), np.asarray(value - reach), np.asarray(value + reach))
