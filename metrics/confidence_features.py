@@ -141,7 +141,7 @@ def window_features(values: Ragged) -> Floats:
     unknown = ~np.isfinite(raw) | (raw <= LEAST_LOGPROB)
     unknown_before = np.concatenate([[0], np.cumsum(unknown)])
     known = np.where(unknown, 0.0, raw).astype(np.float64, copy=False)
-    shortest_first = np.argsort(values.lengths, kind="stable")
+    shortest_first = np.argsort(values.lengths)
     found = np.full((len(values), len(WINDOWS) * len(STATISTICS)), np.nan)
     for number, window in enumerate(WINDOWS):
         starts, sizes = _bounds(values, window)
@@ -178,24 +178,29 @@ def _blocks(rows: Integers, sizes: Integers) -> Iterator[Integers]:
 
 
 def _statistics(values: Floats, starts: Integers, sizes: Integers) -> Floats:
-    """`(rows, 8)`: the statistics of the windows of these starts and sizes, in the order of `STATISTICS`."""
-    places = np.arange(sizes[-1])
-    row, last = np.arange(len(sizes)), sizes - 1
-    windows = values.take(starts[:, np.newaxis] + places, mode="clip")
-    ordered = np.where(places < sizes[:, np.newaxis], windows, np.inf)
+    """`(rows, 8)`: the statistics of the windows of these starts and sizes, in the order of `STATISTICS`.
+
+    The windows are columns. Numpy adds up columns in the order of the tokens, but a single one pairwise: the last bit,
+    which may break a tie, would depend on the other replies, so that a single one is taken twice.
+    """
+    if len(sizes) == 1:
+        return _statistics(values, starts.repeat(2), sizes.repeat(2))[:1]
+    places, last = np.arange(sizes[-1])[:, np.newaxis], sizes - 1
+    outside = places >= sizes
+    windows = values.take(starts + places, mode="clip")
+    windows[outside] = np.inf
+    ordered = windows.T.copy()
     ordered.sort(axis=1)
+    row = np.arange(len(sizes))
     least, greatest = ordered[:, 0], ordered[row, last]
     median = (ordered[row, last // 2] + ordered[row, sizes // 2]) / 2
-
-    def total(terms: Floats) -> Floats:
-        # Added in the order of the tokens: the last bit, which may break a tie, is not to depend on the other replies.
-        return np.asarray(terms.cumsum(axis=1)[row, last])
-
-    mean = total(windows) / sizes
-    centred = windows - mean[:, np.newaxis]
-    variance = total(centred * centred) / sizes
+    windows[outside] = 0.0
+    mean = windows.sum(axis=0) / sizes
+    centred = np.subtract(windows, mean, out=windows)
+    centred[outside] = 0.0
+    variance = (centred * centred).sum(axis=0) / sizes
     with np.errstate(invalid="ignore"):  # the slope of one token is 0 / 0
-        slope = total(centred * (places - last[:, np.newaxis] / 2)) / (sizes * (sizes * sizes - 1.0) / 12)
+        slope = (centred * (places - last / 2)).sum(axis=0) / (sizes * (sizes * sizes - 1.0) / 12)
     # Rounding gives equal values a tiny spread, by which ranks would tell replies apart.
     varied = greatest > least
     variance, slope = np.where(varied, variance, 0.0), np.where(varied | (sizes == 1), slope, 0.0)

@@ -5,6 +5,7 @@ openings a reply took as much as how sure it is of what it says.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
@@ -52,6 +53,9 @@ _LONGEST_TOKENS: Final = 128
 _LONGEST_CHARACTERS: Final = 1000
 """An opening is sought in so many of a reply's first tokens, and in so much of what they say."""
 
+SHARED_BY: Final = 0.9
+"""The least share of the replies that begin with the same tokens for these to be an opening."""
+
 
 def content_start(tokens: Sequence[str]) -> int:
     """The number of the first token that holds some of the content, from 0.
@@ -92,6 +96,41 @@ def opening(tokens: Sequence[str]) -> str:
     '**Claim:**'
     """
     return _opening(tokens).strip()
+
+
+def shared_starts(replies: Sequence[Sequence[str]]) -> list[int]:
+    """How many of its first tokens each reply has in common with nearly all others, whatever they say.
+
+    Finds what `content_start` cannot know: labels of one's own prompts or in another language, "A:" after "Q:". The
+    shared opening is the longest with which at least `SHARED_BY` of the replies that say anything begin, token by
+    token; a reply that leaves it early has the tokens until there.
+
+    Args:
+        replies: the tokens of each reply that was asked for in the same way; of a single reply nothing is shared.
+
+    Returns:
+        A number for each reply, in [0, T].
+
+    >>> shared_starts([["A", ":", " Paris"], ["A", ":", " Rome"], []])
+    [2, 2, 0]
+    """
+    following = [tokens for tokens in replies if tokens]
+    least = max(2.0, SHARED_BY * len(following))
+    shared: list[str] = []
+    while len(following) >= least:
+        nexts = Counter(tokens[len(shared)] for tokens in following if len(tokens) > len(shared))
+        token, count = nexts.most_common(1)[0] if nexts else ("", 0)
+        if count < least:
+            break
+        following = [tokens for tokens in following if list(tokens[len(shared) : len(shared) + 1]) == [token]]
+        shared.append(token)
+    return [_follows(tokens, shared) for tokens in replies]
+
+
+def _follows(tokens: Sequence[str], shared: Sequence[str]) -> int:
+    """How many tokens a reply goes along with the shared opening."""
+    pairs = zip(tokens, shared, strict=False)
+    return next((number for number, (own, other) in enumerate(pairs) if own != other), min(len(tokens), len(shared)))
 
 
 def _opening(tokens: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ def _of_each(chosen: Ragged, alternatives: Ragged, entropy: Callable[[_Seen], Fl
     found = np.full(len(chosen.values), np.nan)
     for tokens, listed in _blocks(chosen, alternatives):
         seen, known = _seen(chosen.values[tokens].astype(np.float64), listed)
-        found[tokens[known]] = entropy(seen) + 0.0  # no -0.0
+        found[tokens[known]] = entropy(seen)
     return Ragged(found, chosen.offsets)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -142,6 +143,17 @@ def test_tiny_spreads_far_from_zero_are_not_lost() -> None:
 def test_no_replies_and_empty_replies() -> None:
     assert window_features(Ragged.from_lists([])).shape == (0, 152)
     assert np.isnan(window_features(Ragged.from_lists([[], []]))).all()
+
+
+def test_one_long_reply_among_many_short_ones_does_not_widen_their_matrix() -> None:
+    sizes = np.array([*[3] * 5000, 200_000])
+    replies = Ragged(np.full(sizes.sum(), -0.5), np.concatenate([[0], np.cumsum(sizes)]))
+    tracemalloc.start()
+    found = window_features(replies)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 50 * 2**20  # in one padded matrix: 8 GB
+    assert found[-1, NAMES.index("full.mean")] == found[0, NAMES.index("first-3.mean")] == -0.5
 
 
 def test_narrow_floats_are_measured_in_wide_ones() -> None:

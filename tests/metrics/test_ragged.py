@@ -65,7 +65,7 @@ def test_other_kinds_of_arrays_are_refused() -> None:
     with pytest.raises(ValueError, match="flat array of floats"):
         Ragged(np.zeros((2, 1)), np.array([0, 2]))
     with pytest.raises(ValueError, match="int64"):
-        Ragged(np.zeros(2), np.array([0.0, 2.0]))  # type: ignore[arg-type]
+        Ragged(np.zeros(2), np.array([0.0, 2.0]))
     with pytest.raises(ValueError, match="flat sequence"):
         Ragged.from_lists([[[1.0]]])
 

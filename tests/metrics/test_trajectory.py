@@ -55,8 +55,8 @@ def test_an_unknown_value_is_left_out_where_it_stands(unknown: float) -> None:
 
 
 def test_no_replies_have_no_curve_and_empty_phases() -> None:
-    for replies in ([], [[]]):
-        found = mean_probability(Ragged.from_lists(replies))
+    for rows in (0, 1):
+        found = mean_probability(Ragged.from_lists([[]] * rows))
         assert (len(found.mean), found.reached) == (0, 0)
         assert [(phase.n, math.isnan(phase.mean)) for phase in phases(found)] == [(0, True)] * 4
 
@@ -80,6 +80,13 @@ def test_the_four_phases_of_a_long_curve() -> None:
 def test_a_single_low_position_is_not_the_end_of_the_decline() -> None:
     mean = [0.9] * 5 + [0.8] * 5 + [0.3] + [0.8] * 9 + [0.5] * 10 + [0.7] * 40
     assert phases(curve(mean))[1].stop - 1 == 22  # the first position whose neighbours are all at 0.5
+
+
+def test_the_smoothing_looks_as_far_ahead_as_back() -> None:
+    mean = [0.9] * 20 + [0.5] * 4 + [0.3] + [0.9] * 40
+    assert phases(curve(mean))[1].stop - 1 == 22
+    mean = [0.9] * 20 + [0.3] + [0.5] * 4 + [0.9] * 40
+    assert phases(curve(mean))[1].stop - 1 == 22
 
 
 def test_a_curve_that_only_rises_has_no_decline() -> None:
