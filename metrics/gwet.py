@@ -178,7 +178,7 @@ def _drawn(counted: RatingCounts, clusters: npt.ArrayLike, resamples: int, seed:
     given = np.asarray(clusters)
     if given.shape != counted.raters.shape:
         raise ValueError(f"{len(counted.raters)} units but clusters of shape {given.shape}")
-    return cluster_weights(given, resamples, seed)
+    return cluster_weights(given, resamples, seed).astype(np.float64)
 
 
 def _agreements(counted: RatingCounts, worth: Floats, weights: Floats) -> Floats:

@@ -70,7 +70,7 @@ def bootstrap_alpha(
     drawn = np.asarray(clusters)
     if drawn.shape != counted.raters.shape:
         raise ValueError(f"{len(counted.raters)} units but clusters of shape {drawn.shape}")
-    return _alphas(counted, level, cluster_weights(drawn, resamples, seed))
+    return _alphas(counted, level, cluster_weights(drawn, resamples, seed).astype(np.float64))
 
 
 def _alphas(counted: RatingCounts, level: Level, weights: Floats) -> Floats:

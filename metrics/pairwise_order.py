@@ -152,7 +152,7 @@ def order_intervals(
     drawn = np.arange(pairs) if clusters is None else np.asarray(clusters)
     if drawn.shape != (pairs,):
         raise ValueError(f"{pairs} pairs but clusters of shape {drawn.shape}")
-    weights = cluster_weights(drawn, resamples, seed)
+    weights = cluster_weights(drawn, resamples, seed).astype(np.float64)
     sums = {kind: weights @ flags.astype(np.float64) for kind, flags in kinds.items()}
     changed = sums["first_twice"] + sums["second_twice"]
     decided = sums["consistent"] + changed

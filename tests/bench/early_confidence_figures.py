@@ -14,15 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from moot.metrics.cluster_permutation import PermutationTest, permutation_test
-from moot.metrics.held_out import held_out_selection
 from printed import Figure
 from recorded_answers import FALSE, OPENING, TRUE, Answers, Floats, answers
 from scipy.stats import rankdata
 
 from moot.metrics.class_separation import auroc_matrix, point_biserial_matrix
 from moot.metrics.cluster_bootstrap import bootstrap_auroc, interval_from
+from moot.metrics.cluster_permutation import PermutationTest, permutation_test
 from moot.metrics.confidence_features import Feature, Origin, features, window_features
+from moot.metrics.held_out import held_out_selection
 from moot.metrics.multiple_testing import benjamini_hochberg
 
 RESAMPLES, PERMUTATIONS, SPLITS = 1000, 5000, 20
@@ -133,8 +133,8 @@ class Found:
 
     @property
     def rows(self) -> list[Row]:
-        """Every test but those of lengths."""
-        return [row for sweep in self.sweeps for row in sweep.rows]
+        """Every test but those of lengths; a feature without spread gives none."""
+        return [row for sweep in self.sweeps for row in sweep.rows if not np.isnan(row.p_value)]
 
 
 @dataclass(frozen=True)
