@@ -69,7 +69,7 @@ def findings(found: Found) -> list[str]:
             f"{sum(held_out) / len(held_out):.2f}.",
             f"That is no proof that there is nothing. A model has {true[0]} to {true[-1]} true answers, and the best "
             f"of noise is {chance[0]:.2f} to {chance[-1]:.2f} away from .5 once in twenty times: only a strong signal "
-            f"could show. One feature named beforehand, the mean of the whole answer, has over all models "
+            f"could show. One fixed feature, the mean of the whole answer, has over all models "
             f"{_per_target(together, 'logprob.full.mean')}.",
             f"Worth a test on OTHER answers, and no more: {rising[0].words} is the best feature of {rises} sweeps and "
             f"above .5 in {sum(row.auroc.value > 0.5 for row in rising)} of {len(rising)} (which share questions). "
