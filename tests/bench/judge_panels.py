@@ -65,8 +65,8 @@ def findings(found: Found) -> list[str]:
         f"The place moves judges. All {len(placed)} whose winner ever changed with the order changed it more often to "
         f"the text shown first: {first} of {sum(_changes(one) for one in placed)} changes; "
         f"{sum(one.p_value < 0.05 for one in placed)} have p < .05 alone. {moved.judge} changed in "
-        f"{_changes(moved)} of {moved.counts.decided} pairs. A winner that both orders give is worth more: on LLMBar it was right in "
-        f"{min(kept):.0%} to {max(kept):.0%} of a judge's such pairs.",
+        f"{_changes(moved)} of {moved.counts.decided} pairs. A winner that both orders give is worth more: on "
+        f"LLMBar it was right in {min(kept):.0%} to {max(kept):.0%} of a judge's such pairs.",
         f"A panel asked in one order is moved, too; voting over both orders mends it. On LLMBar text 2 is the right "
         f"one in {found.text2_right['LLMBar natural']:.0%} of {panel.pairs} pairs: with it second the majority of "
         f"{len(alone)} judges is right in {one_order.text1_first:.0%}, with it first in {one_order.text2_first:.0%}. "
