@@ -55,6 +55,7 @@ class Facts(BaseModel):
         scored: replies whose case's answer can be held against a gold one.
         empty: replies with log-probabilities of no token.
         one_token: replies of one token, which have no slope.
+        features: extracted from each reply.
         unknown_tokens: tokens whose log-probability is none (not finite, or a vendor's -9999); windows that hold one
             are left out.
         left_out: replies that could not be taken in, by reason.
@@ -72,6 +73,7 @@ class Facts(BaseModel):
     scored: int
     empty: int
     one_token: int
+    features: int
     unknown_tokens: int
     left_out: dict[str, int]
     simulated: bool
@@ -190,6 +192,7 @@ def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts
         scored=int(np.isfinite(replies.correct).sum()),
         empty=int((lengths == 0).sum()),
         one_token=int((lengths == 1).sum()),
+        features=len(measured.features),
         unknown_tokens=measured.unknown_tokens,
         left_out=dict(replies.left_out),
         simulated=simulated,
