@@ -115,8 +115,9 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
         f"below the {low} one. Low Q: at most {settings.low_quality:g}, or flagged; high Q: at least "
         f"{settings.high_quality:g} and not flagged. `if independent`: the product of the two shares."
     )
+    read = "The cases to read are in the file `divergence_cases`; `moot show RUN CASE` shows one."
     return [
-        Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note,)),
+        Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note, read)),
         Table("divergence_cases", "Cases to read", listed, CASES, in_files_only=True),
     ]
 
@@ -140,6 +141,8 @@ def _counted(
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     ends = [2.5, 97.5]
     (low, high), (excess_low, excess_high) = (np.percentile(values, ends).tolist() for values in (shares[:, 0], excess))
+    if both.all() or not both.any():  # nothing to resample: no interval, which is not one of no width
+        low = high = excess_low = excess_high = None
     return {
         "n": len(both),
         "count": int(both.sum()),

@@ -42,7 +42,7 @@ def by_position(found: Sequence[Trajectory]) -> Figure | None:
                 axes.axvline(place, color="#b0b0b0", linewidth=0.8, linestyle=":")
         axes.set_title(plot_text(words), fontsize=9.5, loc="left")
         axes.set_ylabel("mean probability")
-        axes.legend(loc="lower right")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     places[-1].set_xlabel("token")
     return drawn
 
