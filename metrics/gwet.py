@@ -121,7 +121,7 @@ def bootstrap_raw_agreement(
 
     Args:
         ratings, weights, categories: as for `raw_agreement`.
-        clusters: `(units,)`, whole numbers.
+        clusters: `(units,)`, of any sortable type.
         resamples: how many.
         seed: of the draws.
 
@@ -129,7 +129,7 @@ def bootstrap_raw_agreement(
         `(resamples,)`; NaN for a resample without a unit that has two ratings.
 
     Raises:
-        ValueError: as `raw_agreement`, or if there is not one cluster per unit.
+        ValueError: as `raw_agreement`, for no unit or no resample, or if there is not one cluster per unit.
     """
     counted, worth = _weighted(ratings, categories, weights)
     return _agreements(counted, worth, _drawn(counted, clusters, resamples, seed))
@@ -147,7 +147,7 @@ def bootstrap_ac2(
 
     Args:
         ratings, categories, weights: as for `gwet_ac2`.
-        clusters: `(units,)`, whole numbers.
+        clusters: `(units,)`, of any sortable type.
         resamples: how many.
         seed: of the draws.
 
@@ -155,7 +155,7 @@ def bootstrap_ac2(
         `(resamples,)`; NaN for a resample without a unit that has two ratings.
 
     Raises:
-        ValueError: as `gwet_ac2`, or if there is not one cluster per unit.
+        ValueError: as `gwet_ac2`, for no unit or no resample, or if there is not one cluster per unit.
     """
     counted, worth = _weighted(ratings, categories, weights)
     return _coefficients(counted, worth, _drawn(counted, clusters, resamples, seed))
@@ -178,7 +178,7 @@ def _drawn(counted: RatingCounts, clusters: npt.ArrayLike, resamples: int, seed:
     given = np.asarray(clusters)
     if given.shape != counted.raters.shape:
         raise ValueError(f"{len(counted.raters)} units but clusters of shape {given.shape}")
-    return np.asarray(cluster_weights(given, resamples, seed), dtype=np.float64)
+    return cluster_weights(given, resamples, seed).astype(np.float64)
 
 
 def _agreements(counted: RatingCounts, worth: Floats, weights: Floats) -> Floats:

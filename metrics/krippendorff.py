@@ -1,6 +1,6 @@
 """Krippendorff's alpha: agreement of any number of raters, some of whose ratings may be missing, beyond chance."""
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ def bootstrap_alpha(
     Args:
         ratings: `(raters, units)`, as for `krippendorff_alpha`.
         level: `nominal`, `ordinal` or `interval`.
-        clusters: `(units,)`, whole numbers; units of one cluster (one case) stay together.
+        clusters: `(units,)`, of any sortable type; units of one cluster (one case) stay together.
         resamples: how many.
         seed: of the draws.
 
@@ -64,16 +64,16 @@ def bootstrap_alpha(
         `(resamples,)`; NaN for a resample in which alpha is undefined.
 
     Raises:
-        ValueError: as `krippendorff_alpha`, or if there is not one cluster per unit.
+        ValueError: as `krippendorff_alpha`, for no unit or no resample, or if there is not one cluster per unit.
     """
     counted = rating_counts(ratings)
     drawn = np.asarray(clusters)
     if drawn.shape != counted.raters.shape:
         raise ValueError(f"{len(counted.raters)} units but clusters of shape {drawn.shape}")
-    return _alphas(counted, level, cluster_weights(drawn, resamples, seed))
+    return _alphas(counted, level, cluster_weights(drawn, resamples, seed).astype(np.float64))
 
 
-def _alphas(counted: RatingCounts, level: Level, weights: npt.NDArray[Any]) -> Floats:
+def _alphas(counted: RatingCounts, level: Level, weights: Floats) -> Floats:
     """Alpha for each row of `(resamples, units)` multiplicities."""
     if level not in get_args(Level):
         raise ValueError(f"a level is one of {', '.join(get_args(Level))}, not {level!r}")
@@ -84,7 +84,7 @@ def _alphas(counted: RatingCounts, level: Level, weights: npt.NDArray[Any]) -> F
         return found
     step = max(1, _NUMBERS // len(raters))
     for start in range(0, len(weights), step):
-        drawn = weights[start : start + step, pairable].astype(np.float64)
+        drawn = weights[start : start + step, pairable]
         totals = drawn @ counts
         scores = _scores(level, counted.levels, totals)
         observed = (drawn * _disagreement(counts, scores) / (raters - 1.0)).sum(axis=1)

@@ -140,19 +140,19 @@ def order_intervals(
 
     Args:
         text1_first, text2_first, right_text: as for `order_counts`.
-        clusters: `(n,)`, whole numbers; None: every pair is one of its own.
+        clusters: `(n,)`, of any sortable type; None: every pair is one of its own.
         resamples: how many draws.
         seed: of the draws.
 
     Raises:
-        ValueError: as `order_counts`, or if there is not one cluster per pair.
+        ValueError: as `order_counts`, for no pair or no resample, or if there is not one cluster per pair.
     """
     kinds = _kinds(text1_first, text2_first, right_text)
     pairs = len(kinds["missing"])
     drawn = np.arange(pairs) if clusters is None else np.asarray(clusters)
     if drawn.shape != (pairs,):
         raise ValueError(f"{pairs} pairs but clusters of shape {drawn.shape}")
-    weights = np.asarray(cluster_weights(drawn, resamples, seed), dtype=np.float64)
+    weights = cluster_weights(drawn, resamples, seed).astype(np.float64)
     sums = {kind: weights @ flags.astype(np.float64) for kind, flags in kinds.items()}
     changed = sums["first_twice"] + sums["second_twice"]
     decided = sums["consistent"] + changed

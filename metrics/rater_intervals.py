@@ -50,7 +50,7 @@ def alpha_interval(
     Args:
         ratings: `(raters, units)`, NaN for missing.
         level: `nominal`, `ordinal` or `interval`.
-        clusters: `(units,)`, whole numbers: the case of each unit.
+        clusters: `(units,)`, of any sortable type: the case of each unit.
         resamples: how many draws.
         seed: of the draws.
 

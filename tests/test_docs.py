@@ -63,7 +63,7 @@ NOT_RUN = {
     "needs an Anthropic key": 1,
     "needs an OpenAI key": 3,
     "needs a key and a server of yours": 1,
-    "needs data that is not ours to pass on": 1,
+    "needs data that is not ours to pass on": 3,
     "needs the extra sentence-transformers": 2,
     "needs weights of yours": 1,
     "takes an hour of a quiet machine": 2,

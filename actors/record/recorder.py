@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.assessments import ASSESSMENT
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
@@ -30,6 +29,7 @@ from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
+from moot.protocols.rubrics.assessed import ASSESSMENT
 from moot.protocols.tasks.scoring import is_correct
 
 _PATIENCE_S = 10.0

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.assessments import Assessment
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.co_moments import CoMoments
 from moot.metrics.online.histogram import JointCounts
@@ -17,6 +16,7 @@ from moot.metrics.online.moments import Moments
 from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.ragged import Ragged
 from moot.metrics.trajectory import GRID, percent_grid
+from moot.protocols.rubrics.assessed import AssessmentData
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class JudgedReply(NamedTuple):
 
     logprobs: npt.NDArray[np.float32] | None
     sampling: Sampling
-    assessment: Assessment
+    assessment: AssessmentData
     correct: bool | None
 
 

@@ -14,16 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import structlog
 
-from moot.actors.record.assessments import Assessment, read_assessment
 from moot.actors.record.rows import SHARED
 from moot.actors.record.signal_group import JudgedReply, Sampling
 from moot.actors.record.signals import Signals
+from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
 
 CaseKey = tuple[str, int]
 
 FOLD_TOKENS = 50_000
 """So many tokens of judged replies are folded in together; whoever asks gets what is there."""
+
+_log = structlog.get_logger(__name__)
 
 
 class Spoken(NamedTuple):
@@ -44,7 +47,7 @@ class OpenDebate:
 
     def __init__(self) -> None:
         self.replies: dict[str, Spoken] = {}
-        self.assessments: dict[str, Assessment] = {}
+        self.assessments: dict[str, AssessmentData] = {}
 
     def judged(self, correct: bool | None) -> list[JudgedReply]:
         """Its judged replies, once it is over."""
@@ -102,10 +105,12 @@ class SignalKeeper:
                 self._debate((case_id, attempt)).replies[path] = said
 
     def take_assessment(self, case_id: str, attempt: int, data: dict[str, Any]) -> None:
-        """The data of an event of kind `assessment`; what is none is left out."""
-        assessment = read_assessment(case_id, data)
-        if assessment is not None:
-            self._debate((case_id, attempt)).assessments[assessment.reply] = assessment
+        """The data of an event of kind `assessment`; what is none is left out, with a warning."""
+        assessment = read_assessment(data)
+        if assessment is None:
+            _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
+            return
+        self._debate((case_id, attempt)).assessments[assessment.reply] = assessment
 
     def _debate(self, key: CaseKey) -> OpenDebate:
         return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())

@@ -9,7 +9,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.assessments import ASSESSMENT, Assessment, read_assessment
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.signal_group import JudgedReply, Sampling
@@ -24,6 +23,7 @@ from moot.actors.record.signal_keeper import (
 )
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 ReplyKey = tuple[str, int, str]
 """Case id, attempt, path."""
@@ -61,7 +61,7 @@ class _Past:
         self.correct = correct
         self._folded, self._pending, self._tokens = Signals(), list[JudgedReply](), 0
 
-    def add(self, key: CaseKey, said: Spoken, assessment: Assessment) -> None:
+    def add(self, key: CaseKey, said: Spoken, assessment: AssessmentData) -> None:
         self._pending.append(JudgedReply(said.logprobs, said.sampling, assessment, self.correct[key]))
         self._tokens += 0 if said.logprobs is None else len(said.logprobs)
         if self._tokens >= FOLD_TOKENS:
@@ -77,12 +77,12 @@ def _case(row: dict[str, Any]) -> CaseKey:
     return row["case_id"], row["attempt"]
 
 
-def _assessed(folder: RunFolder, mine: Callable[[str], bool]) -> dict[ReplyKey, Assessment]:
+def _assessed(folder: RunFolder, mine: Callable[[str], bool]) -> dict[ReplyKey, AssessmentData]:
     """The assessments by the reply that they are about."""
     events = read_table(folder, "events", ["data"])
     found = {}
     for row in events.filter(pc.equal(events["kind"], ASSESSMENT)).to_pylist():
-        assessment = read_assessment(row["case_id"], msgspec.json.decode(row["data"])) if mine(row["case_id"]) else None
+        assessment = read_assessment(msgspec.json.decode(row["data"])) if mine(row["case_id"]) else None
         if assessment is not None:
             found[(*_case(row), assessment.reply)] = assessment
     return found

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
-from typing import Any
 
 import numpy as np
 
 from moot.deploy.analysis.replies import Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.deploy.reading.summaries.consistency import Agreement, Consistency, Figure, judge_consistency
+from moot.deploy.reading.summaries.consistency import Agreement, Figure, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
+from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 
 SHOWN = (
     Column("of", "raters"),
@@ -44,11 +44,9 @@ def _rows(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
     chosen = [row for row in stratum.rows.tolist() if replies.assessments[row] is not None]
     if not chosen:
         return
-    assessments = [replies.assessments[row] for row in chosen]
-    found: Consistency = judge_consistency(
-        [each for each in assessments if each is not None], replies.group[chosen].tolist()
-    )
-    marks = _marks([each for each in assessments if each is not None])
+    assessments = [each for row in chosen if (each := replies.assessments[row]) is not None]
+    found = judge_consistency(assessments, replies.group[chosen].tolist())
+    marks = _marks(assessments)
     judges = sorted({judge for judge, _ in marks})
     passes = sorted({number for _, number in marks})
     for agreement in found.between:
@@ -61,15 +59,15 @@ def _rows(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
             yield _row(stratum, words, agreement, [list(chain.from_iterable(each)) for each in raters])
 
 
-Marks = list[Mapping[str, Any] | None]
+Marks = list[MarkData | None]
 
 
-def _marks(assessments: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Marks]:
+def _marks(assessments: Sequence[AssessmentData]) -> dict[tuple[str, int], Marks]:
     """By judge and pass, the mark of each reply."""
     found: dict[tuple[str, int], Marks] = {}
     for place, each in enumerate(assessments):
-        for mark in each["judges"]:
-            found.setdefault((mark["judge"], mark["pass"]), [None] * len(assessments))[place] = mark
+        for mark in each.judges:
+            found.setdefault((mark.judge, mark.pass_index), [None] * len(assessments))[place] = mark
     return found
 
 
@@ -100,8 +98,8 @@ def _mean_rho(dimension: str, marks: Sequence[Marks]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-def _score(dimension: str, mark: Mapping[str, Any] | None) -> float | None:
-    if mark is None or mark["scores"] is None:
+def _score(dimension: str, mark: MarkData | None) -> float | None:
+    if mark is None or mark.scores is None:
         return None
-    score = mark["scores"].get(dimension, mark["flag"])
+    score = mark.scores.get(dimension, mark.flag)
     return None if score is None else float(score)

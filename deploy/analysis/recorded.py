@@ -17,6 +17,7 @@ from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
 from moot.deploy.reading.record import latest_verdicts, read_facts
 from moot.protocols.errors import RecordError
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 Key = tuple[str, int, str]
 
@@ -26,7 +27,7 @@ class _Judged(NamedTuple):
 
     run: str
     key: Key
-    data: Mapping[str, Any]
+    data: AssessmentData
     correct: bool | None
     dataset: str
     cluster: str
@@ -71,7 +72,7 @@ def _name(folder: Path, folders: Sequence[str | Path]) -> str:
 
 def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
     events = read_table(folder, "events", ["data"])
-    events = events.filter(pc.equal(events["kind"], "assessment"))
+    events = events.filter(pc.equal(events["kind"], ASSESSMENT))
     verdicts = {verdict.key: verdict for verdict in latest_verdicts(folder)}
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
     task = (read_facts(folder).task or folder.name).partition(":")[0]
@@ -81,12 +82,14 @@ def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
         if verdict is None or verdict.failed:
             left_out["of a debate that failed" if verdict is not None else "of a debate without verdict"] += 1
             continue
-        data = msgspec.json.decode(row["data"])
+        if (data := read_assessment(msgspec.json.decode(row["data"]))) is None:
+            left_out["whose assessment is not one"] += 1
+            continue
         case = cases.get(row["case_id"], {})
         found.append(
             _Judged(
                 run=run,
-                key=(row["case_id"], row["attempt"], data["reply"]),
+                key=(row["case_id"], row["attempt"], data.reply),
                 data=data,
                 correct=verdict.correct,
                 dataset=case.get("part") or task,
@@ -128,18 +131,18 @@ def _replies(
 ) -> Replies:
     rows = [turns.get((each.run, each.key), {}) for each in judged]
     clusters = {cluster: n for n, cluster in enumerate(dict.fromkeys((each.dataset, each.cluster) for each in judged))}
-    asked = [(each.dataset, each.data["role"], row.get("model")) for each, row in zip(judged, rows, strict=True)]
+    asked = [(each.dataset, each.data.role, row.get("model")) for each, row in zip(judged, rows, strict=True)]
     starts, openings = content_of(tokens.heads, asked)
-    dimensions = list(dict.fromkeys(name for each in judged for name in _dimensions(each.data)))
-    flags = [each.data["flag"] for each in judged]
+    dimensions = list(dict.fromkeys(name for each in judged for name in each.data.dimensions))
+    flags = [each.data.flag for each in judged]
     return Replies(
         run=texts(each.run for each in judged),
         case=texts(each.key[0] for each in judged),
         reply=texts(each.key[2] for each in judged),
         group=np.array([clusters[each.dataset, each.cluster] for each in judged], np.int64),
         dataset=texts(each.dataset for each in judged),
-        domain=texts(each.data["domain"] for each in judged),
-        role=texts(each.data["role"] for each in judged),
+        domain=texts(each.data.domain or "" for each in judged),
+        role=texts(each.data.role for each in judged),
         model=texts(row.get("model") or "unknown" for row in rows),
         sampling=[_sampling(row) for row in rows],
         logprobs=tokens.logprobs,
@@ -147,19 +150,13 @@ def _replies(
         content_start=starts,
         opening=openings,
         entropies=tokens.entropies(vocabulary),
-        scores={name: numbers(each.data["scores"].get(name) for each in judged) for name in dimensions},
-        quality=numbers(each.data["quality"] for each in judged),
+        scores={name: numbers(each.data.scores.get(name) for each in judged) for name in dimensions},
+        quality=numbers(each.data.quality for each in judged),
         flag=numbers(None if flag is None else float(flag >= 0.5) for flag in flags),
         correct=numbers(each.correct for each in judged),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
     )
-
-
-def _dimensions(data: Mapping[str, Any]) -> list[str]:
-    """In the rubric's order, which `scores` has lost: the record sorts keys."""
-    ordered = [name for name, *_ in data.get("scales", ()) if name in data["scores"]]
-    return [*ordered, *(name for name in data["scores"] if name not in ordered)]
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:

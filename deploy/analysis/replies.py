@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.ragged import Ragged
+from moot.protocols.rubrics.assessed import AssessmentData
 
 Floats = npt.NDArray[np.float64]
 Texts = npt.NDArray[np.object_]
@@ -78,7 +79,7 @@ class Replies:
     quality: Floats
     flag: Floats
     correct: Floats
-    assessments: Sequence[Mapping[str, Any] | None]
+    assessments: Sequence[AssessmentData | None]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -3,63 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from typing import NamedTuple
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import read_events
-
-
-class MarkData(BaseModel):
-    """One judge's reading of one reply in one pass; `scores`, `flag` and `total` are None where `missing` says why."""
-
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
-
-    judge: str
-    model: str
-    pass_index: int = Field(alias="pass")
-    scores: dict[str, int] | None
-    flag: bool | None
-    total: int | None
-    missing: str = ""
-    issues: str = ""
-    reasoning: str = ""
-
-    @property
-    def why(self) -> str:
-        """The kind of failure behind a missing mark; empty for one that is there."""
-        return self.missing.partition(":")[0]
-
-
-class AssessmentData(BaseModel):
-    """What a panel found of one reply; see `moot.protocols.rubrics.panel.Assessment`.
-
-    Attributes:
-        scales: by dimension, in the rubric's order, the lowest and the highest score, and of the flag where the rubric
-            has one; empty where the event does not say.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    reply: str
-    role: str
-    domain: str
-    rubric: str
-    scales: dict[str, tuple[int, int]] = {}
-    judges: list[MarkData]
-    scores: dict[str, float | None]
-    flag: float | None
-    quality: float | None
-    missing: int
-
-    @field_validator("scales", mode="before")
-    @classmethod
-    def _in_order(cls, given: Any) -> Any:
-        """The record sorts the keys of a mapping, so that there it is a list of names and ends."""
-        if isinstance(given, list) and all(isinstance(each, list) and len(each) == 3 for each in given):
-            return {name: (lowest, highest) for name, lowest, highest in given}
-        return given
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
 class Assessed(NamedTuple):
@@ -81,7 +29,7 @@ def read_assessments(folder: str | Path) -> list[Assessed]:
     Raises:
         RecordError: the record cannot be read.
     """
-    events = read_events(folder, ["assessment"])
+    events = read_events(folder, [ASSESSMENT])
     if not events:
         return []
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["index", "group"]).to_pylist()}
@@ -95,11 +43,3 @@ def read_assessments(folder: str | Path) -> list[Assessed]:
             group = cases.get(event.case_id, {}).get("group")
             found.append(Assessed(event.case_id, event.attempt, group or event.case_id, data))
     return sorted(found, key=lambda each: (cases.get(each.case_id, {}).get("index", 0), each.case_id, each.data.reply))
-
-
-def read_assessment(data: object) -> AssessmentData | None:
-    """An event's data; None when it does not look like an assessment."""
-    try:
-        return AssessmentData.model_validate(data)
-    except ValidationError:
-        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -123,13 +123,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.reasoning is not None:
         rows += reasoning_rows(summary.reasoning)
     if summary.skip_rate is not None:
-        rows.append(("skip rate", percent(summary.skip_rate)))
-        if summary.skip_rate > 0.0:
-            skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
-            rows.append(("accuracy, skipped", skipped))
-        if summary.skip_rate < 1.0:
-            debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
-            rows.append(("accuracy, debated", debated))
+        rows += _gate_rows(summary, summary.skip_rate)
     if summary.evaluation is not None:
         rows += evaluation_rows(summary.evaluation)
     if summary.labels_questioned is not None:
@@ -150,6 +144,16 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
     return rows
+
+
+def _gate_rows(summary: Summary, skip_rate: float) -> Iterator[tuple[str, str]]:
+    yield "skip rate", percent(skip_rate)
+    if skip_rate > 0.0:
+        skipped = percent(summary.accuracy_skipped, summary.accuracy_skipped_interval, summary.scored_skipped)
+        yield "accuracy, skipped", skipped
+    if skip_rate < 1.0:
+        debated = percent(summary.accuracy_debated, summary.accuracy_debated_interval, summary.scored_debated)
+        yield "accuracy, debated", debated
 
 
 def _questioned(n: int) -> str:

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import msgspec
+
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Message, Turn
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData
 from moot.protocols.rubrics.rubric import FLAG, ISSUES, REASONING, Rubric
 from moot.protocols.rubrics.sheet import MarkSheet, sheet_for
 
@@ -58,19 +61,19 @@ class Mark:
     reasoning: str = ""
     missing: str = ""
 
-    def record(self) -> dict[str, Any]:
+    def data(self) -> MarkData:
         """As events hold it."""
-        return {
-            "judge": self.judge,
-            "model": self.model,
-            "pass": self.pass_index,
-            "scores": None if self.scores is None else dict(self.scores),
-            "flag": self.flagged,
-            "total": self.total,
-            "issues": self.issues,
-            "reasoning": self.reasoning,
-            "missing": self.missing,
-        }
+        return MarkData(
+            judge=self.judge,
+            model=self.model,
+            pass_index=self.pass_index,
+            scores=None if self.scores is None else dict(self.scores),
+            flag=self.flagged,
+            total=self.total,
+            issues=self.issues,
+            reasoning=self.reasoning,
+            missing=self.missing,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,20 +103,20 @@ class Assessment:
         """Whether at least half of the marks flag the reply."""
         return None if self.flag is None else self.flag >= 0.5
 
-    def record(self, role: str) -> dict[str, Any]:
+    def data(self, role: str) -> AssessmentData:
         """As the event `assessment` holds it; `role` is the family of who spoke."""
-        return {
-            "reply": self.shown.path,
-            "role": role,
-            "domain": self.shown.domain,
-            "rubric": self.rubric,
-            "scales": [[name, lowest, highest] for name, (lowest, highest) in self.scales.items()],
-            "judges": [mark.record() for mark in self.marks],
-            "scores": dict(self.scores),
-            "flag": self.flag,
-            "quality": self.quality,
-            "missing": self.missing,
-        }
+        return AssessmentData(
+            reply=self.shown.path,
+            role=role,
+            domain=self.shown.domain,
+            rubric=self.rubric,
+            scales=tuple((name, *ends) for name, ends in self.scales.items()),
+            judges=tuple(mark.data() for mark in self.marks),
+            scores=dict(self.scores),
+            flag=self.flag,
+            quality=self.quality,
+            missing=self.missing,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +157,8 @@ class Panel:
 def note_assessments(floor: Floor, found: Mapping[str, Assessment]) -> None:
     """Put an event `assessment` for each reply into the record, at `assessment/PATH`."""
     for role, assessment in found.items():
-        floor.note(Event("assessment", f"assessment/{assessment.shown.path}", assessment.record(role)))
+        data = msgspec.to_builtins(assessment.data(role))
+        floor.note(Event(ASSESSMENT, f"assessment/{assessment.shown.path}", data))
 
 
 async def assess(floor: Floor, rubric: Rubric, replies: Mapping[str, Shown], *, passes: int) -> dict[str, Assessment]:

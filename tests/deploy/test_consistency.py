@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moot.deploy.reading.assessments import AssessmentData
 from moot.deploy.reading.summaries.consistency import Agreement, judge_consistency
 from moot.metrics.gwet import gwet_ac2, raw_agreement
 from moot.metrics.krippendorff import krippendorff_alpha
+from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
 
 Sheet = tuple[int, int] | None
 """A score and a flag; None for a missing mark."""
 
 
-def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> dict[str, Any]:
+def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> AssessmentData:
     """An event's data: `marks[judge][pass]`."""
     judges = [
         {
@@ -34,10 +34,12 @@ def assessment(marks: Sequence[Sequence[Sheet]], **changes: Any) -> dict[str, An
     ]
     scales = [["depth", 1, 3], ["critical_flag", 0, 1]]
     told = {"reply": "reply", "role": "reply", "domain": "", "rubric": "mine", "scales": scales, "judges": judges}
-    return told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes
+    found = read_assessment(told | {"scores": {"depth": None}, "flag": None, "quality": None, "missing": 0} | changes)
+    assert found is not None
+    return found
 
 
-def drawn(replies: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[dict[str, Any]]]:
+def drawn(replies: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[AssessmentData]]:
     """Scores `(judges 2, passes 2, replies)` that mostly follow the reply, and the events that hold them."""
     random = np.random.default_rng(seed)
     truth = random.integers(1, 4, replies)
@@ -120,7 +122,7 @@ def test_without_a_flag_in_the_rubric_there_is_no_row_for_it() -> None:
 
 
 def test_events_without_scales_are_read_on_the_levels_that_occur() -> None:
-    events = [AssessmentData.model_validate(assessment([[(2, 1)], [(i % 2 + 2, 0)]], scales=[])) for i in range(8)]
+    events = [assessment([[(2, 1)], [(i % 2 + 2, 0)]], scales=[]) for i in range(8)]
     found = judge_consistency(events, range(8)).between
     assert [each.name for each in found] == ["depth", "critical_flag"]
     assert row(found, "depth").ac2.value == pytest.approx(gwet_ac2([[2] * 8, [2, 3] * 4], [2, 3], "ordinal"))

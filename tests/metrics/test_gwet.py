@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import cohen_kappa_score
@@ -115,6 +115,7 @@ def unit_by_unit(ratings: Ratings, categories: list[float], weights: Weights) ->
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
+@settings(deadline=None)
 @given(ratings=some_ratings)
 def test_it_is_the_definition(weights: Weights, ratings: Ratings) -> None:
     agreement, coefficient = unit_by_unit(ratings, LEVELS, weights)
@@ -123,6 +124,7 @@ def test_it_is_the_definition(weights: Weights, ratings: Ratings) -> None:
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
+@settings(deadline=None)
 @given(ratings=some_ratings, data=st.data())
 def test_who_and_in_what_order_does_not_matter(weights: Weights, ratings: Ratings, data: st.DataObject) -> None:
     raters = np.array(data.draw(st.permutations(range(len(ratings)))))
@@ -193,7 +195,7 @@ def test_bad_input_is_refused() -> None:
 def test_a_resample_is_that_of_the_units_drawn(weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = np.random.default_rng(3).integers(0, 3, size=(30, 12))
     module = importlib.import_module("moot.metrics.gwet")
-    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn)
+    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     categories = [1, 2, 3, 4, 5]
     repeated = [np.repeat(FOUR_RATERS, times, axis=1) for times in drawn]
     coefficients = bootstrap_ac2(FOUR_RATERS, categories, weights, np.arange(12), 30)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -89,12 +89,14 @@ def pair_by_pair(ratings: Ratings, level: Level) -> float:
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@settings(deadline=None)
 @given(ratings=some_ratings)
 def test_it_is_the_definition(level: Level, ratings: Ratings) -> None:
     assert krippendorff_alpha(ratings, level) == pytest.approx(pair_by_pair(ratings, level), nan_ok=True, abs=1e-9)
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@settings(deadline=None)
 @given(ratings=some_ratings, data=st.data())
 def test_who_and_in_what_order_does_not_matter(level: Level, ratings: Ratings, data: st.DataObject) -> None:
     units = np.array(data.draw(st.permutations(range(ratings.shape[1]))))
@@ -109,6 +111,7 @@ def test_who_and_in_what_order_does_not_matter(level: Level, ratings: Ratings, d
     assert krippendorff_alpha(alone, level) == pytest.approx(expected, nan_ok=True)
 
 
+@settings(deadline=None)
 @given(ratings=some_ratings)
 def test_what_each_level_of_measurement_may_not_see(ratings: Ratings) -> None:
     """Names may be exchanged, ordered levels stretched, numbers shifted and scaled."""
@@ -150,7 +153,7 @@ def test_a_resample_is_alpha_of_the_units_drawn(level: Level, monkeypatch: pytes
     """Multiplicities give what repeating the units would, ranks made anew; whether in one block or in many."""
     module = importlib.import_module("moot.metrics.krippendorff")
     drawn = np.random.default_rng(3).integers(0, 4, size=(40, FOUR_OBSERVERS.shape[1]))
-    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn)
+    monkeypatch.setattr(module, "cluster_weights", lambda clusters, resamples, seed: drawn.astype(float))
     expected = [krippendorff_alpha(np.repeat(FOUR_OBSERVERS, times, axis=1), level) for times in drawn]
     for numbers in (2**21, 30):
         monkeypatch.setattr(module, "_NUMBERS", numbers)

@@ -63,7 +63,7 @@ def test_the_verdict_has_means_medians_and_the_share_that_flags() -> None:
     assert (payload["judgments"], payload["missing"], payload["abstentions"]) == (4, 0, {})
     noted = floor.event("assessment", "assessment/reply")
     assert (noted["role"], noted["domain"], noted["rubric"]) == ("weather man", "weather", "short")
-    assert noted["scales"] == [["clarity", 0, 1], ["depth", 1, 3], ["critical_flag", 0, 1]]
+    assert list(map(list, noted["scales"])) == [["clarity", 0, 1], ["depth", 1, 3], ["critical_flag", 0, 1]]
 
 
 def test_a_judge_that_says_nothing_is_counted_and_in_no_mean() -> None:

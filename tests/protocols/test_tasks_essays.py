@@ -63,7 +63,9 @@ def test_an_essay_of_set_7_is_four_cases(write: Write) -> None:
     assert second.case.criterion.guide in second.case.question
     assert second.case.criterion.assignment == second.case.title
     assert "organization" in second.case.question
-    assert second.reference == Reference(scoring="score", accepted=("3", "1"), ratings=(3.0, 1.0), group="asap-7-9")
+    assert second.reference == Reference(
+        scoring="score", accepted=("3", "1"), ratings=(3.0, 1.0), group="asap-7-9", part="asap-7"
+    )
     assert [is_correct(answer, second.gold, second.reference) for answer in "0123"] == [False, True, False, True]
     assert {item.reference.group for item in found} == {"asap-7-9"}
 

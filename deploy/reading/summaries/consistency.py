@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.assessments import AssessmentData, MarkData
 from moot.deploy.reading.natural import natural
 from moot.metrics.bootstrap import BootstrapInterval
 from moot.metrics.gwet import Weights, gwet_ac2, raw_agreement
 from moot.metrics.krippendorff import Level, krippendorff_alpha
 from moot.metrics.rater_intervals import ac2_interval, alpha_interval, raw_agreement_interval
+from moot.protocols.rubrics.assessed import AssessmentData, MarkData
 from moot.protocols.rubrics.rubric import FLAG
 
 FEWEST_UNITS = 2
@@ -100,19 +100,16 @@ class Consistency(BaseModel):
     within: list[WithinJudge]
 
 
-def judge_consistency(
-    assessments: Sequence[AssessmentData | Mapping[str, Any]], clusters: Sequence[str | int]
-) -> Consistency:
+def judge_consistency(read: Sequence[AssessmentData], clusters: Sequence[str | int]) -> Consistency:
     """How far judges agree, from what the events `assessment` say of each reply.
 
     Args:
-        assessments: the events' data.
+        read: the events' data.
         clusters: for each what it is not independent of: its case, or its case's group.
 
     Raises:
-        ValueError: there is not one cluster per assessment, or one is none (pydantic's ValidationError).
+        ValueError: there is not one cluster per assessment.
     """
-    read = [AssessmentData.model_validate(each) for each in assessments]
     if len(read) != len(clusters):
         raise ValueError(f"{len(read)} assessments but {len(clusters)} clusters")
     _, numbers = np.unique(np.array([str(cluster) for cluster in clusters]), return_inverse=True)
@@ -142,7 +139,7 @@ def _scales(read: Sequence[AssessmentData]) -> dict[str, tuple[int, int]]:
         scales[name] = (min(low, known[0]), max(high, known[1]))
 
     for each in read:
-        for name, (low, high) in each.scales.items():
+        for name, (low, high) in each.ends.items():
             widen(name, low, high)
         for mark in each.judges:
             for name, score in (mark.scores or {}).items():

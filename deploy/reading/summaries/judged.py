@@ -9,11 +9,12 @@ from statistics import fmean, median
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.assessments import Assessed, MarkData, read_assessments
+from moot.deploy.reading.assessments import Assessed, read_assessments
 from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.consistency import Consistency, judge_consistency
 from moot.deploy.reading.summaries.judges import mean_of
+from moot.protocols.rubrics.assessed import MarkData
 from moot.protocols.rubrics.rubric import FLAG
 
 
@@ -106,7 +107,7 @@ def judging(folder: str | Path) -> Judging | None:
     found = read_assessments(folder)
     if not found:
         return None
-    scales = {name: ends for each in found for name, ends in each.data.scales.items()}
+    scales = {name: ends for each in found for name, ends in each.data.ends.items()}
     dimensions = [name for name in scales if name != FLAG]
     return Judging(
         run=str(facts.path),

@@ -7,9 +7,9 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.assessments import AssessmentData, read_assessment
 from moot.deploy.reading.record import CaseKey, Noted
 from moot.deploy.reading.text import number, percent
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 
 class RoleReasoning(BaseModel):
@@ -37,7 +37,7 @@ def reasoning_by_role(events: Iterable[Noted], finished: Collection[CaseKey]) ->
     """The `assessment` events of finished debates, counted by role in order of name; None when there are none."""
     found: dict[str, list[AssessmentData]] = {}
     for event in events:
-        if event.kind != "assessment" or event.key not in finished:
+        if event.kind != ASSESSMENT or event.key not in finished:
             continue
         if (assessment := read_assessment(event.data)) is not None:
             found.setdefault(assessment.role, []).append(assessment)

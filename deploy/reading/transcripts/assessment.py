@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moot.deploy.reading.assessments import AssessmentData, MarkData, read_assessment
 from moot.deploy.reading.text import number, percent
 from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
+from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, read_assessment
 from moot.protocols.rubrics.rubric import FLAG
 
 
 def assessment_event(event: EventView) -> Shown | None:
     """An `assessment` event as shown; None when it is none, or does not look like one."""
-    data = read_assessment(event.data) if event.kind == "assessment" else None
+    data = read_assessment(event.data) if event.kind == ASSESSMENT else None
     if data is None:
         return None
-    names = [name for name in data.scales if name != FLAG] or list(data.scores)
+    names = data.dimensions
     flag = ("flag",) if _flags(data) else ()
     header = ("judge", "pass", *(name.replace("_", " ") for name in names), "Q", *flag)
     rows = [tuple(_row(mark, names, data)) for mark in data.judges]
@@ -32,7 +32,7 @@ def assessment_event(event: EventView) -> Shown | None:
 
 
 def _flags(data: AssessmentData) -> bool:
-    return FLAG in data.scales or not data.scales
+    return FLAG in data.ends or not data.scales
 
 
 def _row(mark: MarkData, names: Iterable[str], data: AssessmentData) -> Iterable[str]:
