@@ -57,7 +57,7 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
 
 
 def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
-    """Prevalence of each divergence with its interval, if known, and a cross where independence would put it."""
+    """Prevalence of each divergence with its interval, and a cross where independence would put it."""
     if not rows:
         return None
     from matplotlib.figure import Figure
@@ -66,8 +66,8 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
     axes = drawn.subplots()
     for place, row in enumerate(rows):
         if row["prevalence_low"] is not None:
-            low, high = _number(row["prevalence_low"]), _number(row["prevalence_high"])
-            axes.plot([low, high], [place, place], color="#767676", linewidth=1.2)
+            ends = [_number(row["prevalence_low"]), _number(row["prevalence_high"])]
+            axes.plot(ends, [place, place], color="#767676", linewidth=1.2)
     places = range(len(rows))
     look = OF_SIDES[0]
     axes.plot([_number(row["prevalence"]) for row in rows], places, look.marker, color=look.color, label="found")
