@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from moot.actors.record.progress import StreamedEvent
     from moot.actors.record.signals import Signals
     from moot.actors.roles import RoleBinding
+    from moot.deploy.analysis.analysis import Analysis, analyze
+    from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
@@ -39,6 +41,8 @@ _HOME = {
     "moot.actors.record.progress": ("StreamedEvent",),
     "moot.actors.record.signals": ("Signals",),
     "moot.actors.roles": ("RoleBinding",),
+    "moot.deploy.analysis.analysis": ("Analysis", "analyze"),
+    "moot.deploy.analysis.settings": ("AnalysisSettings",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
@@ -63,6 +67,8 @@ __all__ = [
     "MODELS",
     "PROTOCOLS",
     "TASKS",
+    "Analysis",
+    "AnalysisSettings",
     "Brief",
     "Case",
     "ConfigError",
@@ -88,6 +94,7 @@ __all__ = [
     "Turn",
     "UserError",
     "Verdict",
+    "analyze",
     "arun",
     "calibrate",
     "compare",

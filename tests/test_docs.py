@@ -36,10 +36,14 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel
+from typer.testing import CliRunner
 
+import moot
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.record.schema import KEYS, TABLES
+from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.running.declared import forms
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
@@ -334,6 +338,33 @@ def test_record_columns(name: str) -> None:
     assert found == wanted
 
 
+def test_the_columns_of_a_table_that_is_brought() -> None:
+    found = {_code(name): about for name, about in table(DOCS / "analyze-tables.md", "Your own table")}
+    printed = CliRunner().invoke(app, ["analyze", "--columns"]).output.splitlines()
+    assert found == {name: about for name, about in (line.split(maxsplit=1) for line in printed)}
+
+
+def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
+    run = moot.run(
+        task="sample",
+        protocol="constructor-auditor",
+        limit=30,
+        engine="inline",
+        out=tmp_path / "run",
+        roles={"judge": ["simulated", "simulated?judge_noise=0.4"]},
+    )
+    found = moot.analyze(run.path, settings=AnalysisSettings(permutations=100, resamples=50))
+    rows = table(DOCS / "analyze-tables.md", "Tables")
+    assert [_code(name) for name, _ in rows] == list(found.tables)
+    said = {_code(name): re.findall(r"`(\w+)`", about) for name, about in rows}
+    said["top_features"] += said["associations"]
+    stratum = {"stratum", "dataset", "domain", "model", "sampling", "role"}
+    for name in found.tables:
+        columns = found.table(name).column_names
+        wanted = {column for column in columns if re.sub("_(low|high|n)$", "", column) not in {*columns} - {column}}
+        assert {*said[name]} - stratum == wanted - stratum, name
+
+
 def test_record_keys() -> None:
     found = {_code(name): re.findall(r"`(\w+)`", key) for name, key, _ in table(DOCS / "record.md", "Tables")}
     assert found == {name: list(key) for name, key in KEYS.items()}
@@ -368,8 +399,9 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
         ("crit.md", "Settings", CritSettings()),
+        ("analyze.md", "Settings", AnalysisSettings()),
     ],
-    ids=["selene", "evince", "socrasynth", "constructor-auditor", "run", "role", "simulated", "crit"],
+    ids=["selene", "evince", "socrasynth", "constructor-auditor", "run", "role", "simulated", "crit", "analysis"],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}

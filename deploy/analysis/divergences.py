@@ -115,8 +115,9 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
         f"below the {low} one. Low Q: at most {settings.low_quality:g}, or flagged; high Q: at least "
         f"{settings.high_quality:g} and not flagged. `if independent`: the product of the two shares."
     )
+    read = "The cases to read are in the file `divergence_cases`; `moot show RUN CASE` shows one."
     return [
-        Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note,)),
+        Table("divergences", "Where the signals disagree", counted, SHOWN, notes=(note, read)),
         Table("divergence_cases", "Cases to read", listed, CASES, in_files_only=True),
     ]
 
@@ -139,7 +140,11 @@ def _counted(
     excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     ends = [2.5, 97.5]
-    (low, high), (excess_low, excess_high) = (np.percentile(values, ends).tolist() for values in (shares[:, 0], excess))
+    (low, high), (excess_low, excess_high) = (
+        # The same in every resample is no certainty, only data without a single such case, or with nothing else.
+        (None, None) if np.ptp(values) == 0.0 else np.percentile(values, ends).tolist()
+        for values in (shares[:, 0], excess)
+    )
     return {
         "n": len(both),
         "count": int(both.sum()),

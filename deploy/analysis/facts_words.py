@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from moot.deploy.analysis.analysis import Facts
 
 
+FEW_GROUPS = 30
+"""Below, intervals that come from drawing whole groups are too narrow."""
+
+
 def facts_in_words(facts: Facts) -> list[str]:
     """One line for each thing that a reader must know; nothing is said of what there is none of."""
     return list(_lines(facts))
@@ -19,6 +23,9 @@ def _lines(facts: Facts) -> Iterator[str]:
     yield f"{', '.join(facts.sources)}: {_count(facts.replies, 'reply', 'replies')} on {_cases(facts.cases)}{groups}"
     with_logprobs = f"{facts.with_logprobs:,} with token log-probabilities"
     yield f"{facts.judged:,} judged, {facts.scored:,} on cases that can be scored, {with_logprobs}"
+    if facts.groups < FEW_GROUPS:
+        independent = _count(facts.groups, "independent case", "independent cases")
+        yield f"{independent}: below about {FEW_GROUPS} the intervals are too narrow"
     if without := facts.replies - facts.with_logprobs:
         yield (
             f"{_count(without, 'reply', 'replies')} without log-probabilities: left out of every figure about "

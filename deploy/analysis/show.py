@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -64,12 +63,16 @@ def _tables(found: Analysis) -> list[Table]:
 
 
 def _blocks(table: Table) -> Iterator[tuple[str, Block]]:
-    """The rows that share the first column, which heads them, as a terminal shows them."""
+    """The rows that share the first column, which heads them, as a terminal shows them.
+
+    There is little room: a cell does not repeat what its heading says (`confident ->`).
+    """
     columns, rows = table.for_terminal()
     columns = tuple(replace(column, digits=2) if column.interval else column for column in columns)
     header = tuple(column.short for column in columns)
     for head, members in groupby(rows, key=lambda row: cell(row, table.shown[0])):
-        yield head, Block(table.title, header, [tuple(map(partial(cell, row), columns)) for row in members])
+        cells = [[cell(row, column).removeprefix(f"{column.short} ") for column in columns] for row in members]
+        yield head, Block(table.title, header, [tuple(each) for each in cells])
 
 
 def _text(found: Analysis, written: Path) -> RenderableType:

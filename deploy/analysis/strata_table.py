@@ -46,7 +46,10 @@ def strata_table(
         title="The same features in every stratum",
         rows=[_row(measured, stratum, sweeps, settings) for stratum in strata],
         shown=SHOWN,
-        notes=(f"A stratum with fewer than {settings.too_few} replies is named and not analysed.",),
+        notes=(
+            f"A stratum with fewer than {settings.too_few} replies is named and not analysed; a feature that fewer "
+            f"than {settings.least_n} replies have is not ranked.",
+        ),
     )
 
 
@@ -88,7 +91,16 @@ def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings
     for number, name in enumerate(FIXED):
         row |= _of(by_kind.get("spearman"), name, QUALITY, f"rho_{number}")
     row |= _of(by_kind.get("auroc"), "logprob.first-3.range", FLAG, "auroc")
-    return row | {"remark": "too few replies" if len(rows) < settings.too_few else ""}
+    return row | {"remark": _remark(len(rows), int(replies.has_logprobs[rows].sum()), settings)}
+
+
+def _remark(replies: int, with_logprobs: int, settings: AnalysisSettings) -> str:
+    """What a stratum is too small for."""
+    if replies < settings.too_few:
+        return "too few replies"
+    if not with_logprobs:
+        return "no log-probabilities"
+    return "too few to rank features" if with_logprobs < settings.least_n else ""
 
 
 def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, Value]:

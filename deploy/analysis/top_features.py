@@ -25,10 +25,10 @@ SHOWN = (
     Column("rank", "#", digits=None),
     Column("feature_words", "feature", short="best feature"),
     Column("n", "n", digits=None),
-    Column("value", "rho / AUROC", interval=True, short="rho or AUROC"),
+    Column("value", "rho / AUROC", interval=True, short="value"),
     Column("second", "tau / PB"),
     Column("folded", "folded"),
-    Column("direction", "direction"),
+    Column("direction", "direction", short="confident ->"),
     Column("q", "q", is_p=True),
     Column("max_p", "p, max", is_p=True, short="p, max"),
     Column("held_out", "held out", short="held out"),
@@ -48,8 +48,9 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
         title="Top features for each target",
         rows=rows,
         shown=SHOWN,
-        terse=[row for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
+        terse=[_terse(row) for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
+            "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
             "The best of many features is an optimistic figure. `held out` is what the feature chosen on four fifths "
             "of the cases is worth on the last fifth; `p, max` is the chance that the best of the sweep is this good "
             "when nothing is related. `folded` is the value whichever way it points, as the papers print it.",
@@ -73,6 +74,11 @@ def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Itera
                     "signal": signal,
                     "origin": origin,
                 }
+
+
+def _terse(row: dict[str, Value]) -> dict[str, Value]:
+    """Without the interval: it knows nothing of the choice, and a terminal has room for one reservation only."""
+    return {name: value for name, value in row.items() if name not in ("value_low", "value_high")}
 
 
 def rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> npt.NDArray[np.int64]:

@@ -65,8 +65,9 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
     drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(rows)), layout="constrained")
     axes = drawn.subplots()
     for place, row in enumerate(rows):
-        low, high = _number(row["prevalence_low"]), _number(row["prevalence_high"])
-        axes.plot([low, high], [place, place], color="#767676", linewidth=1.2)
+        if row["prevalence_low"] is not None:
+            ends = [_number(row["prevalence_low"]), _number(row["prevalence_high"])]
+            axes.plot(ends, [place, place], color="#767676", linewidth=1.2)
     places = range(len(rows))
     look = OF_SIDES[0]
     axes.plot([_number(row["prevalence"]) for row in rows], places, look.marker, color=look.color, label="found")
