@@ -139,7 +139,11 @@ def _counted(
     excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     ends = [2.5, 97.5]
-    (low, high), (excess_low, excess_high) = (np.percentile(values, ends).tolist() for values in (shares[:, 0], excess))
+    (low, high), (excess_low, excess_high) = (
+        # The same in every resample is no certainty, only data without a single such case, or with nothing else.
+        (None, None) if np.ptp(values) == 0.0 else np.percentile(values, ends).tolist()
+        for values in (shares[:, 0], excess)
+    )
     return {
         "n": len(both),
         "count": int(both.sum()),

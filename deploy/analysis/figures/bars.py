@@ -33,15 +33,14 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
         return None
     from matplotlib.figure import Figure
 
-    scale = sorted({level for _, shares, _ in bars for level in shares})
+    highest = max(level for _, shares, _ in bars for level in shares)
     drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(bars)), layout="constrained")
     axes = drawn.subplots()
     for row, (_, shares, n) in enumerate(bars):
         left = 0.0
-        for level in scale:
-            share = shares.get(level, 0.0)
-            color = _SHADES[-1 - (scale[-1] - level) % len(_SHADES)]
-            axes.barh(row, share, left=left, color=color, edgecolor="white", label=None if row else str(level))
+        for level, share in shares.items():
+            color = _SHADES[-1 - (highest - level) % len(_SHADES)]
+            axes.barh(row, share, left=left, color=color, edgecolor="white")
             if share > 0.06:
                 words = f"{level}: {100 * share:.0f} %"
                 ink = "white" if color == _SHADES[-1] else "black"
@@ -65,8 +64,9 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
     drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(rows)), layout="constrained")
     axes = drawn.subplots()
     for place, row in enumerate(rows):
-        low, high = _number(row["prevalence_low"]), _number(row["prevalence_high"])
-        axes.plot([low, high], [place, place], color="#767676", linewidth=1.2)
+        if row["prevalence_low"] is not None:
+            ends = [_number(row["prevalence_low"]), _number(row["prevalence_high"])]
+            axes.plot(ends, [place, place], color="#767676", linewidth=1.2)
     places = range(len(rows))
     look = OF_SIDES[0]
     axes.plot([_number(row["prevalence"]) for row in rows], places, look.marker, color=look.color, label="found")
