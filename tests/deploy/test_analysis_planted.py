@@ -1,4 +1,4 @@
-"""What was planted is found: associations, the best feature and its direction, divergences, and a role that has none."""
+"""What was planted is found: associations, the best feature and its direction, divergences, a role without any link."""
 
 from __future__ import annotations
 
