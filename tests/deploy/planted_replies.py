@@ -7,6 +7,7 @@ exactly: what the link comes to in ranks is then a figure of the latents alone, 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rich.console import Console
 from scipy.stats import rankdata
 
 from moot.deploy.analysis.analysis import Analysis, analyze
 from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.show import show_analysis
 
 Floats = npt.NDArray[np.float64]
 
@@ -172,3 +175,22 @@ def row_of(found: Analysis, table: str, **wanted: Any) -> dict[str, Any]:
     rows = rows_of(found, table, **wanted)
     assert len(rows) == 1, (table, wanted, len(rows))
     return rows[0]
+
+
+def changed(table: pa.Table, **columns: Any) -> pa.Table:
+    """The table with some columns other or new: a list, an Arrow array, or one value for all rows."""
+    for name, given in columns.items():
+        values = given if isinstance(given, list | pa.Array | pa.ChunkedArray) else [given] * table.num_rows
+        column = pa.array(values) if isinstance(values, list) else values
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, column)
+        else:
+            table = table.append_column(name, column)
+    return table
+
+
+def shown(found: Analysis, form: str = "text", page: Path = Path("analysis/index.html")) -> str:
+    """What a terminal of 80 columns gets."""
+    sink = io.StringIO()
+    show_analysis(found, page, form, console=Console(file=sink, width=80, force_terminal=True, color_system=None))
+    return sink.getvalue()
