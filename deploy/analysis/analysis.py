@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
@@ -51,7 +52,7 @@ class Facts(BaseModel):
         cases, groups: that these are on; replies of one group are not independent.
         with_logprobs: replies with log-probabilities; the others are left out of every figure about confidence and
             stay in those about scores.
-        judged: replies with at least one mark.
+        judged: replies with a score, a Q or a flag.
         scored: replies whose case's answer can be held against a gold one.
         empty: replies with log-probabilities of no token.
         one_token: replies of one token, which have no slope.
@@ -130,12 +131,14 @@ def analyze(
 
     Args:
         runs: folders of runs whose replies were judged.
-        table: a Parquet file instead, one row for each reply; columns as in `moot.deploy.analysis.brought.COLUMNS`.
+        table: a Parquet file instead, one row for each reply; its columns are those of
+            `moot.deploy.analysis.brought_columns.COLUMNS`.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: how to count.
 
     Raises:
-        ConfigError: neither runs nor a table, or both; or the table cannot be used.
+        ConfigError: neither runs nor a table, or both; a run is named twice; the vocabulary is smaller than what is
+            listed of it; or the table cannot be used.
         RecordError: a run cannot be read, or no reply was judged in any.
     """
     if bool(runs) == (table is not None):
@@ -188,7 +191,7 @@ def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts
         cases=len(set(zip(replies.run, replies.case, strict=True))),
         groups=len(np.unique(replies.group)),
         with_logprobs=int(replies.has_logprobs.sum()),
-        judged=int(np.isfinite(replies.quality).sum()),
+        judged=int(_judged(replies).sum()),
         scored=int(np.isfinite(replies.correct).sum()),
         empty=int((lengths == 0).sum()),
         one_token=int((lengths == 1).sum()),
@@ -197,3 +200,9 @@ def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts
         left_out=dict(replies.left_out),
         simulated=simulated,
     )
+
+
+def _judged(replies: Replies) -> npt.NDArray[np.bool_]:
+    """`(R,)`, whether there is any mark."""
+    marks = [*replies.scores.values(), replies.quality, replies.flag]
+    return np.asarray(np.isfinite(marks).any(axis=0))

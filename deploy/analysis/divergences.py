@@ -123,11 +123,12 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
 
 
 def signals_of(measured: Measured, rows: npt.NDArray[np.int64], settings: AnalysisSettings) -> Signals:
-    """The signals of some replies; the quantiles of confidence are theirs."""
+    """The signals of some replies; the quantiles of confidence are theirs, and nothing is known where both are one."""
     mu = measured.mu[rows]
     known = mu[np.isfinite(mu)]
     low, high = np.quantile(known, [settings.quantile, 1.0 - settings.quantile]) if len(known) else (np.nan, np.nan)
     replies = measured.replies
+    mu = np.where(low < high, mu, np.nan)
     return Signals(mu, replies.quality[rows], replies.flag[rows], replies.correct[rows], float(low), float(high))
 
 

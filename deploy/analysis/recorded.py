@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
-from moot.deploy.reading.record import latest_verdicts, read_facts
-from moot.protocols.errors import RecordError
+from moot.deploy.reading.record import VerdictRow, latest_verdicts, read_facts
+from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 Key = tuple[str, int, str]
@@ -44,8 +44,12 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
 
     Raises:
+        ConfigError: a run is named twice.
         RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply in any of them.
     """
+    same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
+    if same:
+        raise ConfigError(f"{same[0]} is named twice: its replies would count twice")
     judged: list[_Judged] = []
     left_out = Counter[str]()
     tokens, turns = list[Tokens](), dict[tuple[str, Key], Mapping[str, Any]]()
@@ -73,14 +77,14 @@ def _name(folder: Path, folders: Sequence[str | Path]) -> str:
 def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
     events = read_table(folder, "events", ["data"])
     events = events.filter(pc.equal(events["kind"], ASSESSMENT))
-    verdicts = {verdict.key: verdict for verdict in latest_verdicts(folder)}
+    verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
     task = (read_facts(folder).task or folder.name).partition(":")[0]
     found = []
     for row in events.to_pylist():
-        verdict = verdicts.get((row["case_id"], row["attempt"]))
-        if verdict is None or verdict.failed:
-            left_out["of a debate that failed" if verdict is not None else "of a debate without verdict"] += 1
+        verdict = verdicts.get(row["case_id"])
+        if verdict is None or verdict.attempt != row["attempt"] or verdict.failed:
+            left_out[_why_not(row["attempt"], verdict)] += 1
             continue
         if (data := read_assessment(msgspec.json.decode(row["data"]))) is None:
             left_out["whose assessment is not one"] += 1
@@ -97,6 +101,12 @@ def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
             )
         )
     return found
+
+
+def _why_not(attempt: int, latest: VerdictRow | None) -> str:
+    if latest is None or latest.attempt < attempt:
+        return "of a debate without verdict"
+    return "of an attempt that was made again" if latest.attempt > attempt else "of a debate that failed"
 
 
 def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:

@@ -15,9 +15,15 @@ from rich.text import Text
 from moot.deploy.analysis.analysis import Analysis, Facts
 from moot.deploy.analysis.facts_words import facts_in_words
 from moot.deploy.analysis.table import Table, cell
+from moot.deploy.reading.plotting import has_matplotlib
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, safe_json, visible_line
+
+_EVERYTHING = {
+    True: "everything, with figures",
+    False: "everything but figures, which need matplotlib (pip install 'moot[plot]')",
+}
 
 
 class Shown(BaseModel):
@@ -82,7 +88,7 @@ def _text(found: Analysis, written: Path) -> RenderableType:
         for head, block in _blocks(table):
             parts += [Text(visible_line(head), style="italic"), Padding(block_table(block), (0, 0, 0, 2))]
         parts += [Text(note, style="dim") for note in table.notes]
-    return Group(*parts, Text(), Text(f"everything, with figures: {written}"))
+    return Group(*parts, Text(), Text(visible_line(f"{_EVERYTHING[has_matplotlib()]}: {written}"), overflow="fold"))
 
 
 def _markdown(found: Analysis, written: Path) -> str:
@@ -91,7 +97,7 @@ def _markdown(found: Analysis, written: Path) -> str:
     for table in _tables(found):
         parts += [f"\n## {table.title}\n", markdown_table(table.header(), [table.cells(row) for row in table.rows])]
         parts += [f"\n{markdown_inline(note)}" for note in table.notes]
-    return "\n".join([*parts, "", f"Everything, with figures: {markdown_inline(str(written))}"]) + "\n"
+    return "\n".join([*parts, "", markdown_inline(f"{_EVERYTHING[has_matplotlib()]}: {written}")]) + "\n"
 
 
 def _json(found: Analysis, written: Path) -> Shown:

@@ -127,7 +127,7 @@ def _one(
     clusters = measured.replies.group[rows]
     openings = measured.replies.opening[rows].astype(str)
     ranked = kind == "spearman"
-    value = spearman_matrix(x, y) if ranked else auroc_matrix(x, y)
+    value = spearman_matrix(x, y) if ranked else _varied(auroc_matrix(x, y), x, y)
     resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
     low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
     n = pairwise_n(x, y)
@@ -158,6 +158,18 @@ def _one(
         q=np.full(value.shape, np.nan),
         resampled=resampled,
     )
+
+
+def _varied(area: Floats, x: Floats, y: Floats) -> Floats:
+    """The area, unknown where the feature does not vary over the rows that have both: one half is not what was seen."""
+    ranges = np.stack([_spread(x[~np.isnan(target)]) for target in y.T], axis=1)
+    return np.where(ranges > 0.0, area, np.nan)
+
+
+def _spread(x: Floats) -> Floats:
+    """`(F,)`, greatest less least known value; 0 where there is none."""
+    least, greatest = np.fmin.reduce(x, axis=0), np.fmax.reduce(x, axis=0)
+    return np.asarray(np.nan_to_num(greatest - least), np.float64)
 
 
 def _with_q(sweeps: Sequence[Sweep]) -> list[Sweep]:

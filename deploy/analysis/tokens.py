@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from moot.metrics.openings import content_start, shared_starts
 from moot.metrics.ragged import Ragged
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
+from moot.protocols.errors import ConfigError
 
 HEAD_TOKENS = 24
 """Tokens of a reply in which its opening is looked for."""
@@ -59,7 +60,11 @@ class Tokens:
         )
 
     def entropies(self, vocabulary: int | None) -> dict[str, Ragged]:
-        """Entropies per token, nats, by name; none without alternatives, no `upper` for an unknown vocabulary."""
+        """Entropies per token, nats, by name; none without alternatives, no `upper` for an unknown vocabulary.
+
+        Raises:
+            ConfigError: more tokens are listed than the vocabulary has.
+        """
         if not len(self.alternatives.values):
             return {}
         found = {
@@ -67,7 +72,10 @@ class Tokens:
             "renormalised": entropy_renormalised(self.logprobs, self.alternatives),
         }
         if vocabulary is not None:
-            found["upper"] = entropy_upper(self.logprobs, self.alternatives, vocabulary)
+            try:
+                found["upper"] = entropy_upper(self.logprobs, self.alternatives, vocabulary)
+            except ValueError as error:
+                raise ConfigError(f"--vocabulary {vocabulary} is too small: {error}") from None
         return found
 
 

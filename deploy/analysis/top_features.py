@@ -52,8 +52,9 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
             "The best of many features is an optimistic figure. `held out` is what the feature chosen on four fifths "
-            "of the cases is worth on the last fifth; `p, max` is the chance that the best of the sweep is this good "
-            "when nothing is related. `folded` is the value whichever way it points, as the papers print it.",
+            "of the cases is worth on the last fifth, in the direction that it had there: compare it with `folded`, "
+            "the value whichever way it points, as the papers print it. `p, max` is the chance that the best of the "
+            "sweep is this good when nothing is related.",
             "`length` is what the reply's length alone gives.",
         ),
     )

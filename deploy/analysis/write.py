@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from moot.actors.record.folder import write_whole
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.page import page
+from moot.deploy.reading.plotting import has_matplotlib, our_style, rendered
 from moot.protocols.errors import ConfigError, RecordError
 
 MANIFEST = "analysis.json"
@@ -44,7 +45,7 @@ def write_analysis(found: Analysis, folder: Path) -> Path:
         "files": sorted([*files, MANIFEST]),
     }
     for name in _earlier(folder) - files.keys() - {MANIFEST}:
-        (folder / name).unlink(missing_ok=True)
+        _remove(folder / name)
     for name, content in files.items():
         write_whole(folder / name, content)
     write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
@@ -72,12 +73,8 @@ def _plain(rows: pa.Table) -> pa.Table:
 
 def _figures(found: Analysis) -> dict[str, bytes]:
     """Every figure that has something to show; none without matplotlib."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
+    if not has_matplotlib():
         return {}
-    from moot.deploy.reading.plotting import our_style, rendered
-
     files = dict[str, bytes]()
     with our_style():
         for name, draw in found.figures.items():
@@ -91,10 +88,17 @@ def _earlier(folder: Path) -> set[str]:
     """The files of the analysis that lies in the folder, by what its manifest says."""
     try:
         named = msgspec.json.decode((folder / MANIFEST).read_bytes())["files"]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return set()
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as error:
         raise RecordError(
             f"{folder / MANIFEST} cannot be read: {error}; take it away or choose another --out"
         ) from None
-    return {name for name in named if isinstance(name, str) and Path(name).name == name}
+    return {name for name in named if isinstance(name, str) and Path(name).name == name and (folder / name).is_file()}
+
+
+def _remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        raise RecordError(f"cannot remove {file}: {error.strerror}") from error

@@ -55,7 +55,7 @@ def analyze(
 
 
 def _list_columns() -> None:
-    from moot.deploy.analysis.brought import COLUMNS
+    from moot.deploy.analysis.brought_columns import COLUMNS
 
     width = max(map(len, COLUMNS)) + 2
     for name, about in {**COLUMNS, "score_NAME": "number: a dimension's score, one column for each"}.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,21 +65,41 @@ OF_SIDES = (
 """One after another for those who speak."""
 
 
+def has_matplotlib() -> bool:
+    """Whether anything can be drawn."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
 def need_matplotlib(what: str) -> None:
     """Refuse to go on without matplotlib.
 
     Raises:
         ConfigError: it is not installed; `what` needs it.
     """
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigError(f"{what} needs matplotlib, which is not installed: pip install 'moot[plot]'") from None
+    if not has_matplotlib():
+        raise ConfigError(f"{what} needs matplotlib, which is not installed: pip install 'moot[plot]'")
 
 
 def plot_text(written: str) -> str:
     """Text from models and files, fit to stand in a figure."""
     return _NO_XML.sub("\ufffd", visible_line(written))
+
+
+def plot_label(written: str, width: int, lines: int = 2) -> str:
+    """The same on a few lines of so many characters; of a longer text the beginning and the end, which tells most.
+
+    >>> print(plot_label("set-7 / http://127.0.0.1:8000/v1#some/model / T 0.3 / auditor", 20))
+    set-7 / http … l / T
+    0.3 / auditor
+    """
+    text, most = plot_text(written), width * lines * 4 // 5
+    if len(text) > width * lines:
+        text = f"{text[: most * 2 // 5].rstrip()} … {text[-(most * 3 // 5) :].lstrip()}"
+    return "\n".join(textwrap.wrap(text, width)[: lines + 1])
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ from moot.protocols.messages import Event
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
+
+sys.path.insert(0, str(Path(__file__).parent))  # test folders are no packages
 
 
 @dataclass

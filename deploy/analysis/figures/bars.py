@@ -9,7 +9,7 @@ import numpy as np
 
 from moot.deploy.analysis.replies import Replies, Stratum
 from moot.deploy.analysis.table import Value
-from moot.deploy.reading.plotting import OF_SIDES, plot_text
+from moot.deploy.reading.plotting import OF_SIDES, plot_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,22 +33,21 @@ def score_distributions(replies: Replies, strata: Sequence[Stratum]) -> Figure |
         return None
     from matplotlib.figure import Figure
 
-    scale = sorted({level for _, shares, _ in bars for level in shares})
+    highest = max(level for _, shares, _ in bars for level in shares)
     drawn = Figure(figsize=(_WIDTH_INCHES, _HEAD_INCHES + _ROW_INCHES * len(bars)), layout="constrained")
     axes = drawn.subplots()
     for row, (_, shares, n) in enumerate(bars):
         left = 0.0
-        for level in scale:
-            share = shares.get(level, 0.0)
-            color = _SHADES[-1 - (scale[-1] - level) % len(_SHADES)]
-            axes.barh(row, share, left=left, color=color, edgecolor="white", label=None if row else str(level))
+        for level, share in shares.items():
+            color = _SHADES[-1 - (highest - level) % len(_SHADES)]
+            axes.barh(row, share, left=left, color=color, edgecolor="white")
             if share > 0.06:
                 words = f"{level}: {100 * share:.0f} %"
                 ink = "white" if color == _SHADES[-1] else "black"
                 axes.text(left + share / 2, row, words, ha="center", va="center", fontsize=8, color=ink)
             left += share
         axes.text(1.01, row, f"n = {n:,}", va="center", fontsize=8)
-    axes.set_yticks(range(len(bars)), [plot_text(words) for words, _, _ in bars], fontsize=8.5)
+    axes.set_yticks(range(len(bars)), [plot_label(words, 44) for words, _, _ in bars], fontsize=8.5)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xlabel("share of the replies")
@@ -73,7 +72,7 @@ def divergences(rows: Sequence[Mapping[str, Value]]) -> Figure | None:
     axes.plot([_number(row["prevalence"]) for row in rows], places, look.marker, color=look.color, label="found")
     expected = [_number(row["independent"]) for row in rows]
     axes.plot(expected, places, "x", color=OF_SIDES[1].color, label="if independent")
-    axes.set_yticks(places, [plot_text(f"{row['stratum']}: {row['divergence']}") for row in rows], fontsize=8.5)
+    axes.set_yticks(places, [plot_label(f"{row['stratum']}: {row['divergence']}", 44) for row in rows], fontsize=8.5)
     axes.invert_yaxis()
     axes.set_xlim(left=0.0)
     axes.set_xlabel("share of the replies")

@@ -9,7 +9,7 @@ import numpy as np
 
 from moot.deploy.analysis.replies import settings_of
 from moot.deploy.analysis.trajectories import Trajectory
-from moot.deploy.reading.plotting import OF_SIDES, plot_text
+from moot.deploy.reading.plotting import OF_SIDES, plot_label
 from moot.metrics.trajectory import LATE_START, OPENING_END, PLATEAU
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def by_position(found: Sequence[Trajectory]) -> Figure | None:
     places = drawn.subplots(len(several), sharex=True, squeeze=False).flatten()
     for axes, (words, curves) in zip(places, several, strict=True):
         for look, each in zip(OF_SIDES * len(curves), curves, strict=False):
-            label = f"{plot_text(each.stratum.role)} (n = {each.n:,})"
+            label = f"{plot_label(each.stratum.role, 24)} (n = {each.n:,})"
             axes.plot(each.by_position.mean, color=look.color, linestyle=look.dashes, label=label, linewidth=1.3)
         longest = max(len(each.by_position.mean) for each in curves)
         for place in (OPENING_END, *PLATEAU, LATE_START):
             if place < longest:
                 axes.axvline(place, color="#b0b0b0", linewidth=0.8, linestyle=":")
-        axes.set_title(plot_text(words), fontsize=9.5, loc="left")
+        axes.set_title(plot_label(words, 96), fontsize=9.5, loc="left")
         axes.set_ylabel("mean probability")
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     places[-1].set_xlabel("token")
@@ -65,7 +65,9 @@ def by_percent(found: Sequence[Trajectory]) -> Figure | None:
             axes.set_visible(False)
         for axes, look, each in zip(places, OF_SIDES * width, curves, strict=False):
             _draw_bands(axes, look.color, each)
-            axes.set_title(plot_text(f"{words}: {each.stratum.role} (n = {each.n:,})"), fontsize=9, loc="left")
+            axes.set_title(
+                plot_label(f"{words}: {each.stratum.role} (n = {each.n:,})", 96 // width), fontsize=9, loc="left"
+            )
         places[0].set_ylabel("log-probability")
     for axes in grid[-1]:
         axes.set_xlabel("% of the reply")

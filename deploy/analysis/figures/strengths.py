@@ -9,7 +9,7 @@ import numpy as np
 
 from moot.deploy.analysis.replies import QUALITY
 from moot.deploy.analysis.sweep import Sweep
-from moot.deploy.reading.plotting import plot_text
+from moot.deploy.reading.plotting import plot_label
 from moot.metrics.confidence_features import WINDOWS
 from moot.metrics.token_confidence import STATISTICS
 
@@ -45,7 +45,7 @@ def strengths(sweeps: Sequence[Sweep]) -> Figure | None:
         axes.set_xticks(range(len(STATISTICS)), STATISTICS, rotation=45, ha="right", fontsize=8)
         axes.set_yticks(range(len(WINDOWS)), WINDOWS, fontsize=8)
         axes.grid(False)
-        axes.set_title(plot_text(each.stratum.words), fontsize=9.5, loc="left")
+        axes.set_title(plot_label(each.stratum.words, 40), fontsize=9.5, loc="left")
     drawn.colorbar(image, ax=places[: len(there)].tolist(), label="Spearman's rho with Q", shrink=0.6)
     return drawn
 

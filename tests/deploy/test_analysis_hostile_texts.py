@@ -1,0 +1,101 @@
+"""Texts from tables and records are data: they end no element, move no cursor and turn no direction, wherever shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow.parquet as pq
+import pytest
+from planted_replies import QUICK, changed, planted, shown
+
+from moot.deploy.analysis.analysis import Analysis, analyze
+from moot.deploy.analysis.write import PAGE, write_analysis
+
+SCRIPT = "<script>alert(1)</script>"
+ESCAPES = "\x1b[2J\x1b]0;owned\x07"
+TURNED = "\u202egnorw\u2066\u200b"
+BREAKS = 'x" onerror="a\n# b | c `d` {{ 7 * 7 }} &amp; \u2028$\\frac{1}{2}$'
+HOSTILE = SCRIPT + ESCAPES + TURNED + BREAKS
+FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028\u2066-\u2069]")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    """An analysis of a table every text of which is hostile."""
+    table = planted(10, 3, {"first": 0.6, "second": 0.6}, tokens=40)
+    count = table.num_rows
+    names = ("case", "group", "role", "reply", "dataset", "domain", "model", "logprob_stage")
+    roles = table["role"].to_pylist()
+    texts = {name: [f"{roles[row]} {name} {HOSTILE} {row % 2 if name in names[4:7] else ''}" for row in range(count)]
+             for name in names if name != "logprob_stage"}  # fmt: skip
+    texts["logprob_stage"] = [f"before {HOSTILE}"] * count
+    texts["role"] = [f"{role} {HOSTILE}" for role in roles]
+    tokens = [[f"{HOSTILE}: ", *["t"] * (len(row) - 1)] for row in table["logprob"].to_pylist()]
+    table = changed(table, **texts, token=tokens).rename_columns({"score_a": f"score_{HOSTILE}"})
+    path = tmp_path_factory.mktemp("hostile") / "table <script>.parquet"
+    pq.write_table(table, path)
+    return analyze(table=path, settings=QUICK.model_copy(update={"too_few": 5, "least_n": 5}))
+
+
+@pytest.fixture(scope="module")
+def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its files."""
+    return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
+
+
+class _Tags(HTMLParser):
+    """The elements of a page, with their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_page_holds_texts_as_texts(written: Path) -> None:
+    page = (written / PAGE).read_text(encoding="utf-8")
+    tags = _Tags()
+    tags.feed(page)
+    assert not {tag for tag, _ in tags.found} & {"script", "iframe", "object", "link", "base"}
+    assert not [name for _, attributes in tags.found for name in attributes if name.startswith("on")]
+    assert not FORBIDDEN.search(page)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\u241b[2J" in page
+    assert "{{ 7 * 7 }}" in page, "texts are no templates"
+
+
+def test_pictures_hold_texts_as_texts(found: Analysis, written: Path) -> None:
+    pictures = sorted(written.glob("*.svg"))
+    assert [picture.stem for picture in pictures] == sorted(found.figures)
+    for picture in pictures:
+        svg = picture.read_text(encoding="utf-8")
+        assert not FORBIDDEN.search(svg)
+        elements = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(svg).iter()}
+        assert not elements & {"script", "foreignObject", "a"}
+        assert "<script>" in "".join(ElementTree.fromstring(svg).itertext())
+
+
+@pytest.mark.parametrize("form", ["text", "md", "json"])
+def test_a_terminal_gets_no_control_characters(found: Analysis, form: str) -> None:
+    out = shown(found, form)
+    assert not FORBIDDEN.search(out)
+    if form == "md":
+        assert "<script" not in out
+        assert not [line for line in out.splitlines() if line.startswith("# b")]
+        tables = [line for line in out.splitlines() if line.startswith("|")]
+        assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} <= {*range(3, 20)}
+    elif form == "json":
+        assert HOSTILE in json.loads(out)["tables"]["strata"][0]["role"]
+    else:
+        assert "\u241b[2J" in out
+
+
+def test_files_hold_texts_as_they_are(written: Path) -> None:
+    strata = pq.read_table(written / "strata.parquet").to_pylist()
+    assert {row["role"] for row in strata} == {f"{role} {HOSTILE}" for role in ("first", "second")}
+    assert {path.suffix for path in written.iterdir()} == {".csv", ".parquet", ".svg", ".png", ".html", ".json"}

@@ -1,0 +1,198 @@
+"""Replies that lack something are counted and said to, and poison no figure: what is undefined is unknown, never 0."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from planted_replies import analysed, changed, planted, row_of, rows_of, shown
+
+from moot.deploy.analysis.analysis import Analysis
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Replies of one role on 20 essays, nothing odd about them."""
+    return planted(20, 7, {"constructor": 0.6}, tokens=16)
+
+
+def _words(found: Analysis) -> str:
+    return " ".join(shown(found).split())
+
+
+def test_without_logprobs_a_reply_stays_in_the_scores(table: pa.Table, tmp_path: Path) -> None:
+    logprobs = table["logprob"].to_pylist()
+    found = analysed(changed(table, logprob=[None] * 40 + logprobs[40:]), tmp_path)
+    assert (found.facts.replies, found.facts.with_logprobs, found.facts.judged) == (N, 80, N)
+    assert "40 replies without log-probabilities: left out of every figure about confidence" in _words(found)
+    pairs = {row["pair"]: row["n"] for row in rows_of(found, "signal_pairs")}
+    assert (pairs["(Q, mu)"], pairs["(correct, mu)"], pairs["(correct, Q)"], pairs["(Q, length)"]) == (80, 80, N, 80)
+    assert {row["n"] for row in rows_of(found, "score_distributions")} == {N}
+    assert row_of(found, "divergences", divergence="confident but weak")["n"] == 80
+    assert row_of(found, "divergences", divergence="good reasoning, wrong answer")["n"] == N
+    assert row_of(found, "strata")["with_logprobs"] == 80
+    without = analysed(table.slice(40), tmp_path)
+    kept = row_of(without, "associations", target="quality", feature="logprob.full.mean")
+    assert row_of(found, "associations", target="quality", feature="logprob.full.mean")["value"] == kept["value"]
+
+
+def test_odd_tokens_leave_out_only_windows_that_hold_them(table: pa.Table, tmp_path: Path) -> None:
+    logprobs = table["logprob"].to_pylist()
+    odd = [[], [-1.0], [-math.inf, *logprobs[2]], [*logprobs[3], -9999.0], [math.nan, *logprobs[4]]]
+    found = analysed(changed(table, logprob=[*odd, *logprobs[5:]]), tmp_path)
+    facts = found.facts
+    assert (facts.with_logprobs, facts.empty, facts.one_token, facts.unknown_tokens) == (N, 1, 1, 3)
+    words = _words(found)
+    for said in (
+        "1 reply of no token: without any feature",
+        "1 reply of one token: without a slope",
+        "3 tokens whose log-probability is none (not finite, or a vendor's -9999)",
+    ):
+        assert said in words
+    n = {row["feature"]: row["n"] for row in rows_of(found, "associations", target="quality")}
+    assert n["logprob.full.mean"] == N - 4, "the empty reply and the three unknown tokens"
+    assert n["logprob.full.slope"] == N - 5, "nor has the reply of one token a slope"
+    assert n["logprob.first-3.mean"] == N - 4, "the tokens -inf and NaN come first, and two replies are too short"
+    assert n["logprob.last-3.mean"] == N - 3, "the token -9999 comes last"
+    assert n["length"] == N - 1
+    values = [row["value"] for row in rows_of(found, "associations", target="quality", signal="logprob")]
+    assert all(value is None or -1.0 <= value <= 1.0 for value in values)
+    grid = row_of(found, "trajectory_percent", percent=50)
+    assert grid["n"] == N - 1
+    assert -9.0 < grid["mean"] < 0.0
+    assert -9.0 < row_of(found, "trajectory_percent", percent=0)["mean"] < 0.0
+
+
+@pytest.mark.parametrize("column", ["quality", "correct", "flag"])
+def test_a_target_that_does_not_vary_has_no_association(column: str, table: pa.Table, tmp_path: Path) -> None:
+    value, target = {"quality": (9.0, "quality"), "correct": (True, "correct"), "flag": (False, "critical flag")}[
+        column
+    ]
+    found = analysed(changed(table, **{column: value}), tmp_path)
+    rows = rows_of(found, "associations", target=target)
+    assert len(rows) == 153
+    for row in rows:
+        names = ("value", "value_low", "value_high", "second", "p", "q", "max_p", "folded", "within_openings")
+        assert [row[name] for name in names] == [None] * len(names)
+        assert row["direction"] == ""
+    assert max(row["n"] for row in rows) == N
+    assert not rows_of(found, "top_features", target=target)
+    if column == "quality":
+        pair = row_of(found, "signal_pairs", pair="(Q, mu)")
+        assert (pair["n"], pair["pearson"], pair["spearman"], pair["p"]) == (N, None, None, None)
+        assert f"(Q, mu) {N} - - -" in _words(found)
+    if column == "correct":
+        assert not rows_of(found, "correctness")
+
+
+def test_a_feature_that_does_not_vary_has_no_association(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, logprob=[[-0.5] * 16] * N), tmp_path)
+    for target in ("quality", "correct"):
+        rows = rows_of(found, "associations", target=target)
+        assert {row["value"] for row in rows} == {row["p"] for row in rows} == {row["q"] for row in rows} == {None}
+        assert {row["n"] for row in rows if row["window"] in ("full", "first-3")} == {N}
+    assert not rows_of(found, "top_features")
+    assert [row["divergence"] for row in rows_of(found, "divergences")] == ["good reasoning, wrong answer"]
+
+
+def test_a_stratum_with_few_replies_is_named_and_left_alone(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, role=["auditor"] * 9 + ["constructor"] * (N - 9)), tmp_path)
+    assert row_of(found, "strata", role="auditor")["remark"] == "too few replies"
+    assert row_of(found, "strata", role="constructor")["remark"] == ""
+    assert {row["role"] for row in rows_of(found, "associations")} == {"constructor"}
+    pair = row_of(found, "signal_pairs", role="auditor", pair="(Q, mu)")
+    assert (pair["n"], pair["spearman_low"], pair["p"]) == (9, None, None)
+    assert not rows_of(found, "role_differences")
+    assert "9 9 6.22 0.667 too few replies" in _words(found)
+    ten = analysed(changed(table, role=["auditor"] * 10 + ["constructor"] * (N - 10)), tmp_path)
+    assert {row["role"] for row in rows_of(ten, "associations")} == {"constructor", "auditor"}
+
+
+def test_a_feature_of_few_replies_is_not_ranked(table: pa.Table, tmp_path: Path) -> None:
+    """Of 29 replies there is a long window; by chance it would go best with something."""
+    logprobs = table["logprob"].to_pylist()
+    long = [(each * 5)[:50] for each in logprobs[:29]]
+    found = analysed(changed(table, logprob=long + logprobs[29:]), tmp_path)
+    row = row_of(found, "associations", target="quality", feature="logprob.first-50.max")
+    assert row["n"] == 29
+    assert row["p"] is not None
+    assert row["max_p"] is None
+    assert not [top for top in rows_of(found, "top_features") if top["n"] < 30]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "targets"),
+    [
+        (["flag"], {"a", "b", "c", "quality", "correct"}),
+        (["flag", "score_a", "score_b", "score_c"], {"correct"}),
+        (["correct"], {"a", "b", "c", "quality", "critical flag"}),
+        (["correct", "flag", "score_a", "score_b", "score_c"], set()),
+    ],
+)
+def test_targets_that_are_not_there_are_not_made_up(
+    dropped: list[str], targets: set[str], table: pa.Table, tmp_path: Path
+) -> None:
+    found = analysed(table.drop_columns(dropped), tmp_path)
+    assert {row["target"] for row in rows_of(found, "associations")} == targets
+    assert found.facts.scored == (0 if "correct" in dropped else N)
+    assert found.facts.judged == (0 if "score_a" in dropped and "flag" in dropped else N)
+    if not targets:
+        assert not rows_of(found, "signal_pairs")
+        assert rows_of(found, "phases")
+    assert shown(found, "json")
+
+
+def test_scores_without_tokens(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(table.drop_columns(["logprob"]), tmp_path)
+    assert (found.facts.with_logprobs, found.facts.judged) == (0, N)
+    tables = {name for name, each in found.tables.items() if each.rows}
+    assert tables == {"strata", "signal_pairs", "divergences", "divergence_cases", "score_distributions"}
+    assert [row["pair"] for row in rows_of(found, "signal_pairs")] == ["(correct, Q)"]
+    assert [row["divergence"] for row in rows_of(found, "divergences")] == ["good reasoning, wrong answer"]
+    assert f"{N} replies without log-probabilities" in _words(found)
+    assert [name for name in found.figures if found.figure(name) is not None] == ["score_distributions", "divergences"]
+
+
+def test_a_reply_judged_in_part_has_no_quality(table: pa.Table, tmp_path: Path) -> None:
+    """Unless it is flagged: then Q is 0 whatever the scores."""
+    scores = [None] * 20 + table["score_a"].to_pylist()[20:]
+    found = analysed(changed(table, score_a=scores), tmp_path)
+    flagged = sum(table["flag"].to_pylist()[:20])
+    assert flagged == 3
+    assert found.facts.judged == N
+    quality, a = (row_of(found, "score_distributions", target=name) for name in ("quality", "a"))
+    assert (a["n"], a["missing"]) == (N - 20, 20)
+    assert (quality["n"], quality["missing"]) == (N - 20 + flagged, 20 - flagged)
+    assert row_of(found, "signal_pairs", pair="(Q, mu)")["n"] == N - 20 + flagged
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("temperature", [0.3, 1.0]),
+        ("temperature", [None, 0.0]),
+        ("top_p", [0.9, None]),
+        ("logprob_stage", ["before", "after"]),
+        ("model", ["m-7b", "m-8b"]),
+        ("dataset", ["set-7", "set-8"]),
+    ],
+)
+def test_different_replies_are_never_pooled(column: str, values: list[object], table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, **{column: [values[row % 3 == 0] for row in range(N)]}), tmp_path)
+    assert sorted(row["replies"] for row in rows_of(found, "strata")) == [N // 3, 2 * N // 3]
+    assert len({row["stratum"] for row in rows_of(found, "strata")}) == 2
+    for name in ("associations", "signal_pairs", "score_distributions", "trajectory_percent"):
+        assert {row["n"] for row in rows_of(found, name)} <= {*range(2 * N // 3 + 1)}, name
+    apart = {row["n"] for row in rows_of(found, "divergences", divergence="unsure but right")}
+    assert apart == ({N} if column == "dataset" else {N // 3, 2 * N // 3}), "data sets of one domain are one there"
+
+
+def test_no_case_of_a_divergence_is_no_certainty(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, quality=9.0, flag=False), tmp_path)
+    row = row_of(found, "divergences", divergence="confident but weak")
+    assert (row["count"], row["prevalence"], row["prevalence_low"], row["prevalence_high"]) == (0, 0.0, None, None)
+    assert found.figure("divergences") is not None

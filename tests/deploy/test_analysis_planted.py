@@ -1,0 +1,137 @@
+"""What was planted is found: associations, the best feature and its direction, divergences, a role without any link."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from planted_replies import Population, analysed, planted, population, row_of, rows_of
+
+from moot.deploy.analysis.analysis import Analysis
+from moot.deploy.analysis.settings import AnalysisSettings
+
+LINKS = {"constructor": 0.6, "auditor": 0.0}
+WORLDS, ESSAYS = 8, 40
+SETTINGS = AnalysisSettings(resamples=100, permutations=100)
+
+Judged = tuple[str, dict[str, Any], str, float]
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, Population]:
+    """By role."""
+    return {role: population(link) for role, link in LINKS.items()}
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> list[Analysis]:
+    """The same kind of replies again and again."""
+    folder = tmp_path_factory.mktemp("planted")
+    return [analysed(planted(ESSAYS, seed, LINKS), folder, SETTINGS) for seed in range(WORLDS)]
+
+
+def _held_against(found: Analysis, truth: dict[str, Population]) -> Iterator[Judged]:
+    """Kind, row, key and what it is in the population."""
+    for role, true in truth.items():
+        yield "Spearman", row_of(found, "signal_pairs", role=role, pair="(Q, mu)"), "spearman", true.rho
+        of_mu = {"role": role, "feature": "logprob.full.mean"}
+        yield "Spearman", row_of(found, "associations", target="quality", **of_mu), "value", true.rho
+        for target, auroc in true.auroc.items():
+            yield "AUROC", row_of(found, "associations", target=target, **of_mu), "value", auroc
+        for name, prevalence in true.prevalence.items():
+            yield name, row_of(found, "divergences", role=role, divergence=name), "prevalence", prevalence
+
+
+def test_intervals_hold_what_was_planted(worlds: list[Analysis], truth: dict[str, Population]) -> None:
+    """95 % should, and do over many seeds; of these 9 in 10, and 5 in 6 of each kind."""
+    held, counted = Counter[str](), Counter[str]()
+    for found in worlds:
+        for kind, row, key, true in _held_against(found, truth):
+            assert row[f"{key}_low"] <= row[key] <= row[f"{key}_high"]
+            counted[kind] += 1
+            held[kind] += row[f"{key}_low"] <= true <= row[f"{key}_high"]
+    assert set(counted.values()) == {2 * WORLDS, 4 * WORLDS}
+    assert sum(held.values()) >= 0.9 * sum(counted.values())
+    assert {kind: held[kind] for kind in counted if held[kind] < counted[kind] * 5 / 6} == {}
+
+
+def test_figures_lie_around_what_was_planted(worlds: list[Analysis], truth: dict[str, Population]) -> None:
+    errors: dict[tuple[str, str], list[float]] = {}
+    for found in worlds:
+        for kind, row, key, true in _held_against(found, truth):
+            errors.setdefault((kind, row.get("target") or row.get("pair") or kind), []).append(row[key] - true)
+    means = {name: sum(each) / len(each) for name, each in errors.items()}
+    assert len(means) == 7
+    assert {name: mean for name, mean in means.items() if abs(mean) > 0.03} == {}
+
+
+def test_the_best_feature_is_the_one_that_carries_the_link(worlds: list[Analysis]) -> None:
+    tops = [row_of(found, "top_features", role="constructor", target="quality", rank=1) for found in worlds]
+    assert sum(top["feature"] == "logprob.full.mean" for top in tops) >= WORLDS - 1
+    for top in tops:
+        assert top["direction"] == "confident -> better"
+        assert top["max_p"] == pytest.approx(1 / 101)
+        assert abs(top["held_out"] - top["folded"]) < 0.12
+        assert abs(top["length_value"]) < 0.2
+    assert sum(top["held_out"] < top["folded"] for top in tops) >= WORLDS - 1, "the best of many is optimistic"
+
+
+def test_one_role_has_the_link_and_the_other_has_not(worlds: list[Analysis]) -> None:
+    for found in worlds:
+        same = row_of(found, "role_differences", target="quality", feature="Full-response mean")
+        assert same["difference_low"] > 0.0
+        assert same["first"] > same["second"]
+        assert same["somers_first"] > 0.25
+        assert row_of(found, "role_ratios", over="every score")["ratio_low"] > 1.0
+
+
+def test_more_confident_may_be_worse(tmp_path: Path) -> None:
+    found = analysed(planted(40, 1, {"constructor": -0.6}), tmp_path)
+    of_mu = {"feature": "logprob.full.mean"}
+    quality, flag, correct = (
+        row_of(found, "associations", target=target, **of_mu) for target in ("quality", "critical flag", "correct")
+    )
+    assert {row["direction"] for row in (quality, flag, correct)} == {"confident -> worse"}
+    assert quality["value"] < -0.4
+    assert flag["value"] > 0.7
+    assert correct["value"] < 0.35
+    assert quality["folded"] == -quality["value"]
+    assert flag["folded"] == flag["value"]
+    assert correct["folded"] == 1.0 - correct["value"]
+
+
+def test_a_wide_spread_is_not_confident(tmp_path: Path) -> None:
+    """Confidence sits in the standard deviation alone, falling with it; variance, which ranks alike, is not listed."""
+    found = analysed(planted(40, 2, {"constructor": 0.6}, carrier="std"), tmp_path)
+    top = row_of(found, "top_features", target="quality", rank=1)
+    assert (top["feature"], top["direction"]) == ("logprob.full.std", "confident -> better")
+    assert top["value"] < -0.4
+    assert not [row for row in rows_of(found, "top_features") if row["window_statistic"] == "variance"]
+    variance, std = (
+        row_of(found, "associations", target="quality", feature=f"logprob.full.{name}") for name in ("variance", "std")
+    )
+    assert variance["value"] == std["value"]
+    assert not {row["direction"] for row in rows_of(found, "associations", window_statistic="slope")} - {""}
+    assert not {row["direction"] for row in rows_of(found, "associations", feature="length")} - {""}
+
+
+def test_equal_roles_are_not_told_apart(tmp_path: Path) -> None:
+    found = analysed(planted(60, 3, {"constructor": 0.6, "auditor": 0.6}), tmp_path)
+    same = row_of(found, "role_differences", target="quality", feature="Full-response mean")
+    assert same["difference_low"] < 0.0 < same["difference_high"]
+    ratio = row_of(found, "role_ratios", over="every score")
+    assert ratio["ratio_low"] < 1.0 < ratio["ratio_high"]
+
+
+def test_what_foretells_a_right_answer(worlds: list[Analysis]) -> None:
+    """The mean does, in the role that has the link; the slope adds nothing to it."""
+    found = worlds[0]
+    asked = {"question": "does the slope add to the mean?"}
+    mean = row_of(found, "correctness", role="constructor", model_of="mean", **asked)
+    assert mean["gain_low"] > 0.0
+    assert mean["auroc"] > 0.65
+    assert row_of(found, "correctness", role="constructor", model_of="+ slope", **asked)["gain_low"] < 0.0
+    assert row_of(found, "correctness", role="auditor", model_of="mean", **asked)["gain_low"] < 0.0

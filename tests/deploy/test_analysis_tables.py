@@ -1,0 +1,172 @@
+"""Tables that users bring: what is taken in under which type, and what is refused, in one line that says what to do."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from planted_replies import QUICK, analysed, changed, planted, row_of, rows_of
+
+from moot.deploy.analysis.analysis import analyze
+from moot.deploy.analysis.brought import replies_of_table
+from moot.protocols.errors import ConfigError
+
+N = 60
+LOGPROB, TEXTS = pa.list_(pa.float32()), pa.list_(pa.string())
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Replies of one role on ten essays."""
+    return planted(10, 7, {"constructor": 0.6}, tokens=16)
+
+
+def _alternatives(table: pa.Table, k: int = 2) -> dict[str, Any]:
+    listed = [[-0.5, -1.0] * len(tokens) for tokens in table["logprob"].to_pylist()]
+    return {"alternatives": k, "alt_logprob": listed}
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"rol": "auditor"}, "unknown column 'rol': did you mean 'role'?"),
+        ({"scores": 3.0}, "unknown column 'scores': did you mean 'score_NAME'?"),
+        ({"logprob": -1.0}, "`logprob` is double, expected a list of numbers"),
+        ({"logprob": [["a"]] * N}, "`logprob` is list<element: string>, expected a list of numbers"),
+        ({"logprob": [[0.9, 0.8]] * N}, "`logprob` holds 0.9, expected natural logarithms, at most 0"),
+        ({"token": "Claim"}, "`token` is string, expected a list of texts"),
+        ({"token": [["Claim", ":"]] * N}, "row 0 has 2 tokens and"),
+        ({"role": 0.5}, "`role` is double, expected text"),
+        ({"temperature": "hot"}, "`temperature` is string, expected number"),
+        ({"quality": [math.inf] * N}, "`quality` is inf in row 0, expected a number"),
+        ({"score_a": "good"}, "`score_a` is string, expected number"),
+        ({"correct": 2}, "`correct`: expected true, false or null"),
+        ({"correct": "yes"}, "`correct` is string, expected true, false or null"),
+        ({"flag": 2.0}, "`flag`: expected true, false or null, or a share from 0 to 1"),
+        ({"alt_logprob": [[-1.0]] * N}, "`alt_logprob` needs `alternatives`"),
+        ({"alternatives": 3, "alt_logprob": [[-1.0]] * N}, "row 0 has 1 alternatives for"),
+    ],
+)
+def test_a_table_that_cannot_be_meant_is_refused(
+    columns: dict[str, Any], complaint: str, table: pa.Table, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        analysed(changed(table, **columns), tmp_path)
+    said = str(refused.value)
+    assert complaint in said
+    assert said.startswith(f"--table {tmp_path / 'replies.parquet'}: ")
+    assert "\n" not in said
+
+
+def test_a_file_that_is_no_table_is_refused(table: pa.Table, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no Parquet at all\n")
+    pq.write_table(table.slice(0, 0), tmp_path / "empty.parquet")
+    pq.write_table(table.select(["case", "role"]), tmp_path / "neither.parquet")
+    for name, complaint in (
+        ("missing.parquet", "no such file"),
+        ("notes.txt", "cannot be read as Parquet"),
+        ("empty.parquet", "has no rows"),
+        ("neither.parquet", "expected a column `logprob`, or scores as `score_NAME`; found neither"),
+    ):
+        with pytest.raises(ConfigError, match=name) as refused:
+            analyze(table=tmp_path / name)
+        assert complaint in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_alternatives_that_do_not_fit_the_vocabulary(table: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--vocabulary 2 is too small: 3 tokens are listed"):
+        analysed(changed(table, **_alternatives(table)), tmp_path, vocabulary=2)
+    with pytest.raises(ConfigError, match=r"row 0 has \d+ alternatives for"):
+        analysed(changed(table, **_alternatives(table, k=3)), tmp_path)
+    with pytest.raises(ConfigError, match="`alt_logprob` needs `logprob`"):
+        analysed(changed(table, **_alternatives(table)).drop_columns(["logprob"]), tmp_path)
+
+
+def test_entropies_lie_between_their_bounds(table: pa.Table, tmp_path: Path) -> None:
+    with_alternatives = changed(table, **_alternatives(table))
+    row = row_of(analysed(with_alternatives, tmp_path, vocabulary=1000), "entropies")
+    assert row["n"] == N
+    assert 0.0 < row["renormalised"] <= math.log(3)
+    assert 0.0 < row["lower"] < row["upper"] < math.log(1000)
+    unknown = analysed(with_alternatives, tmp_path)
+    assert row_of(unknown, "entropies")["upper"] is None
+    assert {each["signal"] for each in rows_of(unknown, "associations")} == {"logprob", "entropy", None}
+    assert not rows_of(analysed(table, tmp_path), "entropies")
+
+
+def _taken(table: pa.Table, folder: Path) -> str:
+    """Everything that is taken in from a table, as text, so that NaN equals NaN."""
+    pq.write_table(table, folder / "taken.parquet")
+    replies = replies_of_table(folder / "taken.parquet")
+    plain = {each.name: getattr(replies, each.name) for each in fields(replies)}
+    tokens = plain.pop("logprobs")
+    with np.printoptions(threshold=sys.maxsize):
+        return repr(plain | {"logprobs": [tokens.row(number).tolist() for number in range(len(tokens))]})
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32()), pa.list_(pa.float16())])
+def test_lists_of_any_float(kind: pa.DataType, table: pa.Table, tmp_path: Path) -> None:
+    halves = [[float(np.float16(value)) for value in row] for row in table["logprob"].to_pylist()]
+    same = changed(table, logprob=pa.array(halves, LOGPROB))
+    column = pa.array([np.array(row, np.float16) for row in halves], kind) if kind.value_type == pa.float16() else None
+    other = changed(table, logprob=pa.array(halves, kind) if column is None else column)
+    assert _taken(other, tmp_path) == _taken(same, tmp_path)
+
+
+def test_replies_of_one_length_in_a_list_of_fixed_size(table: pa.Table, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    rows = [None if row == 3 else (-random.exponential(size=8)).tolist() for row in range(N)]
+    one, other = (changed(table, logprob=pa.array(rows, kind)) for kind in (LOGPROB, pa.list_(pa.float32(), 8)))
+    assert _taken(one, tmp_path) == _taken(other, tmp_path)
+
+
+def test_what_pandas_writes_is_taken_in(table: pa.Table, tmp_path: Path) -> None:
+    """Categories for texts, a column with the numbers of the rows that were kept, columns of nothing but None."""
+    frame = table.to_pandas()
+    frame["role"] = frame["role"].astype("category")
+    frame["correct"] = None
+    frame["extra"] = range(len(frame))
+    kept = frame[frame["extra"] % 3 > 0].drop(columns="extra")
+    kept.to_parquet(tmp_path / "pandas.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "pandas.parquet").names
+    found = analyze(table=tmp_path / "pandas.parquet", settings=QUICK)
+    assert (found.facts.replies, found.facts.scored) == (2 * N // 3, 0)
+    assert row_of(found, "strata")["role"] == "constructor"
+
+
+@pytest.mark.parametrize("column", ["logprob", "token", "role", "correct", "flag", "quality", "score_a", "temperature"])
+def test_a_column_of_nulls_says_nothing(column: str, table: pa.Table, tmp_path: Path) -> None:
+    typed = {"logprob": LOGPROB, "token": TEXTS, "role": pa.string()}.get(column, pa.float64())
+    with_nulls = changed(table, **{column: pa.nulls(N)})
+    assert with_nulls.schema.field(column).type == pa.null()
+    assert _taken(with_nulls, tmp_path) == _taken(changed(table, **{column: pa.nulls(N, typed)}), tmp_path)
+
+
+def test_without_one_of_the_scores_q_is_known_of_flagged_replies_only(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, score_a=pa.nulls(N)), tmp_path)
+    quality = row_of(found, "score_distributions", target="quality")
+    assert (quality["n"], quality["mean"]) == (sum(table["flag"].to_pylist()), 0.0)
+    assert found.facts.judged == N
+
+
+def test_q_is_the_sum_of_the_scores_and_0_when_flagged(table: pa.Table, tmp_path: Path) -> None:
+    scores = zip(*(table[f"score_{name}"].to_pylist() for name in "abc"), strict=True)
+    q = [0.0 if flag else sum(each) for each, flag in zip(scores, table["flag"].to_pylist(), strict=True)]
+    assert _taken(changed(table, quality=q), tmp_path) == _taken(table, tmp_path)
+    share = [0.5 if flag else 0.4 for flag in table["flag"].to_pylist()]
+    assert _taken(changed(table, flag=share), tmp_path) == _taken(table, tmp_path)
+
+
+def test_replies_are_grouped_by_case_where_there_is_no_group(table: pa.Table, tmp_path: Path) -> None:
+    plain = table.select(["case", "group", "score_a"])
+    assert analysed(plain, tmp_path).facts.groups == 10
+    assert analysed(plain.drop_columns(["group"]), tmp_path).facts.groups == N
+    assert analysed(plain.drop_columns(["group", "case"]), tmp_path).facts.groups == N

@@ -1,0 +1,130 @@
+"""`moot analyze`: what it prints in 80 columns, its formats, where its files go, and users' mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import structlog
+from planted_replies import planted
+from rich.cells import cell_len
+
+from moot.deploy.analysis.brought_columns import COLUMNS
+from moot.deploy.cli import main as cli
+
+FEW = ("--permutations", "100", "--resamples", "50")
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # pictures take their time, and have tests of their own
+    pq.write_table(planted(12, 3, {"constructor": 0.6, "auditor": 0.3}, tokens=16), "mine.parquet")
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process on a terminal of 80 columns; exit code, standard output and standard error."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setattr(sys, "argv", ["moot", "analyze", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_a_table_is_analysed_into_80_columns(command: Command) -> None:
+    code, out, err = command("--table", "mine.parquet", *FEW)
+    assert (code, err) == (0, "")
+    assert max(map(cell_len, out.splitlines())) <= 80
+    assert out.startswith("mine.parquet: 144 replies on 72 cases in 12 groups\n144 judged, ")
+    for title in (
+        "The same features in every stratum",
+        "Top features for each target",
+        "Judged quality, confidence and correctness in pairs",
+        "The same feature in both roles",
+        "What foretells a right answer",
+        "Where the signals disagree",
+        "Distributions of the judges' scores",
+    ):
+        assert f"\n{title}\n" in out
+    assert "analysis/index.html" in out
+    assert Path("analysis/index.html").exists()
+
+
+def test_json_and_markdown_have_the_tables_of_the_files(command: Command) -> None:
+    code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "json", "--out", "here")
+    found = json.loads(out)
+    assert (code, found["files"], found["settings"]["permutations"]) == (0, "here", 100)
+    for name, rows in found["tables"].items():
+        assert rows == pq.read_table(f"here/{name}.parquet").to_pylist()
+    assert "associations" not in found["tables"], "it has thousands of rows, and stands in the files"
+    code, out, _ = command("--table", "mine.parquet", *FEW, "--format", "md", "--out", "here")
+    assert code == 0
+    assert out.startswith("# Confidence signals against judged reasoning\n- mine.parquet: 144 replies")
+    assert "\n## Top features for each target\n\n| stratum | target | # | feature |" in out
+    assert "confident -> better" in out
+
+
+def test_settings_reach_the_analysis(command: Command) -> None:
+    given = {"quantile": 0.4, "low_quality": 6.0, "high_quality": 7.0, "seed": 3, "permutations": 120, "resamples": 60}
+    flags = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", f"{value:g}")]
+    command("--table", "mine.parquet", *flags, "--out", "other")
+    told = json.loads(Path("other/analysis.json").read_text())["settings"]
+    assert {name: told[name] for name in given} == given
+    command("--table", "mine.parquet", *FEW, "--out", "default")
+    one, other = (pq.read_table(f"{folder}/divergences.parquet").to_pylist() for folder in ("default", "other"))
+    more = [b["count"] - a["count"] for a, b in zip(one, other, strict=True)]
+    assert min(more) >= 0, "with these ends more are sure or unsure, weak or well reasoned"
+    assert sum(more) > 10
+
+
+def test_the_seed_changes_intervals_and_no_figure(command: Command) -> None:
+    for seed in ("1", "2"):
+        command("--table", "mine.parquet", *FEW, "--seed", seed, "--out", f"s{seed}")
+    one, other = (pq.read_table(f"s{seed}/signal_pairs.parquet").to_pylist() for seed in (1, 2))
+    assert [row["spearman"] for row in one] == [row["spearman"] for row in other]
+    assert [row["spearman_low"] for row in one] != [row["spearman_low"] for row in other]
+
+
+def test_the_columns_are_listed(command: Command) -> None:
+    code, out, _ = command("--columns")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == [*COLUMNS, "score_NAME"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "expected the folders of runs, or a table with --table"),
+        (("run", "--table", "mine.parquet"), "one of the two"),
+        (("nowhere",), "nowhere: no run there"),
+        (("--table", "missing.parquet"), "missing.parquet: no such file"),
+        (("--table", "mine.parquet", "--format", "xml"), "unknown format 'xml'"),
+        (("--table", "mine.parquet", "--permutations", "5"), "--permutations"),
+        (("--table", "mine.parquet", "--resamples", "many"), "--resamples"),
+        (("--table", "mine.parquet", "--quantile", "0.5"), "quantile"),
+        (("--table", "mine.parquet", "--vocabulary", "1"), "--vocabulary"),
+        (("--table", "mine.parquet", "--permutation", "500"), "--permutation"),
+        (("--table", "mine.parquet", *FEW, "--out", "mine.parquet"), "mine.parquet: is a file, not a folder"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str, command: Command) -> None:
+    code, out, err = command(*arguments)
+    assert (code, out) == (2, "")
+    assert complaint in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not Path("analysis").exists()
