@@ -9,6 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from moot.metrics.class_separation import checked_flags
 from moot.metrics.distribution import Floats
@@ -209,6 +210,31 @@ def interval_from(
         reach = np.where((2 * count >= len(values)) & (count > 1) & (spread > 1e-12), reach, np.nan)
         low, high = (lowest + half * (1.0 + np.tanh(np.arctanh(unit) + sign * reach)) for sign in (-1.0, 1.0))
     return np.asarray(low), np.asarray(high)
+
+
+def p_value_from(resamples: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
+    """The two-sided p-value of a correlation of 0, from the spread of its resamples.
+
+    The normal tail on Fisher's scale: of `artanh(r) (1 - r^2) / sd`, sd the resamples' standard deviation.
+
+    Args:
+        resamples: `(resamples, ...)`, NaN where a resample has no value.
+        observed: `(...)`, the correlation of the data themselves, in [-1, 1].
+
+    Returns:
+        `(...)`, in [0, 1]; NaN where `interval_from` gives no interval.
+
+    Raises:
+        ValueError: if the shapes do not fit.
+
+    >>> float(p_value_from([-0.1, 0.0, 0.1], 0.0))
+    1.0
+    """
+    centre = np.asarray(observed, dtype=np.float64)
+    low, high = interval_from(resamples, centre)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        reach = (np.arctanh(high) - np.arctanh(low)) / (2 * NormalDist().inv_cdf(0.975))
+        return np.asarray(2.0 * ndtr(-np.abs(np.arctanh(centre) / reach)), dtype=np.float64)
 
 
 def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.NDArray[np.intp], Floats]]:

@@ -1,7 +1,8 @@
 """Permutation tests of many features against many targets, when replies of one cluster are not independent.
 
 Under the null hypothesis a cluster's targets could as well have been another's. So whole blocks of targets move between
-clusters of one size and keep their order inside, which leaves the dependence within clusters as it is on both sides.
+clusters of one make-up and keep their places inside, which leaves the dependence within clusters as it is, and so what a
+place (such as the trait that is scored) does to feature and target alike.
 """
 
 from collections.abc import Iterator
@@ -39,8 +40,8 @@ class PermutationTest:
             |statistic| of a permutation reaches this one. It holds the chance of ANY false finding; at least
             `1 / (permutations + 1)`.
         null_quantile: `(T,)`, what the largest |statistic| over the features stays below in 95 % of permutations.
-        movable: `(T,)`, the share of rows in clusters that have another of their size; the rest stays where it is, and
-            0 means that nothing was tested (all p-values are 1).
+        movable: `(T,)`, the share of rows in clusters that have another of their make-up; the rest stays where it is,
+            and at 0 nothing was tested: the p-values are NaN.
     """
 
     statistic: Floats
@@ -57,8 +58,9 @@ def permutation_test(
     permutations: int = 1000,
     seed: int = 0,
     statistic: Statistic = "spearman",
+    slots: npt.ArrayLike | None = None,
 ) -> PermutationTest:
-    """Whether features and targets are associated, by exchanging the targets of clusters of one size.
+    """Whether features and targets are associated, by exchanging the targets of clusters of one make-up.
 
     A p-value is `(k + 1) / (permutations + 1)`, k permutations being as extreme. Where k is below 10 it is the normal
     tail with the permutations' own mean and deviation, so that Benjamini and Hochberg's method has something to sort
@@ -73,6 +75,9 @@ def permutation_test(
         permutations: how many to draw, at least 1.
         seed: of the draws.
         statistic: see `Statistic`.
+        slots: `(n,)`, of any sortable type, the place of each row in its cluster, such as the trait: a target only
+            comes to rows of its own place, and clusters of one make-up have the same places. None: clusters of one size
+            have, in the order of the rows.
 
     Raises:
         ValueError: for shapes that do not fit, a flag that is none, or `permutations` below 1.
@@ -89,6 +94,7 @@ def permutation_test(
         raise ValueError(f"at least one permutation, not {permutations}")
     features, targets = checked_flags(x, y) if statistic == "auroc" else as_pair(x, y)
     codes = as_codes(clusters, len(features))
+    places = np.zeros(len(codes), np.intp) if slots is None else as_codes(slots, len(features))
     shape = features.shape[1], targets.shape[1]
     of_pairs, p_value, max_p_value = np.full((3, *shape), np.nan)
     found = PermutationTest(of_pairs, p_value, max_p_value, np.full(shape[1], np.nan), np.zeros(shape[1]))
@@ -96,7 +102,7 @@ def permutation_test(
         if known.sum() < LEAST_ROWS:
             continue
         sums = _Sums(features[known], targets[np.ix_(known, columns)], statistic)
-        blocks = _blocks_by_size(codes[known])
+        blocks = _blocks_alike(codes[known], places[known])
         observed = sums.statistics(np.arange(known.sum())[:, np.newaxis])[:, 0]
         null = _Null(observed)
         for sources in _sources(blocks, permutations, seed, 4 * int(known.sum()) * len(columns)):
@@ -105,7 +111,10 @@ def permutation_test(
         found.statistic[:, columns] = observed
         found.p_value[:, columns] = null.p_values(least)
         found.max_p_value[:, columns], found.null_quantile[columns] = null.max_p_values(least)
-        found.movable[columns] = sum(block.size for block in blocks if len(block) > 1) / known.sum()
+        movable = sum(block.size for block in blocks if len(block) > 1) / known.sum()
+        found.movable[columns] = movable
+        if not movable:
+            found.p_value[:, columns] = found.max_p_value[:, columns] = found.null_quantile[columns] = np.nan
     return found
 
 
@@ -212,12 +221,17 @@ class _Null:
         return np.where(np.isnan(self._observed), np.nan, adjusted), np.quantile(largest, 0.95, axis=0)
 
 
-def _blocks_by_size(codes: Numbers) -> list[npt.NDArray[np.int32]]:
-    """For each size of cluster `(clusters, size)`, the rows of the clusters, in the order given."""
-    order = np.argsort(codes, kind="stable").astype(np.int32)
+def _blocks_alike(codes: Numbers, places: Numbers) -> list[npt.NDArray[np.int32]]:
+    """For each make-up `(clusters, size)`, the rows of the clusters by place; of one place in the order given."""
+    order = np.lexsort((places, codes)).astype(np.int32)
     sizes = np.bincount(codes)
     size_of_row = sizes[codes[order]]
-    return [order[size_of_row == size].reshape(-1, size) for size in np.unique(sizes[sizes > 0])]
+    found = []
+    for size in np.unique(sizes[sizes > 0]):
+        block = order[size_of_row == size].reshape(-1, size)
+        _, kind = np.unique(places[block], axis=0, return_inverse=True)
+        found += [block[kind.ravel() == number] for number in range(int(kind.max()) + 1)]
+    return found
 
 
 def _sources(

@@ -13,6 +13,9 @@ from moot.metrics.ragged import Ragged
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+MOST_TOKENS: Final = 10_000_000
+"""More than any vocabulary has."""
+
 TOLERANCE: Final = 1e-3
 """How far listed probabilities may exceed 1 together, by rounding, before the token's entropy is unknown."""
 
@@ -52,7 +55,8 @@ def entropy_lower(chosen: Ragged, alternatives: Ragged) -> Ragged:
 
     Returns:
         R rows of T entropies, nats, at least 0. NaN for a token without alternatives, and for one whose listed
-        probabilities exceed 1 by more than `TOLERANCE`, alone or together. What is not finite or at most
+        probabilities exceed 1 by more than `TOLERANCE`, alone or together, or leave a rest that would have to lie on
+        more than `MOST_TOKENS` tokens: such a list is none of the most probable ones. What is not finite or at most
         `LEAST_LOGPROB` counts as not listed.
 
     Raises:
@@ -128,7 +132,8 @@ def _lower(seen: _Seen) -> Floats:
     full = np.floor(seen.rest / seen.cap)
     last = np.maximum(seen.rest - full * seen.cap, 0.0)
     listed = _information(seen.probability).sum(axis=1)
-    return np.asarray(listed + full * _information(seen.cap) + _information(last))
+    least = listed + full * _information(seen.cap) + _information(last)
+    return np.where(full <= MOST_TOKENS, least, np.nan)
 
 
 def _renormalised(seen: _Seen) -> Floats:

@@ -152,12 +152,13 @@ def analyze(
 def analysis_of(replies: Replies, sources: Sequence[str], settings: AnalysisSettings, *, simulated: bool) -> Analysis:
     """Every table and figure over these replies."""
     measured = measure(replies)
-    by_dataset, by_domain = strata(replies), strata(replies, "domain")
+    named, by_domain = strata(replies), strata(replies, "domain")
+    by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
     sweeps = sweep(measured, by_dataset, settings)
     found = trajectories(replies, by_dataset)
     divergences, cases = divergence_tables(measured, by_domain, settings)
     tables = [
-        strata_table(measured, by_dataset, sweeps, settings),
+        strata_table(measured, named, sweeps, settings),
         top_features_table(measured, sweeps, settings),
         signal_pairs_table(measured, by_dataset, settings),
         *role_comparison_tables(measured, by_dataset, sweeps, settings),

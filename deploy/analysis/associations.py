@@ -70,11 +70,12 @@ def association(sweep: Sweep, f: int, t: int) -> dict[str, Value]:
         "value_high": float(sweep.high[f, t]),
         "folded": float(folded_auroc(value)) if sweep.kind == "auroc" else abs(value),
         "second": float(sweep.second[f, t]),
-        "given_length": None if sweep.given_length is None else float(sweep.given_length[f, t]),
+        "given_length": float(sweep.given_length[f, t]),
         "within_openings": float(sweep.within_openings[f, t]),
         "p": float(sweep.p[f, t]),
         "q": float(sweep.q[f, t]),
         "max_p": float(sweep.max_p[f, t]),
+        "exchangeable": float(sweep.movable[t]),
         "direction": direction(sweep, f, t),
     }
 

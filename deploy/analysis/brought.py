@@ -40,7 +40,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
     case = _texts(table, "case", lambda row: str(row))
     group = _texts(table, "group", lambda row: case[row])
     dataset = _texts(table, "dataset", lambda _: path.stem)
-    codes = {key: n for n, key in enumerate(dict.fromkeys(zip(dataset, group, strict=True)))}
+    codes = {key: n for n, key in enumerate(sorted(set(zip(dataset, group, strict=True))))}
     role = _texts(table, "role", lambda _: "reply")
     model = _texts(table, "model", lambda _: "unknown")
     starts, openings = content_of(tokens.heads, list(zip(dataset, role, model, strict=True)))
@@ -49,6 +49,8 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         case=case,
         reply=_texts(table, "reply", lambda row: f"row {row}"),
         group=np.array([codes[key] for key in zip(dataset, group, strict=True)], np.int64),
+        slot=_texts(table, "slot", lambda _: ""),
+        rubric=_texts(table, "rubric", lambda _: ""),
         dataset=dataset,
         domain=_texts(table, "domain", lambda _: ""),
         role=role,
@@ -64,12 +66,15 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         flag=flag,
         correct=_binary(path, table, "correct"),
         assessments=[None] * count,
-    )
+    ).in_order()
 
 
 def _sampling(path: Path, table: pa.Table) -> list[Sampling]:
     temperatures, top_ps = (_numbers(path, table, name).tolist() for name in ("temperature", "top_p"))
     stages = _texts(table, "logprob_stage", lambda _: "unknown")
+    odd = sorted(set(stages) - {"before", "after", "unknown"})
+    if odd:
+        raise ConfigError(f"--table {path}: `logprob_stage` is {odd[0]!r}, expected `before`, `after` or `unknown`")
     return [
         Sampling(None if isnan(temperature) else temperature, None if isnan(top_p) else top_p, str(stage))
         for temperature, top_p, stage in zip(temperatures, top_ps, stages, strict=True)

@@ -12,6 +12,7 @@ from moot.deploy.analysis.table import Column, Table, Value
 from moot.deploy.reading.summaries.consistency import Agreement, Figure, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
+from moot.protocols.rubrics.rubric import FLAG as FLAG_KEY
 
 SHOWN = (
     Column("of", "raters"),
@@ -101,5 +102,5 @@ def _mean_rho(dimension: str, marks: Sequence[Marks]) -> float | None:
 def _score(dimension: str, mark: MarkData | None) -> float | None:
     if mark is None or mark.scores is None:
         return None
-    score = mark.scores.get(dimension, mark.flag)
+    score = mark.flag if dimension == FLAG_KEY else mark.scores.get(dimension)
     return None if score is None else float(score)

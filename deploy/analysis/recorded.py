@@ -32,6 +32,12 @@ class _Judged(NamedTuple):
     dataset: str
     cluster: str
 
+    @property
+    def slot(self) -> str:
+        """What tells the cases of one group apart: what their ids have after the group's, such as the trait."""
+        case = self.key[0]
+        return case.removeprefix(self.cluster) if case.startswith(self.cluster) else ""
+
 
 def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None) -> Replies:
     """Every judged reply of these runs.
@@ -53,8 +59,9 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
     judged: list[_Judged] = []
     left_out = Counter[str]()
     tokens, turns = list[Tokens](), dict[tuple[str, Key], Mapping[str, Any]]()
+    datasets = _datasets([Path(folder) for folder in folders])
     for folder in map(Path, folders):
-        found = _judged(folder, _name(folder, folders), left_out)
+        found = _judged(folder, _name(folder, folders), datasets[folder], left_out)
         judged += found
         keys = [each.key for each in found]
         tokens.append(_tokens(folder, keys))
@@ -74,12 +81,21 @@ def _name(folder: Path, folders: Sequence[str | Path]) -> str:
     return folder.name if len(same) == 1 else str(folder)
 
 
-def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
+def _datasets(folders: Sequence[Path]) -> dict[Path, str]:
+    """What each run's cases are called where they have no parts: its task, and its file where several runs differ."""
+    specs = {folder: read_facts(folder).task or folder.name for folder in folders}
+    files = {folder: spec.partition(":")[::2] for folder, spec in specs.items()}
+    several = {name for name, _ in files.values() if len({file for other, file in files.values() if other == name}) > 1}
+    return {
+        folder: f"{name} ({Path(file).name})" if name in several else name for folder, (name, file) in files.items()
+    }
+
+
+def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> list[_Judged]:
     events = read_table(folder, "events", ["data"])
     events = events.filter(pc.equal(events["kind"], ASSESSMENT))
     verdicts = {verdict.case_id: verdict for verdict in latest_verdicts(folder)}
     cases = {row["case_id"]: row for row in read_table(folder, "cases", ["domain", "group", "part"]).to_pylist()}
-    task = (read_facts(folder).task or folder.name).partition(":")[0]
     found = []
     for row in events.to_pylist():
         verdict = verdicts.get(row["case_id"])
@@ -96,7 +112,7 @@ def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
                 key=(row["case_id"], row["attempt"], data.reply),
                 data=data,
                 correct=verdict.correct,
-                dataset=case.get("part") or task,
+                dataset=case.get("part") or dataset,
                 cluster=case.get("group") or row["case_id"],
             )
         )
@@ -140,7 +156,7 @@ def _replies(
     vocabulary: int | None,
 ) -> Replies:
     rows = [turns.get((each.run, each.key), {}) for each in judged]
-    clusters = {cluster: n for n, cluster in enumerate(dict.fromkeys((each.dataset, each.cluster) for each in judged))}
+    clusters = {key: n for n, key in enumerate(sorted({(each.dataset, each.cluster) for each in judged}))}
     asked = [(each.dataset, each.data.role, row.get("model")) for each, row in zip(judged, rows, strict=True)]
     starts, openings = content_of(tokens.heads, asked)
     dimensions = list(dict.fromkeys(name for each in judged for name in each.data.dimensions))
@@ -150,6 +166,8 @@ def _replies(
         case=texts(each.key[0] for each in judged),
         reply=texts(each.key[2] for each in judged),
         group=np.array([clusters[each.dataset, each.cluster] for each in judged], np.int64),
+        slot=texts(each.slot for each in judged),
+        rubric=texts(each.data.rubric for each in judged),
         dataset=texts(each.dataset for each in judged),
         domain=texts(each.data.domain or "" for each in judged),
         role=texts(each.data.role for each in judged),
@@ -166,7 +184,7 @@ def _replies(
         correct=numbers(each.correct for each in judged),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
-    )
+    ).in_order()
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,16 +36,19 @@ class Sampling(NamedTuple):
     def words(self) -> str:
         """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        return f"T {t}, top-p {p}, log-probabilities {'at an unknown stage' if self.stage == 'unknown' else self.stage}"
+        stage = "at an unknown stage" if self.stage == "unknown" else f"{self.stage} them"
+        return f"T {t}, top-p {p}, log-probabilities {stage}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replies:
-    """R replies, one row each in every field.
+    """R replies, one row each in every field, in an order that does not depend on how they were recorded.
 
     Attributes:
         run, case, reply: where each stands: the run or file, the case's id, and the reply's path in it.
         group: numbers the clusters from 0: replies on one case, or on cases of one group, are not independent.
+        slot: which of the places that every group has it takes, such as the trait of an essay; empty when unknown.
+        rubric: what it was judged by; empty when nobody says.
         dataset, domain, role, model: what it belongs to.
         sampling: how it was sampled.
         logprobs: per token, nats; empty rows for replies without any.
@@ -65,6 +68,8 @@ class Replies:
     case: Texts
     reply: Texts
     group: Rows
+    slot: Texts
+    rubric: Texts
     dataset: Texts
     domain: Texts
     role: Texts
@@ -95,10 +100,39 @@ class Replies:
         """The targets that are yes or no."""
         return {FLAG: self.flag, "correct": self.correct}
 
+    def in_order(self) -> Replies:
+        """The same by data set, group, slot, case, role, run and reply, the groups numbered in that order."""
+        keys = zip(self.dataset, self.group, self.slot, self.case, self.role, self.run, self.reply, strict=True)
+        rows = np.array([number for _, number in sorted((key, n) for n, key in enumerate(keys))], np.int64)
+        group = self.group[rows]
+        first = np.unique(group, return_index=True)[1]
+        renumbered = np.empty(int(group.max()) + 1 if len(group) else 0, np.int64)
+        renumbered[group[np.sort(first)]] = np.arange(len(first))
+        taken = {
+            name: getattr(self, name)[rows]
+            for name in ("run", "case", "reply", "slot", "rubric", "dataset", "domain", "role", "model")
+        }
+        return replace(
+            self,
+            **taken,
+            group=renumbered[group],
+            sampling=[self.sampling[row] for row in rows.tolist()],
+            logprobs=self.logprobs.take(rows),
+            has_logprobs=self.has_logprobs[rows],
+            content_start=self.content_start[rows],
+            opening=self.opening[rows],
+            entropies={name: values.take(rows) for name, values in self.entropies.items()},
+            scores={name: values[rows] for name, values in self.scores.items()},
+            quality=self.quality[rows],
+            flag=self.flag[rows],
+            correct=self.correct[rows],
+            assessments=[self.assessments[row] for row in rows.tolist()],
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """Replies that may be pooled: one data set, model, sampling and role.
+    """Replies that may be pooled: one data set, model, sampling, rubric and role.
 
     Attributes:
         dataset: the data set; the domain, for strata by domain.
@@ -109,6 +143,7 @@ class Stratum:
     dataset: str
     model: str
     sampling: Sampling
+    rubric: str
     role: str
     rows: Rows
     words: str
@@ -116,7 +151,13 @@ class Stratum:
     @property
     def keys(self) -> dict[str, Any]:
         """The columns that name it in every table."""
-        return {"dataset": self.dataset, "model": self.model, "sampling": self.sampling.words, "role": self.role}
+        return {
+            "dataset": self.dataset,
+            "model": self.model,
+            "sampling": self.sampling.words,
+            "rubric": self.rubric,
+            "role": self.role,
+        }
 
 
 def texts(values: Iterable[str]) -> Texts:
@@ -130,28 +171,28 @@ def numbers(values: Iterable[float | bool | None]) -> Floats:
 
 
 def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> list[Stratum]:
-    """Every stratum, by data set, model and sampling, roles as they first occur.
+    """Every stratum, by data set, model, sampling and rubric, roles as they first occur.
 
     `by` domain, data sets of one domain are one.
     """
-    found: dict[tuple[str, str, Sampling, str], list[int]] = {}
-    keys = zip(getattr(replies, by), replies.model, replies.sampling, replies.role, strict=True)
+    found: dict[tuple[str, str, Sampling, str, str], list[int]] = {}
+    keys = zip(getattr(replies, by), replies.model, replies.sampling, replies.rubric, replies.role, strict=True)
     for number, key in enumerate(keys):
         found.setdefault(key, []).append(number)
-    several = [len({key[place] for key in found}) > 1 for place in range(3)]
+    several = [len({key[place] for key in found}) > 1 for place in range(4)]
 
-    def words(dataset: str, model: str, sampling: Sampling, role: str) -> str:
-        parts = (dataset, model, sampling.words)
+    def words(dataset: str, model: str, sampling: Sampling, rubric: str, role: str) -> str:
+        parts = (dataset, model, sampling.words, rubric)
         return " / ".join([part for part, needed in zip(parts, several, strict=True) if needed] + [role])
 
-    ordered = sorted(found.items(), key=lambda item: tuple(map(str, item[0][:3])))
+    ordered = sorted(found.items(), key=lambda item: tuple(map(str, item[0][:4])))
     return [Stratum(*key, np.array(rows, np.int64), words(*key)) for key, rows in ordered]
 
 
 def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:
     """Strata that differ in nothing but the role, together: their common words and themselves."""
-    found: dict[tuple[str, str, Sampling], list[Stratum]] = {}
+    found: dict[tuple[str, str, Sampling, str], list[Stratum]] = {}
     for stratum in several:
-        found.setdefault((stratum.dataset, stratum.model, stratum.sampling), []).append(stratum)
+        found.setdefault((stratum.dataset, stratum.model, stratum.sampling, stratum.rubric), []).append(stratum)
     for members in found.values():
         yield members[0].words.removesuffix(members[0].role).removesuffix(" / ") or members[0].dataset, members

@@ -11,9 +11,10 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_spearman
+from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, p_value_from, resampled_spearman
 from moot.metrics.cluster_permutation import permutation_test
 from moot.metrics.linear_correlation import pearson_matrix
+from moot.metrics.multiple_testing import benjamini_hochberg
 from moot.metrics.pearson_bootstrap import resampled_pearson
 from moot.metrics.rank_correlation import spearman_matrix
 
@@ -24,8 +25,10 @@ SHOWN = (
     Column("pair", "pair", short="pair"),
     Column("n", "n", digits=None, short="n"),
     Column("pearson", "Pearson", interval=True, short="Pearson"),
+    Column("pearson_q", "q", is_p=True),
     Column("spearman", "Spearman", interval=True, short="Spearman"),
     Column("p", "p", is_p=True, short="p"),
+    Column("q", "q", is_p=True),
 )
 
 
@@ -34,11 +37,12 @@ def signal_pairs_table(measured: Measured, strata: Sequence[Stratum], settings: 
     return Table(
         name="signal_pairs",
         title="Judged quality, confidence and correctness in pairs",
-        rows=[row for stratum in strata for row in _rows(measured, stratum, settings)],
+        rows=_with_q([row for stratum in strata for row in _rows(measured, stratum, settings)]),
         shown=SHOWN,
         notes=(
             "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
-            "resampled; p: of Spearman's rho, cases permuted. A dash: undefined, as one of the two does not vary.",
+            "resampled; p: of Spearman's rho, cases permuted; of Pearson's, from its resamples; q: Benjamini-Hochberg "
+            "over this table. A dash: undefined, as one of the two does not vary.",
         ),
     )
 
@@ -59,19 +63,38 @@ def _rows(measured: Measured, stratum: Stratum, settings: AnalysisSettings) -> I
         if not both.any():
             continue
         row: dict[str, Value] = {"stratum": stratum.words, **stratum.keys, "pair": f"({first}, {second})"}
-        yield row | _pair(a[both], b[both], replies.group[stratum.rows][both], settings)
+        where = stratum.rows[both]
+        yield row | _pair(a[both], b[both], replies.group[where], replies.slot[where].astype(str), settings)
 
 
-def _pair(a: Floats, b: Floats, clusters: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
+def _with_q(rows: list[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Each p-value with what Benjamini and Hochberg's method makes of it."""
+    for name in ("p", "pearson_p"):
+        found = benjamini_hochberg([_number(row[name]) for row in rows])
+        for row, q in zip(rows, found.tolist(), strict=True):
+            row[f"{name[:-1]}q"] = q
+    return rows
+
+
+def _number(value: Value) -> float | None:
+    return value if isinstance(value, float) else None
+
+
+def _pair(
+    a: Floats, b: Floats, clusters: npt.NDArray[np.int64], slots: npt.NDArray[np.str_], settings: AnalysisSettings
+) -> dict[str, Value]:
     columns = a[:, np.newaxis], b[:, np.newaxis]
     pearson, spearman = pearson_matrix(*columns).item(), spearman_matrix(*columns).item()
     found: dict[str, Value] = {"n": len(a)}
     if len(a) < settings.too_few or np.isnan(spearman):
-        return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | {"p": None}
+        unknown = {"p": None, "pearson_p": None}
+        return found | _figure("pearson", pearson, None) | _figure("spearman", spearman, None) | unknown
     draws = cluster_weights(clusters, settings.resamples, settings.seed)
-    found |= _figure("pearson", pearson, resampled_pearson(a, b, draws))
+    resampled = resampled_pearson(a, b, draws)
+    found |= _figure("pearson", pearson, resampled) | {"pearson_p": float(p_value_from(resampled, pearson))}
     found |= _figure("spearman", spearman, resampled_spearman(*columns, draws)[:, 0, 0])
-    return found | {"p": permutation_test(*columns, clusters, settings.permutations, settings.seed).p_value.item()}
+    tested = permutation_test(*columns, clusters, settings.permutations, settings.seed, slots=slots)
+    return found | {"p": tested.p_value.item()}
 
 
 def _figure(name: str, value: float, resampled: Floats | None) -> dict[str, Value]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import FLAG, QUALITY, Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value
+
+Floats = npt.NDArray[np.float64]
 
 FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
 """Features that are compared across strata, named before anything was seen."""
@@ -91,16 +94,31 @@ def _row(measured: Measured, stratum: Stratum, sweeps: Sequence[Sweep], settings
     for number, name in enumerate(FIXED):
         row |= _of(by_kind.get("spearman"), name, QUALITY, f"rho_{number}")
     row |= _of(by_kind.get("auroc"), "logprob.first-3.range", FLAG, "auroc")
-    return row | {"remark": _remark(len(rows), int(replies.has_logprobs[rows].sum()), settings)}
+    row["exchangeable"] = min((float(each.movable.min()) for each in by_kind.values()), default=None)
+    return row | {"remark": "; ".join(_remarks(row, measured.mu[rows], settings))}
 
 
-def _remark(replies: int, with_logprobs: int, settings: AnalysisSettings) -> str:
-    """What a stratum is too small for."""
+def _remarks(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -> Iterator[str]:
+    """What a stratum is too small for, or lacks."""
+    replies, with_logprobs, exchangeable = (row[name] for name in ("replies", "with_logprobs", "exchangeable"))
+    assert isinstance(replies, int)
+    assert isinstance(with_logprobs, int)
     if replies < settings.too_few:
-        return "too few replies"
+        yield "too few replies"
+        return
     if not with_logprobs:
-        return "no log-probabilities"
-    return "too few to rank features" if with_logprobs < settings.least_n else ""
+        yield "no log-probabilities"
+        return
+    if with_logprobs < settings.least_n:
+        yield "too few to rank features"
+    if not np.isfinite(mu).any():
+        yield "an unknown token in every reply: nothing about whole replies"
+    if isinstance(exchangeable, float) and exchangeable < 1.0:
+        yield (
+            f"p-values exchange {exchangeable:.0%} of the replies"
+            if exchangeable
+            else "no p-values: no two groups alike"
+        )
 
 
 def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, Value]:
@@ -115,6 +133,6 @@ def _of(sweep: Sweep | None, feature: str, target: str, key: str) -> dict[str, V
     }
 
 
-def _mean(values: np.ndarray) -> float | None:
+def _mean(values: Floats) -> float | None:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,10 +40,12 @@ class Sweep:
         value: the association; NaN where it is undefined.
         low, high: its 95 % interval, clusters resampled.
         second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
-        given_length: with the reply's length held fixed; None for an AUROC.
+        given_length: the rank correlation with the reply's length held fixed, for an AUROC, too.
         within_openings: inside groups of replies with the same opening.
         p: by permuting clusters; q: the same after Benjamini-Hochberg over the whole sweep, the baseline left out.
-        max_p: adjusted by the largest association of the sweep over the features of one signal and origin.
+        max_p: adjusted by the largest association of the sweep over the features of one signal and origin; NaN for
+            features that few replies have.
+        movable: `(T,)`, the share of the replies whose groups could be exchanged for the p-values; at 0 there are none.
         resampled: `(B, F + 1, T)`, the association in every resample.
     """
 
@@ -55,11 +58,12 @@ class Sweep:
     low: Floats
     high: Floats
     second: Floats
-    given_length: Floats | None
+    given_length: Floats
     within_openings: Floats
     p: Floats
     max_p: Floats
     q: Floats
+    movable: Floats
     resampled: Floats
 
     @property
@@ -89,7 +93,7 @@ def sweep(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSetti
     for _, members in settings_of(strata):
         draws = _Draws(measured.replies.group, members, settings)
         for stratum in members:
-            if int(np.isfinite(measured.mu[stratum.rows]).sum()) < settings.too_few:
+            if int(np.isfinite(measured.x[stratum.rows]).any(axis=1).sum()) < settings.too_few:
                 continue
             for kind, targets in kinds:
                 there = {name: values[stratum.rows] for name, values in targets.items()}
@@ -124,23 +128,13 @@ def _one(
     length = measured.length[rows]
     x = np.column_stack([measured.x[rows], length])
     y = np.column_stack(list(targets.values()))
-    clusters = measured.replies.group[rows]
     openings = measured.replies.opening[rows].astype(str)
     ranked = kind == "spearman"
     value = spearman_matrix(x, y) if ranked else _varied(auroc_matrix(x, y), x, y)
     resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
     low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
     n = pairwise_n(x, y)
-    p, max_p = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
-    # By chance the features of few replies have the largest associations: they must not stand for the maximum.
-    enough = n.min(axis=1) >= settings.least_n
-    parts = [numbers[enough[numbers]] for _, _, numbers in blocks(measured.features)]
-    for numbers in [*parts, np.flatnonzero(~enough), np.array([x.shape[1] - 1])]:
-        if not len(numbers):
-            continue
-        tested = permutation_test(x[:, numbers], y, clusters, settings.permutations, settings.seed, statistic=kind)
-        p[numbers] = tested.p_value
-        max_p[numbers] = np.where(enough[numbers][:, np.newaxis], tested.max_p_value, np.nan)
+    tests = _tests(measured, stratum, x, y, n, kind, settings)
     return Sweep(
         stratum=stratum,
         kind=kind,
@@ -151,13 +145,57 @@ def _one(
         low=low,
         high=high,
         second=kendall_matrix(x, y) if ranked else point_biserial_matrix(x, y),
-        given_length=partial_spearman(x, y, length) if ranked else None,
+        given_length=partial_spearman(x, y, length),
         within_openings=(within_groups_spearman if ranked else within_groups_auroc)(x, y, openings),
-        p=p,
-        max_p=max_p,
+        p=tests.p,
+        max_p=tests.max_p,
+        movable=tests.movable,
         q=np.full(value.shape, np.nan),
         resampled=resampled,
     )
+
+
+class _Tests(NamedTuple):
+    """Of each feature and target; see `Sweep`."""
+
+    p: Floats
+    max_p: Floats
+    movable: Floats
+
+
+def _tests(
+    measured: Measured,
+    stratum: Stratum,
+    x: Floats,
+    y: Floats,
+    n: npt.NDArray[np.int64],
+    kind: Statistic,
+    settings: AnalysisSettings,
+) -> _Tests:
+    """By chance the features of few replies have the largest associations: they must not stand for the maximum."""
+    clusters, slots = measured.replies.group[stratum.rows], measured.replies.slot[stratum.rows].astype(str)
+    p, max_p = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
+    movable = np.zeros(y.shape[1])
+    for targets, enough in alike(n >= settings.least_n):
+        parts = [numbers[enough[numbers]] for _, _, numbers in blocks(measured.features)]
+        for numbers in [*parts, np.flatnonzero(~enough[:-1]), np.array([x.shape[1] - 1])]:
+            if not len(numbers):
+                continue
+            tested = permutation_test(
+                x[:, numbers], y[:, targets], clusters, settings.permutations, settings.seed, kind, slots
+            )
+            where = np.ix_(numbers, targets)
+            p[where] = tested.p_value
+            max_p[where] = np.where(enough[numbers][:, np.newaxis], tested.max_p_value, np.nan)
+            movable[targets] = tested.movable
+    return _Tests(p, max_p, movable)
+
+
+def alike(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """The targets for which the same features have enough replies, with these features."""
+    masks, kind = np.unique(enough, axis=1, return_inverse=True)
+    for number in range(masks.shape[1]):
+        yield np.flatnonzero(kind.ravel() == number), masks[:, number]
 
 
 def _varied(area: Floats, x: Floats, y: Floats) -> Floats:

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from moot.deploy.analysis.associations import association
 from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.settings import AnalysisSettings
-from moot.deploy.analysis.sweep import Sweep
+from moot.deploy.analysis.sweep import Sweep, alike
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.confidence_features import Feature
 from moot.metrics.held_out import held_out_selection
+from moot.metrics.rank_correlation import spearman_matrix
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,8 +40,8 @@ SHOWN = (
 def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table:
     """The best three features for each stratum, target, signal and origin.
 
-    Variance is left out beside the standard deviation, which has the same ranks; so are features that fewer than
-    `settings.least_n` replies have.
+    A feature that orders the replies as a better one does (the variance as the standard deviation, a window that holds
+    the same tokens as another) is left out; so are features that fewer than `settings.least_n` replies have.
     """
     rows = [row for each in sweeps for row in _rows(measured, each, settings)]
     return Table(
@@ -51,10 +52,10 @@ def top_features_table(measured: Measured, sweeps: Sequence[Sweep], settings: An
         terse=[_terse(row) for row in rows if (row["rank"], row["signal"], row["origin"]) == (1, "logprob", "token 0")],
         notes=(
             "Spearman's rho; for the flag and for correct the AUROC, above .5 when a high value goes with yes.",
-            "The best of many features is an optimistic figure. `held out` is what the feature chosen on four fifths "
-            "of the cases is worth on the last fifth, in the direction that it had there: compare it with `folded`, "
-            "the value whichever way it points, as the papers print it. `p, max` is the chance that the best of the "
-            "sweep is this good when nothing is related.",
+            "The best of many features is an optimistic figure. `held out` is what the feature chosen without some of "
+            f"the cases is worth on these ({settings.folds} folds), in the direction that it had: compare it with "
+            "`folded`, the value whichever way it points, as the papers print it. `p, max` is the chance that the "
+            "best of the sweep is this good when nothing is related.",
             "`length` is what the reply's length alone gives.",
         ),
     )
@@ -64,8 +65,7 @@ def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Itera
     held_out = {(signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in sweep.blocks()}
     for t in range(len(sweep.targets)):
         for signal, origin, numbers in sweep.blocks():
-            ranked = rank(sweep, numbers, t, settings.least_n)
-            for place, f in enumerate(ranked[:TOP].tolist(), start=1):
+            for place, f in enumerate(_top(measured, sweep, numbers, t, settings.least_n), start=1):
                 row = association(sweep, f, t)
                 yield {
                     **row,
@@ -82,14 +82,28 @@ def _terse(row: dict[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in row.items() if name not in ("value_low", "value_high")}
 
 
-def rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> npt.NDArray[np.int64]:
+def _top(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> list[int]:
+    """The strongest features, none of which orders the replies as one before it does."""
+    x = measured.x[sweep.stratum.rows]
+    chosen: list[int] = []
+    for f in _rank(sweep, numbers, t, least_n):
+        if len(chosen) == TOP:
+            break
+        known = np.isfinite(x[:, f])
+        same = [g for g in chosen if (np.isfinite(x[:, g]) == known).all()]
+        if not same or (np.abs(spearman_matrix(x[:, [f]], x[:, same])) < 1.0 - 1e-9).all():
+            chosen.append(f)
+    return chosen
+
+
+def _rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> list[int]:
     """Numbers of the features, the strongest first; ties in the features' order."""
     usable = [
         f
         for f in numbers.tolist()
         if may_rank(sweep.features[f]) and sweep.n[f, t] >= least_n and np.isfinite(sweep.value[f, t])
     ]
-    return np.array(sorted(usable, key=lambda f: -round(float(sweep.strength[f, t]), 12)), np.int64)
+    return sorted(usable, key=lambda f: -round(float(sweep.strength[f, t]), 12))
 
 
 def may_rank(feature: Feature) -> bool:
@@ -101,16 +115,18 @@ def _held_out(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], 
     """For each target; NaN where there are too few cases for folds."""
     rows = sweep.stratum.rows
     targets = measured.replies.ordinal if sweep.kind == "spearman" else measured.replies.binary
-    usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and sweep.n[f].min() >= settings.least_n]
     clusters = measured.replies.group[rows]
+    found = np.full(len(sweep.targets), np.nan)
     if len(np.unique(clusters)) < settings.folds:
-        return np.full(len(sweep.targets), np.nan)
-    found = held_out_selection(
-        measured.x[np.ix_(rows, usable)],
-        np.column_stack([targets[name][rows] for name in sweep.targets]),
-        clusters,
-        folds=settings.folds,
-        seed=settings.seed,
-        statistic=sweep.kind,
-    )
-    return found.value
+        return found
+    ranked = numbers[[may_rank(sweep.features[f]) for f in numbers.tolist()]]
+    for chosen, enough in alike(sweep.n[ranked] >= settings.least_n):
+        found[chosen] = held_out_selection(
+            measured.x[np.ix_(rows, ranked[enough])],
+            np.column_stack([targets[sweep.targets[t]][rows] for t in chosen.tolist()]),
+            clusters,
+            folds=settings.folds,
+            seed=settings.seed,
+            statistic=sweep.kind,
+        ).value
+    return found

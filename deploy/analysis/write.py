@@ -15,6 +15,7 @@ from moot.actors.record.folder import write_whole
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.page import page
 from moot.deploy.reading.plotting import has_matplotlib, our_style, rendered
+from moot.deploy.reading.text import visible
 from moot.protocols.errors import ConfigError, RecordError
 
 MANIFEST = "analysis.json"
@@ -64,11 +65,21 @@ def _tables(found: Analysis) -> Iterable[tuple[str, bytes]]:
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """Columns without a known value have no type; CSV wants one."""
+    """Fit for CSV, which wants a type for every column, and for the programs that open it.
+
+    Control characters become visible, and a text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
     for place, field in enumerate(rows.schema):
         if pa.types.is_null(field.type):
             rows = rows.set_column(place, field.name, rows[field.name].cast(pa.string()))
+        elif pa.types.is_string(field.type):
+            texts = [text if text is None else _no_formula(visible(text)) for text in rows[field.name].to_pylist()]
+            rows = rows.set_column(place, field.name, pa.array(texts, pa.string()))
     return rows
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t")) else text
 
 
 def _figures(found: Analysis) -> dict[str, bytes]:

@@ -185,3 +185,8 @@ def test_rows_that_do_not_fit_are_refused() -> None:
         entropy_lower(Ragged.from_lists([[]]), Ragged.from_lists([[], []]))
     with pytest.raises(ValueError, match="3 tokens are listed out of a vocabulary of 2"):
         bounds(np.log([0.5]), np.log([0.5, 0.3, 0.1]), vocabulary=2)
+
+
+def test_a_list_that_no_vocabulary_could_go_with_has_no_bound() -> None:
+    chosen = Ragged.from_lists([[np.log(0.5)]])
+    assert np.isnan(entropy_lower(chosen, Ragged.from_lists([[np.log(0.5), -5000.0]])).values).all()
