@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
+from moot.deploy.reading.assessments import read_assessment
 from moot.deploy.reading.record import VerdictRow, latest_verdicts, read_facts
 from moot.protocols.errors import ConfigError, RecordError
 
@@ -36,7 +37,7 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
     """Every judged reply of these runs.
 
     A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
-    counted.
+    counted, as are events that call themselves assessments and are of another form.
 
     Args:
         folders: of runs.
@@ -44,7 +45,8 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
 
     Raises:
         ConfigError: a run is named twice.
-        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply in any of them.
+        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply, or none of a
+            debate that ended well, in any of them.
     """
     same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
     if same:
@@ -60,6 +62,9 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
         turns |= {(_name(folder, folders), key): row for key, row in _turns(folder, set(keys)).items()}
     if not judged:
         where = ", ".join(str(folder) for folder in folders)
+        if left_out:
+            counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+            raise RecordError(f"{where}: every judged reply is left out ({counts}): go on with the run first")
         raise RecordError(
             f"{where}: no reply has been judged there: hold a run with --protocol constructor-auditor, judge replies "
             "with `moot judge`, or bring a table of your own with --table"
@@ -86,6 +91,9 @@ def _judged(folder: Path, run: str, left_out: Counter[str]) -> list[_Judged]:
             left_out[_why_not(row["attempt"], verdict)] += 1
             continue
         data = msgspec.json.decode(row["data"])
+        if read_assessment(data) is None:
+            left_out["whose marks are of another form than a panel's"] += 1
+            continue
         case = cases.get(row["case_id"], {})
         found.append(
             _Judged(
