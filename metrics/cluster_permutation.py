@@ -1,8 +1,8 @@
 """Permutation tests of many features against many targets, when replies of one cluster are not independent.
 
 Under the null hypothesis a cluster's targets could as well have been another's. So whole blocks of targets move between
-clusters of one make-up and keep their places inside, which leaves the dependence within clusters as it is, and so what a
-place (such as the trait that is scored) does to feature and target alike.
+clusters of one make-up and keep their places inside, which leaves the dependence within clusters as it is, and so what
+a place (such as the trait that is scored) does to feature and target alike.
 """
 
 from collections.abc import Iterator

@@ -66,7 +66,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         flag=flag,
         correct=_binary(path, table, "correct"),
         assessments=[None] * count,
-    ).in_order()
+    ).in_order(list(dict.fromkeys(role)))
 
 
 def _sampling(path: Path, table: pa.Table) -> list[Sampling]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from moot.actors.record.tables import read_table
 from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
-from moot.deploy.reading.record import VerdictRow, latest_verdicts, read_facts
+from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_facts
 from moot.protocols.errors import ConfigError, RecordError
+from moot.protocols.registry import PROTOCOLS
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 Key = tuple[str, int, str]
@@ -43,7 +44,7 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
     """Every judged reply of these runs.
 
     A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
-    counted.
+    counted, as are events that call themselves assessments and are of another form.
 
     Args:
         folders: of runs.
@@ -51,7 +52,8 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
 
     Raises:
         ConfigError: a run is named twice.
-        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply in any of them.
+        RecordError: there is no run in a folder, it cannot be read, or nobody judged a reply, or none of a
+            debate that ended well, in any of them.
     """
     same = [folder for folder, count in Counter(Path(each).resolve() for each in folders).items() if count > 1]
     if same:
@@ -68,11 +70,15 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
         turns |= {(_name(folder, folders), key): row for key, row in _turns(folder, set(keys)).items()}
     if not judged:
         where = ", ".join(str(folder) for folder in folders)
+        if left_out:
+            counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+            raise RecordError(f"{where}: every judged reply is left out ({counts}): go on with the run first")
         raise RecordError(
             f"{where}: no reply has been judged there: hold a run with --protocol constructor-auditor, judge replies "
             "with `moot judge`, or bring a table of your own with --table"
         )
-    return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary)
+    roles = [role for folder in folders for role in _roles(read_facts(folder))]
+    return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary, roles)
 
 
 def _name(folder: Path, folders: Sequence[str | Path]) -> str:
@@ -103,7 +109,7 @@ def _judged(folder: Path, run: str, dataset: str, left_out: Counter[str]) -> lis
             left_out[_why_not(row["attempt"], verdict)] += 1
             continue
         if (data := read_assessment(msgspec.json.decode(row["data"]))) is None:
-            left_out["whose assessment is not one"] += 1
+            left_out["whose marks are of another form than a panel's"] += 1
             continue
         case = cases.get(row["case_id"], {})
         found.append(
@@ -154,6 +160,7 @@ def _replies(
     tokens: Tokens,
     left_out: Mapping[str, int],
     vocabulary: int | None,
+    roles: Sequence[str],
 ) -> Replies:
     rows = [turns.get((each.run, each.key), {}) for each in judged]
     clusters = {key: n for n, key in enumerate(sorted({(each.dataset, each.cluster) for each in judged}))}
@@ -184,7 +191,17 @@ def _replies(
         correct=numbers(each.correct for each in judged),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
-    ).in_order()
+    ).in_order(_role_order(roles, {each.data.role for each in judged}))
+
+
+def _roles(facts: RunFacts) -> tuple[str, ...]:
+    """The roles of a run's protocol in its order, as far as it is one of ours."""
+    entry = PROTOCOLS.get(facts.protocol or "")
+    return entry.make({}).roles if entry is not None else ()
+
+
+def _role_order(known: Sequence[str], there: Collection[str]) -> list[str]:
+    return [*(role for role in dict.fromkeys(known) if role in there), *sorted(set(there) - set(known))]
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:

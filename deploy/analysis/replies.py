@@ -100,9 +100,15 @@ class Replies:
         """The targets that are yes or no."""
         return {FLAG: self.flag, "correct": self.correct}
 
-    def in_order(self) -> Replies:
-        """The same by data set, group, slot, case, role, run and reply, the groups numbered in that order."""
-        keys = zip(self.dataset, self.group, self.slot, self.case, self.role, self.run, self.reply, strict=True)
+    def in_order(self, roles: Sequence[str]) -> Replies:
+        """The same by data set, group, slot, case, role, run and reply, the groups numbered in that order.
+
+        Args:
+            roles: every role, in the order in which they are shown.
+        """
+        place = {role: number for number, role in enumerate(roles)}
+        said = [place[role] for role in self.role]
+        keys = zip(self.dataset, self.group, self.slot, self.case, said, self.run, self.reply, strict=True)
         rows = np.array([number for _, number in sorted((key, n) for n, key in enumerate(keys))], np.int64)
         group = self.group[rows]
         first = np.unique(group, return_index=True)[1]

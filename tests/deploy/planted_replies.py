@@ -166,8 +166,8 @@ def analysed(table: pa.Table, folder: Path, settings: AnalysisSettings = QUICK, 
 
 def rows_of(found: Analysis, table: str, **wanted: Any) -> list[dict[str, Any]]:
     """The rows of a table that have these values, as a file holds them."""
-    rows: list[dict[str, Any]] = found.table(table).to_pylist()
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+    rows = [row for row in found.tables[table].rows if all(row[name] == value for name, value in wanted.items())]
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
 
 
 def row_of(found: Analysis, table: str, **wanted: Any) -> dict[str, Any]:

@@ -1,0 +1,309 @@
+"""Analyses of runs: the record's figures by plain code, the running signals, several runs, and debates that failed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted_replies import QUICK, row_of, rows_of, shown
+from scipy.stats import pearsonr, spearmanr
+
+import moot
+from moot.actors.record.signals import Signals
+from moot.actors.record.tables import read_table
+from moot.deploy.analysis.analysis import Analysis, analyze
+from moot.metrics.ragged import Ragged
+from moot.metrics.trajectory import percent_grid
+from moot.protocols.errors import ConfigError, RecordError
+
+CASES = 48
+OPTIONS: dict[str, Any] = {
+    "protocol": "constructor-auditor",
+    "model": "simulated?confidence_signal=0.8",
+    "engine": "inline",
+    "set": {"judge.passes": 2},
+    "seed": 5,
+}
+ROLES = ("constructor", "auditor")
+
+
+@dataclass
+class Plain:
+    """One role's judged replies, read from the record without anything of the analysis; NaN is unknown."""
+
+    logprobs: list[np.ndarray]
+    quality: np.ndarray
+    scores: list[dict[str, float]]
+    flag: np.ndarray
+    correct: np.ndarray
+
+    @property
+    def mu(self) -> np.ndarray:
+        """Mean log-probabilities."""
+        return np.array([tokens.mean() for tokens in self.logprobs])
+
+
+def plain(folder: Path) -> dict[str, Plain]:
+    """By role."""
+    tokens = {(row["case_id"], row["path"]): row["logprob"] for row in read_table(folder, "tokens").to_pylist()}
+    correct = {row["case_id"]: row["correct"] for row in read_table(folder, "verdicts").to_pylist()}
+    found = {}
+    for role in ROLES:
+        rows = [row for row in read_table(folder, "events").to_pylist() if row["kind"] == "assessment"]
+        told = [(row["case_id"], json.loads(row["data"])) for row in rows]
+        told = [(case, data) for case, data in told if data["role"] == role]
+        found[role] = Plain(
+            logprobs=[np.array(tokens[case, data["reply"]], np.float64) for case, data in told],
+            quality=np.array([data["quality"] for _, data in told]),
+            scores=[data["scores"] for _, data in told],
+            flag=np.array([data["flag"] >= 0.5 for _, data in told]),
+            correct=np.array([correct[case] for case, _ in told], float),
+        )
+    return found
+
+
+def streamed(out: Path, leave_after: int | None = None, **changes: Any) -> Signals:
+    """The last signals of a run; it is left after so many of its events."""
+
+    async def hold() -> Signals:
+        last, events = Signals(), 0
+        options = OPTIONS | {"task": "sample", "limit": CASES, "out": out} | changes
+        stream: Any = moot.stream(**options)
+        async with aclosing(stream):
+            async for given in stream:
+                if isinstance(given, Signals):
+                    last = given
+                events += 1
+                if leave_after is not None and events >= leave_after:
+                    break
+        return last
+
+    return asyncio.run(hold())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Signals]:
+    """A run of simulated models, whose confidence shows the quality of what they say, and its last signals."""
+    folder = tmp_path_factory.mktemp("runs") / "one"
+    return folder, streamed(folder)
+
+
+@pytest.fixture(scope="module")
+def found(run: tuple[Path, Signals]) -> Analysis:
+    """Its analysis."""
+    return analyze(run[0], settings=QUICK)
+
+
+def test_the_facts_of_a_run(found: Analysis, run: tuple[Path, Signals]) -> None:
+    facts = found.facts
+    assert (facts.replies, facts.cases, facts.groups) == (2 * CASES, CASES, CASES)
+    assert (facts.with_logprobs, facts.judged, facts.scored) == (2 * CASES, 2 * CASES, 2 * CASES)
+    assert facts.simulated
+    assert facts.left_out == {}
+    assert "simulated models" in shown(found)
+    assert [row["role"] for row in rows_of(found, "strata")] == list(ROLES)
+    assert {row["dataset"] for row in rows_of(found, "strata")} == {"sample"}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_figures_are_those_of_the_record(role: str, found: Analysis, run: tuple[Path, Signals]) -> None:
+    replies = plain(run[0])[role]
+    mu, q = replies.mu, replies.quality
+    pair = row_of(found, "signal_pairs", role=role, pair="(Q, mu)")
+    assert pair["n"] == CASES
+    assert pair["spearman"] == pytest.approx(spearmanr(q, mu).statistic, abs=1e-9)
+    assert pair["pearson"] == pytest.approx(pearsonr(q, mu).statistic, abs=1e-6)
+    ranges = [np.ptp(tokens[:3]) for tokens in replies.logprobs]
+    early = row_of(found, "associations", role=role, target="quality", feature="logprob.first-3.range")
+    assert early["value"] == pytest.approx(spearmanr(q, ranges).statistic, abs=1e-9)
+    flagged, others = mu[replies.flag], mu[~replies.flag]
+    assert len(flagged)
+    wins = (flagged[:, None] > others).mean() + 0.5 * (flagged[:, None] == others).mean()
+    area = row_of(found, "associations", role=role, target="critical flag", feature="logprob.full.mean")
+    assert area["value"] == pytest.approx(wins, abs=1e-9)
+    length = row_of(found, "associations", role=role, target="quality", feature="length")
+    assert length["value"] == pytest.approx(spearmanr(q, list(map(len, replies.logprobs))).statistic, abs=1e-9)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_scores_and_divergences_are_those_of_the_record(role: str, found: Analysis, run: tuple[Path, Signals]) -> None:
+    replies = plain(run[0])[role]
+    for name in replies.scores[0]:
+        scores = np.array([each[name] for each in replies.scores])
+        row = row_of(found, "score_distributions", role=role, target=name)
+        assert row["mean"] == pytest.approx(scores.mean())
+        assert row["at_top"] == pytest.approx((scores == scores.max()).mean())
+        assert row["passed"] == pytest.approx(((scores >= 2.0) & ~replies.flag).mean())
+    mu, right = replies.mu, replies.correct == 1.0
+    low, high = np.quantile(mu, [0.25, 0.75])
+    weak, good = (replies.quality <= 5.0) | replies.flag, (replies.quality >= 8.0) & ~replies.flag
+    for name, one, other in (
+        ("confident but weak", mu >= high, weak),
+        ("good reasoning, wrong answer", good, ~right),
+        ("unsure but right", mu <= low, right),
+    ):
+        row = row_of(found, "divergences", role=role, divergence=name)
+        assert (row["n"], row["count"]) == (CASES, int((one & other).sum())), name
+        assert row["independent"] == pytest.approx(one.mean() * other.mean())
+        assert len(rows_of(found, "divergence_cases", role=role, divergence=name)) == row["count"]
+    opening = row_of(found, "phases", role=role, phase="opening")
+    means = np.mean([np.exp(tokens[:5]) for tokens in replies.logprobs], axis=0)
+    assert (opening["mean"], opening["n"]) == (pytest.approx(means.mean(), abs=1e-6), CASES)
+
+
+def test_judges_agree_with_themselves(found: Analysis) -> None:
+    rows = rows_of(found, "judge_consistency", role="constructor")
+    assert len(rows) == 4
+    assert {row["n"] for row in rows} == {CASES}
+    assert all(row["raters"].endswith("2 passes") for row in rows)
+    assert all(0.5 < row["raw"] <= 1.0 for row in rows)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_last_running_signals_are_those_of_the_analysis(
+    role: str, found: Analysis, run: tuple[Path, Signals]
+) -> None:
+    """Counts, means and correlations but for rounding (1e-9 and 1e-6); a running quantile is one of the replies' values
+    and at most 2.5 % off, or 0.0002 next to 0; the ends of confidence are at most 0.5 % off."""
+    signals = run[1]
+    (domain,) = {domain for domain, _ in signals.groups()}
+    bands, curve = signals.bands(domain, role), rows_of(found, "trajectory_percent", role=role)
+    assert signals.group(domain, role).replies == CASES
+    np.testing.assert_allclose(bands.mean, [row["mean"] for row in curve], rtol=1e-9)
+    assert bands.n.tolist() == [row["n"] for row in curve]
+    values = np.sort(percent_grid(Ragged.from_lists(plain(run[0])[role].logprobs)), axis=0)
+    for share, name in ((0.1, "low_10"), (0.25, "low_25"), (0.75, "high_75"), (0.9, "high_90")):
+        place = share * (CASES - 1)
+        least, most = values[int(np.floor(place))], values[int(np.ceil(place))]
+        quantile = np.array([row[name] for row in curve])
+        assert ((least - 1e-6 <= quantile) & (quantile <= most + 1e-6)).all()
+        off = np.maximum(0.0251 * np.abs(least), 2e-4)
+        running = getattr(bands, name)
+        assert ((least - off <= running) & (running <= most + off)).all()
+    correlations = signals.correlation(domain, role)
+    at = {name: number for number, name in enumerate(correlations.targets)}
+    for f, feature in enumerate(correlations.features):
+        correct = row_of(found, "associations", role=role, target="correct", feature=feature)
+        exact = np.nan if correct["second"] is None else correct["second"]
+        assert exact == pytest.approx(correlations.value[f, at["correct"]], abs=1e-6, nan_ok=True), feature
+        assert correct["n"] == correlations.n[f, at["correct"]]
+    mean, std = (correlations.features.index(f"logprob.full.{name}") for name in ("mean", "std"))
+    for pair, f in (("(Q, mu)", mean), ("(Q, sigma)", std)):
+        exact_pair = row_of(found, "signal_pairs", role=role, pair=pair)["pearson"]
+        assert exact_pair == pytest.approx(correlations.value[f, at["quality"]], abs=1e-6)
+    mu = plain(run[0])[role].mu
+    divergences = signals.divergences(domain, role)
+    ends = np.array([divergences.mu_low, divergences.mu_high])
+    unclear = int((np.abs(mu[:, None] - ends) <= 0.0051 * np.abs(ends)).any(axis=1).sum())
+    assert unclear <= CASES // 6
+    for each in divergences:
+        row = row_of(found, "divergences", role=role, divergence=each.name)
+        assert each.n == row["n"]
+        assert abs(each.count - row["count"]) <= (0 if each.name == "good reasoning, wrong answer" else unclear)
+
+
+def test_a_run_that_was_gone_on_with_is_analysed_as_if_held_at_once(
+    found: Analysis, run: tuple[Path, Signals], tmp_path: Path
+) -> None:
+    streamed(tmp_path / "one", leave_after=150, max_open=4)
+    part = analyze(tmp_path / "one", settings=QUICK)
+    assert 0 < part.facts.replies < 2 * CASES
+    signals = streamed(tmp_path / "one", max_open=4)
+    assert signals.replies == 2 * CASES
+    whole = analyze(tmp_path / "one", settings=QUICK)
+    assert whole.facts.model_dump(exclude={"sources"}) == found.facts.model_dump(exclude={"sources"})
+    sorted_rows = {name: sorted(map(repr, found.table(name).to_pylist())) for name in ("divergence_cases", "phases")}
+    for name, rows in sorted_rows.items():
+        assert sorted(map(repr, whole.table(name).to_pylist())) == rows
+    for one, other in zip(rows_of(whole, "associations"), rows_of(found, "associations"), strict=True):
+        assert (one["feature"], one["n"]) == (other["feature"], other["n"])
+        assert one["value"] == pytest.approx(other["value"], abs=1e-9)
+
+
+def test_two_runs_on_the_same_cases(found: Analysis, run: tuple[Path, Signals], tmp_path: Path) -> None:
+    """They are pooled, and a case is one cluster in both; of two folders with one name each is named in full."""
+    other = tmp_path / "one"
+    streamed(other, seed=6)
+    both = analyze(run[0], other, settings=QUICK)
+    assert (both.facts.replies, both.facts.cases, both.facts.groups) == (4 * CASES, 2 * CASES, CASES)
+    assert {row["replies"] for row in rows_of(both, "strata")} == {2 * CASES}
+    assert {row["run"] for row in rows_of(both, "divergence_cases")} == {str(run[0]), str(other)}
+    first, second = plain(run[0])["auditor"], plain(other)["auditor"]
+    rho = spearmanr([*first.quality, *second.quality], [*first.mu, *second.mu]).statistic
+    assert row_of(both, "signal_pairs", role="auditor", pair="(Q, mu)")["spearman"] == pytest.approx(rho, abs=1e-9)
+
+
+def test_two_runs_on_other_data_are_not_pooled(run: tuple[Path, Signals], tmp_path: Path) -> None:
+    streamed(tmp_path / "problems", task="sample-problems", limit=12)
+    both = analyze(run[0], tmp_path / "problems", settings=QUICK)
+    assert {row["stratum"]: row["replies"] for row in rows_of(both, "strata")} == {
+        f"{data} / {role}": count for data, count in (("sample", CASES), ("sample-problems", 12)) for role in ROLES
+    }
+    problems = rows_of(both, "associations", dataset="sample-problems")
+    assert {row["n"] for row in problems if row["feature"] == "length"} == {12}
+
+
+def test_a_run_named_twice_is_refused(run: tuple[Path, Signals]) -> None:
+    with pytest.raises(ConfigError, match="is named twice"):
+        analyze(run[0], run[0].parent / "." / run[0].name)
+
+
+def _assessment(quality: int) -> dict[str, Any]:
+    scores = {"x": quality}
+    mark = {"judge": "judge/0", "model": "m", "pass": 0, "scores": scores, "flag": False, "total": quality}
+    told = {"reply": "a", "role": "constructor", "domain": "d", "rubric": "r", "judges": [mark], "missing": 0}
+    return told | {"scores": scores, "flag": 0.0, "quality": quality}
+
+
+def _judged(session: Any, case: str, number: int, attempt: int = 0) -> None:
+    tokens = {"token": ["t"] * 4, "logprob": [-0.1 * number, -0.5, -1.0, -2.0]}
+    session.reply(case, "a", 5, attempt=attempt, temperature=0.3, **tokens)
+    session.event(case, "assessment", "assessment/a", _assessment(3 + number % 7), attempt=attempt)
+
+
+def test_replies_of_failed_and_open_debates_are_left_out_and_counted(
+    planted: Callable[..., Path], session: Any
+) -> None:
+    for number in range(14):
+        case = f"c{number:02d}"
+        session.case(case)
+        _judged(session, case, number)
+        if number != 12:
+            session.verdict(case, failure="quorum" if number in (10, 11, 13) else "")
+    session.event("c00", "assessment", "elsewhere", {"mine": True})
+    again = type(session)(cases=session.cases)
+    _judged(again, "c13", 13, attempt=1)
+    again.verdict("c13", attempt=1)
+    found = analyze(planted(session, again), settings=QUICK)
+    assert found.facts.replies == 11
+    assert found.facts.left_out == {
+        "of a debate that failed": 2,
+        "of a debate without verdict": 1,
+        "of an attempt that was made again": 1,
+        "whose marks are of another form than a panel's": 1,
+    }
+    words = " ".join(shown(found).split())
+    assert "2 replies of a debate that failed: left out" in words
+    assert "1 reply of a debate without verdict: left out" in words
+    assert row_of(found, "signal_pairs", pair="(Q, mu)")["n"] == 11
+
+
+def test_a_run_whose_judged_debates_are_all_open_says_so(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c00")
+    _judged(session, "c00", 0)
+    with pytest.raises(RecordError, match=r"every judged reply is left out \(1 of a debate without verdict\): go on"):
+        analyze(planted(session))
+
+
+def test_a_run_that_nobody_judged_is_refused_in_one_line(inline_run: Callable[..., Path]) -> None:
+    with pytest.raises(RecordError, match="no reply has been judged there") as refused:
+        analyze(inline_run("selene"))
+    assert "\n" not in str(refused.value)
+    assert "moot judge" in str(refused.value)
