@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
+from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights
-from moot.metrics.detection import auroc
 from moot.metrics.distribution import Floats
 from moot.metrics.grouped_folds import grouped_folds
 from moot.metrics.logistic_regression import fit_logistic
@@ -30,7 +30,8 @@ class ModelScore:
         n: rows, the same for every model.
         predictors: how many columns the model has.
         log_loss: mean of `-log p(outcome)`, nats; less is better.
-        auroc: in [0, 1]. Folds share one scale, so it can be a little below one half where nothing is foretold.
+        auroc: in [0, 1], of pairs of one fold: over folds the shares of ones that the models start from would count,
+            which lie below one half where nothing is foretold.
         brier: mean of `(p - outcome)^2`.
         gain: mean log-loss of the model before less this one's: above 0 when the block helps. NaN for the first.
         gain_low, gain_high: its 95 % interval over resampled groups, the models being held as they are.
@@ -99,7 +100,7 @@ def nested_comparison(
                 n=len(outcome),
                 predictors=predictors.shape[1],
                 log_loss=float(losses.mean()),
-                auroc=auroc(p, outcome),
+                auroc=within_groups_auroc(p, outcome, fold).item(),
                 brier=float(((p - outcome) ** 2).mean()),
                 gain=gain,
                 gain_low=low,

@@ -72,9 +72,6 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
 def _sampling(path: Path, table: pa.Table) -> list[Sampling]:
     temperatures, top_ps = (_numbers(path, table, name).tolist() for name in ("temperature", "top_p"))
     stages = _texts(table, "logprob_stage", lambda _: "unknown")
-    odd = sorted(set(stages) - {"before", "after", "unknown"})
-    if odd:
-        raise ConfigError(f"--table {path}: `logprob_stage` is {odd[0]!r}, expected `before`, `after` or `unknown`")
     return [
         Sampling(None if isnan(temperature) else temperature, None if isnan(top_p) else top_p, str(stage))
         for temperature, top_p, stage in zip(temperatures, top_ps, stages, strict=True)

@@ -80,14 +80,14 @@ def _questions(measured: Measured, rows: npt.NDArray[np.int64]) -> dict[str, Map
     length, quality = np.log(measured.length[rows]), measured.replies.quality[rows]
     nothing = np.empty((len(rows), 0))
     asked: dict[str, Mapping[str, Floats]] = {
-        "does the slope add to the mean?": {"share": nothing, "mean": mean, "+ slope": slope},
+        "does the slope add to the mean?": {"share": nothing, "mean": mean, "and slope": slope},
         "do the features foretell it?": {"share": nothing, "features": features},
     }
     if np.isfinite(quality).any():
         asked["... beyond length and Q?"] = {
             "share": nothing,
             "log T": length,
-            "+ Q": quality,
-            "+ features": features,
+            "and Q": quality,
+            "and features": features,
         }
     return asked

@@ -36,7 +36,9 @@ class Sampling(NamedTuple):
     def words(self) -> str:
         """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        stage = "at an unknown stage" if self.stage == "unknown" else f"{self.stage} them"
+        stage = {"unknown": "at an unknown stage", "before": "before them", "after": "after them"}.get(
+            self.stage, self.stage
+        )
         return f"T {t}, top-p {p}, log-probabilities {stage}"
 
 

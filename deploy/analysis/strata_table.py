@@ -19,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 FIXED = ("logprob.full.mean", "logprob.first-3.range", "logprob.first-10.mean")
 """Features that are compared across strata, named before anything was seen."""
 
+MOSTLY = 0.8
+"""Where groups with a smaller share of the replies can be exchanged, the p-values are said to rest on so many."""
+
 SHOWN = (
     Column("stratum", "stratum"),
     Column("family", "model family"),
@@ -113,7 +116,7 @@ def _remarks(row: Mapping[str, Value], mu: Floats, settings: AnalysisSettings) -
         yield "too few to rank features"
     if not np.isfinite(mu).any():
         yield "an unknown token in every reply: nothing about whole replies"
-    if isinstance(exchangeable, float) and exchangeable < 1.0:
+    if isinstance(exchangeable, float) and exchangeable < MOSTLY:
         yield (
             f"p-values exchange {exchangeable:.0%} of the replies"
             if exchangeable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from planted_replies import analysed, changed, planted, row_of, rows_of, shown
@@ -104,8 +105,8 @@ def test_a_stratum_with_few_replies_is_named_and_left_alone(table: pa.Table, tmp
     assert row_of(found, "strata", role="auditor")["remark"] == "too few replies"
     assert row_of(found, "strata", role="constructor")["remark"] == ""
     assert {row["role"] for row in rows_of(found, "associations")} == {"constructor"}
-    pair = row_of(found, "signal_pairs", role="auditor", pair="(Q, mu)")
-    assert (pair["n"], pair["spearman_low"], pair["p"]) == (9, None, None)
+    assert {row["role"] for row in rows_of(found, "signal_pairs")} == {"constructor"}
+    assert {row["role"] for row in rows_of(found, "score_distributions")} == {"constructor"}
     assert not rows_of(found, "role_differences")
     assert "9 9 6.22 0.667 too few replies" in _words(found)
     ten = analysed(changed(table, role=["auditor"] * 10 + ["constructor"] * (N - 10)), tmp_path)
@@ -196,3 +197,41 @@ def test_no_case_of_a_divergence_is_no_certainty(table: pa.Table, tmp_path: Path
     row = row_of(found, "divergences", divergence="confident but weak")
     assert (row["count"], row["prevalence"], row["prevalence_low"], row["prevalence_high"]) == (0, 0.0, None, None)
     assert found.figure("divergences") is not None
+
+
+def test_groups_of_different_makeup_have_no_p_values_and_it_is_said(table: pa.Table, tmp_path: Path) -> None:
+    group = [f"g{size}" for size in range(1, N) for _ in range(size)][:N]
+    found = analysed(changed(table, group=group), tmp_path)
+    assert "no two groups alike" in str(row_of(found, "strata")["remark"])
+    assert {row["p"] for row in rows_of(found, "associations")} == {None}
+
+
+def test_one_unknown_token_in_every_reply_leaves_the_windows_without_it(table: pa.Table, tmp_path: Path) -> None:
+    broken = [[*each[:-1], -9999.0] for each in table["logprob"].to_pylist()]
+    found = analysed(changed(table, logprob=broken), tmp_path)
+    assert "nothing about whole replies" in str(row_of(found, "strata")["remark"])
+    assert row_of(found, "associations", target="quality", feature="logprob.first-3.mean")["value"] is not None
+    assert row_of(found, "associations", target="quality", feature="logprob.full.mean")["value"] is None
+
+
+def test_a_thinly_known_target_takes_nothing_from_the_others(table: pa.Table, tmp_path: Path) -> None:
+    few = [value if place < 20 else None for place, value in enumerate(table["correct"].to_pylist())]
+    whole, thin = (analysed(each, tmp_path) for each in (table, changed(table, correct=few)))
+    for found in (whole, thin):
+        tops = [row for row in rows_of(found, "top_features") if row["target"] == "critical flag" and row["rank"] == 1]
+        assert tops
+        assert all(row["max_p"] is not None and row["held_out"] is not None for row in tops)
+
+
+def test_scores_of_different_rubrics_are_not_pooled(table: pa.Table, tmp_path: Path) -> None:
+    found = analysed(changed(table, rubric=["mine", "yours"] * (N // 2)), tmp_path)
+    assert {row["rubric"] for row in rows_of(found, "strata")} == {"mine", "yours"}
+    assert sum(int(row["replies"]) for row in rows_of(found, "strata")) == N
+
+
+def test_the_order_of_the_rows_changes_nothing(table: pa.Table, tmp_path: Path) -> None:
+    named = changed(table, reply=[f"r{number:04}" for number in range(N)])
+    order = np.random.default_rng(4).permutation(N)
+    first, again = (analysed(each, tmp_path) for each in (named, named.take(pa.array(order))))
+    for name in ("associations", "signal_pairs", "correctness", "top_features", "divergence_cases"):
+        assert rows_of(first, name) == rows_of(again, name), name

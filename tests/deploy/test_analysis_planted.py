@@ -133,5 +133,5 @@ def test_what_foretells_a_right_answer(worlds: list[Analysis]) -> None:
     mean = row_of(found, "correctness", role="constructor", model_of="mean", **asked)
     assert mean["gain_low"] > 0.0
     assert mean["auroc"] > 0.65
-    assert row_of(found, "correctness", role="constructor", model_of="+ slope", **asked)["gain_low"] < 0.0
+    assert row_of(found, "correctness", role="constructor", model_of="and slope", **asked)["gain_low"] < 0.0
     assert row_of(found, "correctness", role="auditor", model_of="mean", **asked)["gain_low"] < 0.0
