@@ -358,7 +358,7 @@ def test_the_columns_of_an_analysis(tmp_path: Path) -> None:
     assert [_code(name) for name, _ in rows] == list(found.tables)
     said = {_code(name): re.findall(r"`(\w+)`", about) for name, about in rows}
     said["top_features"] += said["associations"]
-    stratum = {"stratum", "dataset", "domain", "model", "sampling", "role"}
+    stratum = {"stratum", "dataset", "domain", "model", "sampling", "rubric", "role"}
     for name in found.tables:
         columns = found.table(name).column_names
         wanted = {column for column in columns if re.sub("_(low|high|n)$", "", column) not in {*columns} - {column}}

@@ -189,7 +189,7 @@ def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts
     return Facts(
         sources=list(sources),
         replies=len(replies),
-        cases=len(set(zip(replies.run, replies.case, strict=True))),
+        cases=len(set(zip(replies.dataset, replies.case, strict=True))),
         groups=len(np.unique(replies.group)),
         with_logprobs=int(replies.has_logprobs.sum()),
         judged=int(_judged(replies).sum()),

@@ -36,7 +36,8 @@ def consistency_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
         shown=SHOWN,
         notes=(
             "Alpha: ordinal for dimensions, nominal for the flag; it collapses where nearly all scores are alike, so "
-            "raw agreement and AC2 stand beside it. Mean rho: Spearman's, over the pairs of raters.",
+            "raw agreement and AC2 stand beside it.",
+            "n: replies within a judge, replies times passes between judges. Mean rho: over pairs of raters.",
         ),
     )
 

@@ -22,7 +22,7 @@ _CAPTIONS = {
     "bands": "Log-probability along the replies: mean, middle half and middle four fifths",
     "trajectories": "Mean token probability by position; the dotted lines bound the phases",
     "strengths": "Spearman's rho of judged quality with every log-probability feature",
-    "score_distributions": "The judges' scores",
+    "score_distributions": "The judges' scores: a reply's mean over its marks, rounded to a whole score",
     "divergences": "How often the signals disagree, with 95 % intervals",
 }
 

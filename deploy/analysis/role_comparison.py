@@ -58,8 +58,8 @@ def role_comparison_tables(
                     continue
                 targets = [name for name in a.targets if name in b.targets]
                 named: dict[str, Value] = {"setting": f"{words}: {first.role} - {second.role}", "kind": kind}
-                differences += [named | row for row in _differences(measured, a, b, targets)]
-                ratios += [named | row for row in _ratios(a, b, targets, settings.least_n)]
+                differences += [named | row for row in _differences(measured, a, b, targets, settings)]
+                ratios += [named | row for row in _ratios(a, b, targets, settings)]
     return [
         Table(
             "role_differences",
@@ -69,8 +69,9 @@ def role_comparison_tables(
             terse=[row for row in differences if row["feature"] == MEAN.words],
             notes=(
                 "Features named before anything was seen. Strength: |rho|, or for yes/no targets the AUROC's distance "
-                "from one half; cases drawn for both roles at once. Somers' D looks at replies with different scores "
-                "only, so roles with other score distributions can be compared.",
+                "from one half; cases drawn for both roles at once.",
+                "Somers' D looks at replies with different scores only, so roles with other score distributions can be "
+                "compared.",
             ),
         ),
         Table(
@@ -79,9 +80,10 @@ def role_comparison_tables(
             ratios,
             RATIOS,
             notes=(
-                "Log-probability features from token 0, as in the papers (which have .335 over .177, their mean of the "
-                "best rho, and AUROC .804 over .634). A ratio of best values is no test: each is the luckiest of its "
-                "sweep; the interval holds the luck of the choice.",
+                "Strength: |rho|, or the AUROC's distance from one half; log-probability features from token 0, as in "
+                "the papers (.335 over .177, their mean of the best rho; AUROC .804 over .634, which is .304 over "
+                ".134). A ratio of best values is no test: each is the luckiest of its sweep; the interval holds the luck of "
+                "the choice.",
             ),
         ),
     ]
@@ -101,10 +103,14 @@ def _resamples(a: Sweep, b: Sweep, targets: Sequence[str], features: Sequence[in
     return RoleResamples(first, second, *observed)
 
 
-def _differences(measured: Measured, a: Sweep, b: Sweep, targets: Sequence[str]) -> Iterator[dict[str, Value]]:
+def _differences(
+    measured: Measured, a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettings
+) -> Iterator[dict[str, Value]]:
     names = [feature.name for feature in a.features]
     features = [names.index(name) for name in FIXED]
     found = association_difference(_resamples(a, b, targets, features))
+    enough = [each.enough(settings)[features][:, [each.targets.index(name) for name in targets]] for each in (a, b)]
+    known = np.where(enough[0] & enough[1], 1.0, np.nan)
     for t, target in enumerate(targets):
         for row, f in enumerate(features):
             values = [float(each.value[f, each.targets.index(target)]) for each in (a, b)]
@@ -115,8 +121,8 @@ def _differences(measured: Measured, a: Sweep, b: Sweep, targets: Sequence[str])
                 "first": values[0],
                 "second": values[1],
                 "difference": float(found.value[row, t]),
-                "difference_low": float(found.low[row, t]),
-                "difference_high": float(found.high[row, t]),
+                "difference_low": float(found.low[row, t] * known[row, t]),
+                "difference_high": float(found.high[row, t] * known[row, t]),
                 "somers_first": somers[0],
                 "somers_second": somers[1],
             }
@@ -128,7 +134,7 @@ def _somers(measured: Measured, sweep: Sweep, f: int, target: str) -> float:
     return float(somers_d(measured.x[rows, f], targets[target][rows])[0, 0])
 
 
-def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], least_n: int) -> Iterator[dict[str, Value]]:
+def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
     whole = [f for f, each in enumerate(a.features) if (each.signal, each.origin) == ("logprob", "token 0")]
     if a.kind == "auroc":
         over = {name: [name] for name in targets}
@@ -139,7 +145,7 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], least_n: int) -> Iterato
         features = [
             f
             for f in whole
-            if all((each.n[f, columns] >= least_n).all() for each, columns in zip((a, b), places, strict=True))
+            if all(each.enough(settings)[f, columns].all() for each, columns in zip((a, b), places, strict=True))
         ]
         if not features or not chosen:
             continue
@@ -156,6 +162,5 @@ def _ratios(a: Sweep, b: Sweep, targets: Sequence[str], least_n: int) -> Iterato
 
 
 def _mean_of_best(sweep: Sweep, features: Sequence[int], targets: Sequence[int]) -> float:
-    """Mean over targets of the best |rho|, or of the best folded AUROC."""
-    strength = np.nan_to_num(sweep.strength[np.ix_(features, targets)])
-    return float(strength.max(axis=0).mean() + (0.5 if sweep.kind == "auroc" else 0.0))
+    """Mean over targets of the largest strength."""
+    return float(np.nan_to_num(sweep.strength[np.ix_(features, targets)]).max(axis=0).mean())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class AnalysisSettings(BaseModel):
@@ -14,6 +16,7 @@ class AnalysisSettings(BaseModel):
         seed: of both, and of the folds.
         folds: of every cross-validation, by case.
         least_n: a feature that fewer replies have is left out of rankings.
+        least_class: a yes/no target of whose rarer answer there are fewer has no intervals and is in no ranking.
         too_few: a stratum with fewer replies is shown as too small and not analysed.
         quantile: confidence is high above the upper and low below the lower one of these within (domain, role).
         low_quality: a reply with at most this Q, or a flagged one, is weak.
@@ -28,8 +31,15 @@ class AnalysisSettings(BaseModel):
     seed: int = 0
     folds: int = Field(default=5, ge=2, le=20)
     least_n: int = Field(default=30, ge=3)
+    least_class: int = Field(default=5, ge=1)
     too_few: int = Field(default=10, ge=3)
     quantile: float = Field(default=0.25, gt=0.0, lt=0.5)
     low_quality: float = 5.0
     high_quality: float = 8.0
     passes_at: float = 2.0
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if self.low_quality >= self.high_quality:
+            raise ValueError(f"low_quality is {self.low_quality:g}, which is not below high_quality")
+        return self

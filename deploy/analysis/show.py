@@ -87,7 +87,7 @@ def _text(found: Analysis, written: Path) -> RenderableType:
         parts += [Text(), Text(table.title, style="bold")]
         for head, block in _blocks(table):
             parts += [Text(visible_line(head), style="italic"), Padding(block_table(block), (0, 0, 0, 2))]
-        parts += [Text(note, style="dim") for note in table.notes]
+        parts += [Text(note, style="dim") for note in table.notes[:1]]  # the others are on columns of the page
     return Group(*parts, Text(), Text(visible_line(f"{_EVERYTHING[has_matplotlib()]}: {written}"), overflow="fold"))
 
 

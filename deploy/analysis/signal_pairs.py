@@ -42,7 +42,7 @@ def signal_pairs_table(measured: Measured, strata: Sequence[Stratum], settings: 
         notes=(
             "mu and sigma: mean and standard deviation of the whole reply's log-probabilities. Intervals: 95 %, cases "
             "resampled; p: of Spearman's rho, cases permuted; of Pearson's, from its resamples; q: Benjamini-Hochberg "
-            "over this table. A dash: undefined, as one of the two does not vary.",
+            "over this table. A dash: undefined, as one of the two does not vary, or too few replies have both.",
         ),
     )
 

@@ -37,6 +37,7 @@ class Sweep:
             goes with yes).
         targets: names of the columns.
         n: replies that have both.
+        rarer: of the two classes of a yes/no target, how many replies the rarer one has; n for other targets.
         value: the association; NaN where it is undefined.
         low, high: its 95 % interval, clusters resampled.
         second: Kendall's tau-b beside Spearman's rho, the point-biserial correlation beside the AUROC.
@@ -54,6 +55,7 @@ class Sweep:
     features: tuple[Feature, ...]
     targets: tuple[str, ...]
     n: npt.NDArray[np.int64]
+    rarer: npt.NDArray[np.int64]
     value: Floats
     low: Floats
     high: Floats
@@ -65,6 +67,11 @@ class Sweep:
     q: Floats
     movable: Floats
     resampled: Floats
+
+    def enough(self, settings: AnalysisSettings) -> npt.NDArray[np.bool_]:
+        """Where there are replies enough to rank a feature for a target."""
+        least = settings.least_n if self.kind == "spearman" else settings.least_class
+        return (self.n >= settings.least_n) & (self.rarer >= least)
 
     @property
     def strength(self) -> Floats:
@@ -134,6 +141,9 @@ def _one(
     resampled = (resampled_spearman if ranked else resampled_auroc)(x, y, weights)
     low, high = interval_from(resampled, value, lowest=-1.0 if ranked else 0.0)
     n = pairwise_n(x, y)
+    rarer = n if ranked else np.minimum(pairwise_n(x, _only(y, 1.0)), pairwise_n(x, _only(y, 0.0)))
+    if not ranked:  # an interval around what one or two replies say would be no more than their luck
+        low, high = (np.where(rarer >= settings.least_class, end, np.nan) for end in (low, high))
     tests = _tests(measured, stratum, x, y, n, kind, settings)
     return Sweep(
         stratum=stratum,
@@ -141,6 +151,7 @@ def _one(
         features=measured.features,
         targets=tuple(targets),
         n=n,
+        rarer=rarer,
         value=value,
         low=low,
         high=high,
@@ -196,6 +207,11 @@ def alike(enough: npt.NDArray[np.bool_]) -> Iterator[tuple[npt.NDArray[np.int64]
     masks, kind = np.unique(enough, axis=1, return_inverse=True)
     for number in range(masks.shape[1]):
         yield np.flatnonzero(kind.ravel() == number), masks[:, number]
+
+
+def _only(flags: Floats, value: float) -> Floats:
+    """Known where a flag has that value."""
+    return np.where(flags == value, flags, np.nan)
 
 
 def _varied(area: Floats, x: Floats, y: Floats) -> Floats:

@@ -26,6 +26,7 @@ SHOWN = (
     Column("rank", "#", digits=None),
     Column("feature_words", "feature", short="best feature"),
     Column("n", "n", digits=None),
+    Column("rarer", "of the rarer class", digits=None),
     Column("value", "rho / AUROC", interval=True, short="value"),
     Column("second", "tau / PB"),
     Column("folded", "folded"),
@@ -65,7 +66,7 @@ def _rows(measured: Measured, sweep: Sweep, settings: AnalysisSettings) -> Itera
     held_out = {(signal, origin): _held_out(measured, sweep, part, settings) for signal, origin, part in sweep.blocks()}
     for t in range(len(sweep.targets)):
         for signal, origin, numbers in sweep.blocks():
-            for place, f in enumerate(_top(measured, sweep, numbers, t, settings.least_n), start=1):
+            for place, f in enumerate(_top(measured, sweep, numbers, t, settings), start=1):
                 row = association(sweep, f, t)
                 yield {
                     **row,
@@ -82,11 +83,13 @@ def _terse(row: dict[str, Value]) -> dict[str, Value]:
     return {name: value for name, value in row.items() if name not in ("value_low", "value_high")}
 
 
-def _top(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> list[int]:
+def _top(
+    measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings
+) -> list[int]:
     """The strongest features, none of which orders the replies as one before it does."""
     x = measured.x[sweep.stratum.rows]
     chosen: list[int] = []
-    for f in _rank(sweep, numbers, t, least_n):
+    for f in _rank(sweep, numbers, t, settings):
         if len(chosen) == TOP:
             break
         known = np.isfinite(x[:, f])
@@ -96,13 +99,10 @@ def _top(measured: Measured, sweep: Sweep, numbers: npt.NDArray[np.int64], t: in
     return chosen
 
 
-def _rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, least_n: int) -> list[int]:
+def _rank(sweep: Sweep, numbers: npt.NDArray[np.int64], t: int, settings: AnalysisSettings) -> list[int]:
     """Numbers of the features, the strongest first; ties in the features' order."""
-    usable = [
-        f
-        for f in numbers.tolist()
-        if may_rank(sweep.features[f]) and sweep.n[f, t] >= least_n and np.isfinite(sweep.value[f, t])
-    ]
+    enough = sweep.enough(settings)[:, t] & np.isfinite(sweep.value[:, t])
+    usable = [f for f in numbers.tolist() if may_rank(sweep.features[f]) and enough[f]]
     return sorted(usable, key=lambda f: -round(float(sweep.strength[f, t]), 12))
 
 

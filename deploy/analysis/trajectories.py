@@ -55,8 +55,8 @@ def trajectory_tables(found: Sequence[Trajectory]) -> list[Table]:
         {
             **_named(each),
             "phase": phase.name,
-            "start": phase.start,
-            "stop": phase.stop,
+            "start": phase.start if phase.n else None,
+            "stop": phase.stop if phase.n else None,
             "mean": phase.mean if phase.n else None,
             "n": phase.n,
         }

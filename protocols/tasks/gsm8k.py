@@ -30,11 +30,12 @@ def gsm8k_task(source: Source, spec: str, name: str = "gsm8k") -> Task:
 
 
 def parse_gsm8k(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its question untouched, and the gold number as the file writes it; None without an answer.
+    """Gives a case, its question untouched, and the gold number as the file writes it; None where the answer is null.
 
     Raises:
         TaskFileError: a field is missing, empty or of the wrong type, or the answer ends in no number.
     """
+    row.require(("question", "answer"))
     case = Case(id=row.identity(default_id), question=row.text("question"), domain="mathematics")
     if row.values.get("answer") is None:
         return case, None

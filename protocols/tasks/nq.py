@@ -26,13 +26,14 @@ def nq_task(source: Source, spec: str) -> Task:
 
 
 def parse_nq(row: Row, default_id: str) -> tuple[Case, str | None]:
-    """Gives a case, its texts untouched, and the first accepted answer; None for a row without any.
+    """Gives a case, its texts untouched, and the first accepted answer; None where the list is empty or null.
 
     `passage`, `title` and `id` may be missing, as they are in the public files.
 
     Raises:
         TaskFileError: a field is missing, empty or of the wrong type.
     """
+    row.require(("question", "answer"))
     case = Case(
         id=row.identity(default_id),
         question=row.text("question"),
