@@ -118,6 +118,16 @@ def test_import_moot_is_cheap() -> None:
     assert float(seconds) < 1.0
 
 
+def test_commands_start_without_what_few_of_them_need() -> None:
+    """`scipy.stats` takes half as long to load as all the rest of `moot show`: it is imported where it is called."""
+    code = (
+        "import sys; import moot.deploy.cli.run, moot.deploy.reading.show;"
+        "print(sorted({'ray', 'openai', 'anthropic', 'torch', 'pandas', 'scipy.stats'} & set(sys.modules)))"
+    )
+    done = _run(sys.executable, "-c", code)
+    assert done.stdout == "[]\n", done.stdout + done.stderr
+
+
 def test_nothing_private_of_a_machine_is_tracked() -> None:
     tracked = _run("git", "ls-files").stdout.split()
     if not tracked:
