@@ -66,7 +66,9 @@ def test_links_and_package_list() -> None:
 
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"  # setuptools leaves a `build` folder, whose old files the next wheel would pick up
-    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info"))
+    shutil.copytree(
+        ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info", "__pycache__")
+    )
     build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
     done = _run(*build, ".", cwd=source)
     assert done.returncode == 0, done.stderr[-3000:]
