@@ -1,4 +1,4 @@
-"""One local Ray per process, what the processes of a session share out, and the folder of the support modules."""
+"""One local Ray per process, a log per test, how processes share the suite out, and the folder of support modules."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 SUPPORT = str(Path(__file__).parent / "actors")
 sys.path.insert(0, SUPPORT)
@@ -40,6 +41,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid if PAGE in nodeid else str(super()._split_scope(nodeid))
 
     return ByFileOrPage(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(autouse=True)
+def _log_that_is_nobodys() -> Iterator[None]:
+    """A command that ran in this process leaves no level, and no closed stream, to whichever test comes next."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
