@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import DegenerateDataWarning, bootstrap
 
 _NUMBERS = 2**22  # drawn at once
 
@@ -119,6 +118,8 @@ def bca_interval(
     cases = cases[~np.isnan(cases)]
     if len(cases) < 2 or (cases == cases[0]).all():
         return BootstrapInterval(float("nan"), float("nan"), 0)
+    from scipy.stats import DegenerateDataWarning, bootstrap
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDataWarning)  # NaN says it
         found = bootstrap(

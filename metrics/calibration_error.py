@@ -6,7 +6,6 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from moot.metrics.distribution import Floats
 
@@ -142,6 +141,8 @@ def _bins(confidences: Floats, bins: int, binning: Binning) -> tuple[npt.NDArray
     if binning == "equal-width":
         number = np.searchsorted(np.linspace(0.0, 1.0, bins + 1)[1:-1], confidences, side="left")
     elif binning == "equal-frequency":
+        from scipy.stats import rankdata
+
         rank = rankdata(confidences, method="average") - 0.5
         number = np.minimum(np.floor(rank * bins / max(len(confidences), 1)).astype(np.intp), bins - 1)
     else:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import kendalltau
 
 from moot.metrics.distribution import Floats
 from moot.metrics.pairwise_complete import as_pair, complete_blocks
@@ -89,6 +88,8 @@ def _balance_of_levels(level: npt.NDArray[np.intp], first_of_ties: npt.NDArray[n
 
 def _balance_by_sorting(x: Floats, level: npt.NDArray[np.intp]) -> float:
     """scipy's tau-b with its denominators taken back: a whole number but for rounding."""
+    from scipy.stats import kendalltau
+
     tau = float(kendalltau(x, level, method="asymptotic").statistic)
     pairs = len(x) * (len(x) - 1) / 2
     untied = np.sqrt(pairs - _tied_pairs(x)) * np.sqrt(pairs - _tied_pairs(level))

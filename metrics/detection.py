@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 
 def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayLike | Sequence[bool | None]) -> float:
@@ -45,5 +44,7 @@ def auroc(score: npt.ArrayLike | Sequence[float | None], is_positive: npt.ArrayL
     n_negative = len(scores) - n_positive
     if n_positive == 0 or n_negative == 0:
         return math.nan
+    from scipy.stats import rankdata
+
     rank_sum = float(rankdata(scores, method="average")[positive].sum())
     return (rank_sum - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import false_discovery_control
 
 from moot.metrics.distribution import Floats
 
@@ -36,5 +35,7 @@ def benjamini_hochberg(p_values: npt.ArrayLike | Sequence[float | None]) -> Floa
     if ((found[known] < 0.0) | (found[known] > 1.0)).any():
         raise ValueError("a p-value is outside [0, 1]")
     if known.any():
+        from scipy.stats import false_discovery_control
+
         found[known] = false_discovery_control(found[known], method="bh")
     return found

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata, wilcoxon
 
 from moot.metrics.distribution import Floats
 
@@ -67,6 +66,8 @@ def wilcoxon_signed_rank(a: Scores, b: Scores) -> PairedTest:
     n, n_zero = len(differences), len(differences) - len(nonzero)
     if not len(nonzero):
         return PairedTest(0.0 if n else float("nan"), 1.0 if n else float("nan"), n, n_zero, left_out)
+    from scipy.stats import wilcoxon
+
     found = wilcoxon(nonzero)
     return PairedTest(float(found.statistic), float(found.pvalue), n, n_zero, left_out)
 
@@ -147,6 +148,8 @@ def cliffs_delta(a: Scores, b: Scores) -> float:
     n, m = len(first), len(second)
     if not n or not m:
         return float("nan")
+    from scipy.stats import rankdata
+
     above = float(rankdata(np.concatenate([first, second]))[:n].sum()) - n * (n + 1) / 2
     return (2 * above - n * m) / (n * m)
 

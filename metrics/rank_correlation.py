@@ -6,7 +6,6 @@ Throughout, x is `(n, F)` and y is `(n, T)` (a vector is one column), NaN where 
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from moot.metrics.concordance import concordance
 from moot.metrics.distribution import Floats
@@ -144,6 +143,8 @@ def centred_ranks(values: Floats) -> Floats:
     """
     if not len(values):
         return values
+    from scipy.stats import rankdata
+
     return np.asarray(rankdata(values, axis=0) - (len(values) + 1) / 2, dtype=np.float64)
 
 
@@ -159,6 +160,8 @@ def ranks_within(values: Floats, codes: Numbers) -> Floats:
     """
     if not len(values):
         return values
+    from scipy.stats import rankdata
+
     overall = rankdata(values, axis=0)
     before = np.cumsum(np.bincount(codes)) - np.bincount(codes)
     grouped = rankdata(overall + codes[:, np.newaxis] * (len(values) + 1.0), axis=0)

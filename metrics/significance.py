@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
-
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
@@ -65,6 +63,8 @@ def mcnemar_exact(b: int, c: int) -> McNemar:
     if b < 0 or c < 0:
         raise ValueError(f"counts cannot be negative: b = {b}, c = {c}")
     n = b + c
+    from scipy.stats import binomtest
+
     p_value = float(binomtest(b, n, 0.5).pvalue) if n else 1.0
     return McNemar(statistic=min(b, c), n_discordant=n, p_value=p_value)
 

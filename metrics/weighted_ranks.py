@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from moot.metrics.distribution import Floats
 from moot.metrics.pairwise_complete import Numbers
@@ -56,6 +55,8 @@ def centred_weighted_ranks(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
     >>> ranks.ravel().tolist(), squares.tolist()  # of 5, 5 and 1
     ([0.5, -1.0], [18.0])
     """
+    from scipy.sparse import csr_array
+
     levels, level = np.unique(y, return_inverse=True)
     sums = csr_array((np.ones(len(y)), (level, np.arange(len(y)))), shape=(len(levels), len(y))) @ weights
     total = sums.sum(axis=0)

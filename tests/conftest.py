@@ -1,4 +1,4 @@
-"""One local Ray for the whole session, and the folders whose support modules tests and Ray's workers import."""
+"""One local Ray per process, a log per test, how processes share the suite out, and the folder of support modules."""
 
 from __future__ import annotations
 
@@ -6,11 +6,48 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 
 SUPPORT = str(Path(__file__).parent / "actors")
 sys.path.insert(0, SUPPORT)
+PROCESSES = 2
+PAGE = "::test_everything_on_a_page_runs["
+
+# Hundreds of processes are started: without bytecode each compiles the package anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The whole suite is shared out among processes, unless `-n` says how; a chosen part of it is run in one."""
+    chosen = config.args_source is pytest.Config.ArgsSource.ARGS
+    if chosen or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
+        return
+    if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
+        config.option.numprocesses, config.option.dist = PROCESSES, "loadfile"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A file's tests go to one process, for they share what is costly; a page of the documentation shares nothing."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrPage(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if PAGE in nodeid else str(super()._split_scope(nodeid))
+
+    return ByFileOrPage(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(autouse=True)
+def _log_that_is_nobodys() -> Iterator[None]:
+    """A command that ran in this process leaves no level, and no closed stream, to whichever test comes next."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -66,7 +66,9 @@ def test_links_and_package_list() -> None:
 
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"  # setuptools leaves a `build` folder, whose old files the next wheel would pick up
-    shutil.copytree(ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info"))
+    shutil.copytree(
+        ROOT, source, symlinks=True, ignore=shutil.ignore_patterns(".*", "build", "runs", "*.egg-info", "__pycache__")
+    )
     build = (sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path))
     done = _run(*build, ".", cwd=source)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -116,6 +118,16 @@ def test_import_moot_is_cheap() -> None:
     seconds, heavy = min(_run(sys.executable, "-c", code).stdout.split(maxsplit=1) for _ in range(3))
     assert heavy.strip() == "[]"
     assert float(seconds) < 1.0
+
+
+def test_commands_start_without_what_few_of_them_need() -> None:
+    """`scipy.stats` takes half as long to load as all the rest of `moot show`: it is imported where it is called."""
+    code = (
+        "import sys; import moot.deploy.cli.run, moot.deploy.reading.show;"
+        "print(sorted({'ray', 'openai', 'anthropic', 'torch', 'pandas', 'scipy.stats'} & set(sys.modules)))"
+    )
+    done = _run(sys.executable, "-c", code)
+    assert done.stdout == "[]\n", done.stdout + done.stderr
 
 
 def test_nothing_private_of_a_machine_is_tracked() -> None:

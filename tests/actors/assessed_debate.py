@@ -47,6 +47,9 @@ class Assessed:
         return Verdict(answer=turn.answer, how="assessed")
 
 
-def roles(model: str = "simulated") -> dict[str, list[RoleBinding]]:
-    """The auditor's tokens are not known."""
-    return {"constructor": [RoleBinding(model=model, top_logprobs=5)], "auditor": [RoleBinding(model=model)]}
+def roles(constructor: str = "simulated", auditor: str = "simulated") -> dict[str, list[RoleBinding]]:
+    """The models of both; the auditor's tokens are not known."""
+    return {
+        "constructor": [RoleBinding(model=constructor, top_logprobs=5)],
+        "auditor": [RoleBinding(model=auditor)],
+    }

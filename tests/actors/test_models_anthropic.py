@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-import structlog
 from aiohttp import web
 from aiohttp.test_utils import unused_port
 from loopback import Handler, answers, served, served_raw
@@ -45,7 +44,6 @@ def make_early(url: str) -> Model:
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    structlog.reset_defaults()  # a test before may have set a level at which retries are not logged
     monkeypatch.setenv("MOOT_TEST_KEY", KEY)
     for name in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)

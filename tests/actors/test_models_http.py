@@ -8,7 +8,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-import structlog
 from aiohttp import web
 from aiohttp.test_utils import unused_port
 from http_backends import BACKENDS, DECODING, KEY, MESSAGES, WITH_LOGPROBS, MakeModel, compatible, completion
@@ -27,7 +26,6 @@ from moot.protocols.replies import Position
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    structlog.reset_defaults()  # a test before may have set a level at which retries are not logged
     monkeypatch.setenv("MOOT_TEST_KEY", KEY)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
         monkeypatch.delenv(name, raising=False)

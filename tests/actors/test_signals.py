@@ -53,8 +53,8 @@ async def held(kind: str, folder: Path, labelled: list[LabelledCase], **changes:
         await until(arena, len(labelled), given)
 
     options: dict[str, Any] = {"seed": 4, "key": key_of(cases()), "meanwhile": ask} | changes
-    model = options.pop("model", "simulated")
-    await hold(kind, folder, Assessed(), labelled, roles(model), **options)
+    on = options.pop("on", roles())
+    await hold(kind, folder, Assessed(), labelled, on, **options)
     assert [one.replies for one in given] == sorted(one.replies for one in given)
     return given[-1]
 
@@ -102,7 +102,8 @@ async def test_the_running_signals_end_as_those_of_the_record(
 
 
 async def test_a_run_that_was_gone_on_with_ends_with_the_same_signals(tmp_path: Path) -> None:
-    slowly: dict[str, Any] = {"model": "simulated?latency_ms=40", "max_open": 6}
+    # Auditors answer at once: whenever it is stopped, constructors are waited for, and their debates stay open.
+    slowly: dict[str, Any] = {"on": roles(constructor="simulated?latency_ms=100"), "max_open": 6}
     whole = await held("inline", tmp_path / "whole", cases(), **slowly)
 
     async def stop(arena: Arena, ended: int) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import yaml
 from houses import stable_rows
 from simulate_server import simulated_server
@@ -38,10 +37,8 @@ CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agent
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

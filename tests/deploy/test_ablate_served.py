@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 
 from moot.deploy.ablation.effects import measure
 from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
@@ -26,10 +25,8 @@ HELD, SERVED = "schedule=ensemble,gate=on", "schedule=ensemble,gate=off"
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

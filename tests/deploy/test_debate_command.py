@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
@@ -37,12 +35,11 @@ class Moot:
 
 
 @pytest.fixture
-def moot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Moot]:
+def moot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Moot:
     """Commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    yield Moot(capsys, monkeypatch)
-    structlog.reset_defaults()
+    return Moot(capsys, monkeypatch)
 
 
 def _runs() -> list[str]:
