@@ -82,8 +82,8 @@ def role_comparison_tables(
             notes=(
                 "Strength: |rho|, or the AUROC's distance from one half; log-probability features from token 0, as in "
                 "the papers (.335 over .177, their mean of the best rho; AUROC .804 over .634, which is .304 over "
-                ".134). A ratio of best values is no test: each is the luckiest of its sweep; the interval holds the luck of "
-                "the choice.",
+                ".134). A ratio of best values is no test: each is the luckiest of its sweep; the interval holds the "
+                "luck of the choice.",
             ),
         ),
     ]

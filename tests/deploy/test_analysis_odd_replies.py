@@ -235,3 +235,13 @@ def test_the_order_of_the_rows_changes_nothing(table: pa.Table, tmp_path: Path) 
     first, again = (analysed(each, tmp_path) for each in (named, named.take(pa.array(order))))
     for name in ("associations", "signal_pairs", "correctness", "top_features", "divergence_cases"):
         assert rows_of(first, name) == rows_of(again, name), name
+
+
+def test_a_handful_of_flags_is_ranked_for_nothing(table: pa.Table, tmp_path: Path) -> None:
+    flags = [place in (3, 40) for place in range(N)]
+    found = analysed(changed(table, flag=flags), tmp_path)
+    rows = [row for row in rows_of(found, "associations") if row["target"] == "critical flag"]
+    assert {row["rarer"] for row in rows} <= {0, 1, 2}
+    assert {row["value_low"] for row in rows} == {None}
+    assert not [row for row in rows_of(found, "top_features") if row["target"] == "critical flag"]
+    assert [row for row in rows_of(found, "top_features") if row["target"] == "correct"]

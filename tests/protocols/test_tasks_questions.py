@@ -48,9 +48,15 @@ def test_gold_numbers(write: Write, gold: str) -> None:
 
 
 def test_problems_without_an_answer_are_debated_not_scored(write: Write) -> None:
-    found = open_task(f"gsm8k:{write({'question': 'q'}, {'question': 'r', 'answer': None})}").validate()
+    found = open_task(f"gsm8k:{write({'question': 'q', 'answer': None}, {'question': 'r', 'answer': None})}").validate()
     assert found is not None
     assert (found.count, found.unlabelled) == (2, 2)
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "nq"])
+def test_a_file_whose_answers_have_another_name_is_no_file_without_answers(write: Write, task: str) -> None:
+    with pytest.raises(TaskFileError, match="field `answer`: is missing"):
+        open_task(f"{task}:{write({'question': 'q', 'ground_truth': '5'})}").validate()
 
 
 @pytest.mark.parametrize("answer", ["", 5, "It is 5.", "####", "#### five", "#### 5 or 6"])
