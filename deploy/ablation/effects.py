@@ -15,7 +15,8 @@ from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
 from moot.deploy.reading.record import read_facts
-from moot.deploy.reading.summaries.summary import Paired, Summary, paired, summarise
+from moot.deploy.reading.summaries.paired import Paired, paired
+from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import Interval, cases
 from moot.protocols.errors import ConfigError
 

@@ -16,11 +16,12 @@ from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
+from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.reasoning import reasoning_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
 from moot.deploy.reading.summaries.scores import SCORES_HEADER, SCORES_NOTE, score_rows, scores_markdown
 from moot.deploy.reading.summaries.short_answers import short_answer_rows
-from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
+from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.deploy.reading.text import (
     count,
     emit,

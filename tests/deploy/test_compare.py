@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.summaries.compare import Comparison, compare, run_names, show_comparison
-from moot.deploy.reading.summaries.summary import Paired, summarise
+from moot.deploy.reading.summaries.paired import Paired
+from moot.deploy.reading.summaries.summary import summarise
 from moot.protocols.errors import ConfigError
 
 

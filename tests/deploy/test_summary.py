@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from moot.deploy.reading.summaries.costs import measurement_only
-from moot.deploy.reading.summaries.summary import Paired, Summary, summarise
+from moot.deploy.reading.summaries.paired import Paired
+from moot.deploy.reading.summaries.summary import Summary, summarise
 from moot.metrics.proportion import wilson_interval
 from moot.protocols.errors import RecordError
 

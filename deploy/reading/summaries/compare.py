@@ -15,7 +15,8 @@ from rich.text import Text
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.summary import Paired, paired, summarise
+from moot.deploy.reading.summaries.paired import Paired, paired
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.reading.text import (
     Interval,
     emit,

@@ -29,6 +29,7 @@ from moot.deploy.reading.summaries.costs import case_costs, relative_cost, total
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
+from moot.deploy.reading.summaries.paired import Paired, audit_difference
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
 from moot.deploy.reading.summaries.rulings import Rulings, rulings
@@ -37,29 +38,9 @@ from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answ
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
 from moot.metrics.proportion import wilson_interval
-from moot.metrics.significance import paired_difference
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
-
-
-class Paired(BaseModel):
-    """Two ways to answer the same cases, compared case by case (McNemar's exact test).
-
-    Attributes:
-        only_first, only_second: cases that only the one got right.
-        difference: accuracy of the first minus accuracy of the second; None for n = 0.
-        p_value: two-sided; None for n = 0.
-        n: cases on which both can be scored.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    only_first: int
-    only_second: int
-    difference: float | None
-    p_value: float | None
-    n: int
 
 
 class Summary(BaseModel):
@@ -298,27 +279,3 @@ def _costs(
         "tokens_per_case": relative.tokens_per_case,
         "stopped_early": stopped_early(replies),
     }
-
-
-def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paired:
-    """Compare two ways to answer the same cases, in the same order; unknown outcomes are left out."""
-    found = paired_difference(first, second)
-    return Paired(
-        only_first=found.b,
-        only_second=found.c,
-        difference=found.difference if found.n else None,
-        p_value=found.p_value if found.n else None,
-        n=found.n,
-    )
-
-
-def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], references: References) -> Paired | None:
-    """Skipped answers against those of the debates held anyway (`audit_skipped`); None without an audit."""
-    gold = {verdict.key: verdict.gold for verdict in finished}
-    audits = [event for event in events if event.kind == "audit" and event.key in gold]
-    if not audits:
-        return None
-    return paired(
-        [references.correct(event.case_id, event.data.get("skipped_answer"), gold[event.key]) for event in audits],
-        [references.correct(event.case_id, event.data.get("debated_answer"), gold[event.key]) for event in audits],
-    )
