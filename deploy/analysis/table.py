@@ -82,6 +82,8 @@ def cell(row: Mapping[str, Value], column: Column) -> str:
 
     >>> cell({"rho": 0.25, "rho_low": 0.1, "rho_high": 0.4}, Column("rho", "rho", interval=True))
     '0.250 [0.100, 0.400]'
+    >>> cell({"x": -0.0001}, Column("x", "x", digits=2))
+    '0.00'
     >>> cell({"n": 12000}, Column("n", "n", digits=None)), cell({"x": None}, Column("x", "x"))
     ('12,000', '-')
     """
@@ -96,11 +98,16 @@ def cell(row: Mapping[str, Value], column: Column) -> str:
         return value
     if column.digits is None:
         return f"{value:,}" if isinstance(value, int) else f"{value:g}"
-    shown = f"{value:.{column.digits}f}"
+    shown = _fixed(value, column.digits)
     low, high = (_known(row.get(f"{column.key}_{end}")) for end in ("low", "high"))
     if not column.interval or low is None or high is None:
         return shown
-    return f"{shown} [{low:.{column.digits}f}, {high:.{column.digits}f}]"
+    return f"{shown} [{_fixed(float(low), column.digits)}, {_fixed(float(high), column.digits)}]"
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Without the sign of a zero."""
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def _known(value: Value) -> Value:
