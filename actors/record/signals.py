@@ -10,13 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, Group, JudgedReply, Sampling
-from moot.metrics.online.divergence_counts import (
-    HIGH_QUALITY,
-    LOW_QUALITY,
-    MU_SHARE,
-    Divergences,
-    divergences,
-)
+from moot.metrics.online.divergence_counts import Divergences, divergences
+from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
 from moot.protocols.errors import ConfigError, unknown_name
 
 Floats = npt.NDArray[np.float64]
@@ -173,7 +168,7 @@ class Signals:
         *,
         low_quality: float = LOW_QUALITY,
         high_quality: float = HIGH_QUALITY,
-        mu_share: float = MU_SHARE,
+        mu_share: float = TAIL,
     ) -> Divergences:
         """How often confidence, quality and correctness part; see `moot.metrics.online.divergence_counts`. Raises as
         `group`."""

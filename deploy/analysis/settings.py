@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
+
 
 class AnalysisSettings(BaseModel):
     """How the analysis counts; the defaults are the documented ones.
@@ -29,7 +31,7 @@ class AnalysisSettings(BaseModel):
     folds: int = Field(default=5, ge=2, le=20)
     least_n: int = Field(default=30, ge=3)
     too_few: int = Field(default=10, ge=3)
-    quantile: float = Field(default=0.25, gt=0.0, lt=0.5)
-    low_quality: float = 5.0
-    high_quality: float = 8.0
+    quantile: float = Field(default=TAIL, gt=0.0, lt=0.5)
+    low_quality: float = LOW_QUALITY
+    high_quality: float = HIGH_QUALITY
     passes_at: float = 2.0
