@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
+from moot.actors.record.sampling import Sampling
+from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of
+from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, unknown_name
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +65,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         name.removeprefix(SCORE): _numeric(path, table, name) for name in table.column_names if name.startswith(SCORE)
     }
     share = _numeric(path, table, "flag")
-    flag = np.where(np.isnan(share), np.nan, (share >= 0.5).astype(np.float64))
+    flag = np.where(np.isnan(share), np.nan, (share >= FLAGGED).astype(np.float64))
     case = _textual(path, table, "case", lambda row: str(row))
     group = _textual(path, table, "group", lambda row: case[row])
     dataset = _textual(path, table, "dataset", lambda _: path.stem)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.record.sampling import Sampling
 from moot.metrics.ragged import Ragged
 from moot.protocols.rubrics.assessed import AssessmentData
 
@@ -18,25 +19,6 @@ Rows = npt.NDArray[np.int64]
 
 QUALITY, FLAG = "quality", "critical flag"
 """Targets that every rubric has: Q, and whether at least half of the marks flag the reply."""
-
-
-class Sampling(NamedTuple):
-    """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
-
-    Attributes:
-        temperature, top_p: None when unknown or the server's default.
-        stage: `before` or `after` temperature and top-p, or `unknown`.
-    """
-
-    temperature: float | None
-    top_p: float | None
-    stage: str
-
-    @property
-    def words(self) -> str:
-        """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
-        t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        return f"T {t}, top-p {p}, log-probabilities {'at an unknown stage' if self.stage == 'unknown' else self.stage}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
