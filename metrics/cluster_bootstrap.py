@@ -56,6 +56,40 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> W
     return weights
 
 
+def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Floats:
+    """Sums over the rows of each resample, when as many clusters are drawn, with replacement, as there are.
+
+    The draws are those of `cluster_weights`; they are made cluster by cluster and one resample at a time, so that
+    neither the rows nor the resamples cost memory.
+
+    Args:
+        values: `(n, K)`.
+        clusters, resamples, seed: as for `cluster_weights`.
+
+    Returns:
+        `(resamples, K)`.
+
+    Raises:
+        ValueError: for shapes that do not fit, no rows, or `resamples` below 1.
+
+    >>> resampled_sums([[1.0], [2.0], [4.0]], ["a", "a", "b"], 4)[:, 0].tolist()
+    [8.0, 7.0, 6.0, 6.0]
+    """
+    if resamples < 1:
+        raise ValueError(f"at least one resample, not {resamples}")
+    rows = np.asarray(values, dtype=np.float64)
+    codes = as_codes(clusters, len(rows))
+    if not len(codes):
+        raise ValueError("there are no rows")
+    number = int(codes.max()) + 1
+    by_cluster = np.stack([np.bincount(codes, column, number) for column in rows.T], axis=1)
+    random = np.random.default_rng(seed)
+    found = np.empty((resamples, rows.shape[1]))
+    for row in found:
+        row[:] = np.bincount(random.integers(number, size=number), minlength=number) @ by_cluster
+    return found
+
+
 def bootstrap_spearman(
     x: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int = 1000, seed: int = 0
 ) -> Floats:

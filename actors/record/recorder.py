@@ -128,7 +128,8 @@ class Recorder:
         for case_id, attempt, kind, path, digest in state.events:
             self._debate(case_id, attempt).events[kind, path] = digest
         self.progress = state.progress
-        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
+        waiting = {(case_id, attempt, path): reply_id for case_id, attempt, path, reply_id in state.replies}
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, waiting)
 
     def _debate(self, case_id: str, attempt: int) -> _Open:
         return self._open.get((case_id, attempt)) or self._open.setdefault((case_id, attempt), _Open())

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.record.sampling import Sampling
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.co_moments import CoMoments
 from moot.metrics.online.histogram import JointCounts
 from moot.metrics.online.moments import Moments
 from moot.metrics.online.quantile_bands import QuantileBands
 from moot.metrics.ragged import Ragged
+from moot.metrics.signal_divergences import FLAGGED
 from moot.metrics.trajectory import GRID, percent_grid
 from moot.protocols.rubrics.assessed import AssessmentData
 
@@ -32,14 +34,8 @@ PLACES = np.linspace(0.0, 1.0, GRID)
 _MU = FEATURES.index("logprob.full.mean")
 
 QUALITY, FLAG, CORRECT = "quality", "flag", "correct"
-"""The targets beside the dimensions of the rubric."""
-
-
-class Sampling(NamedTuple):
-    """How replies were sampled; log-probabilities are never pooled over it. None is the server's default."""
-
-    temperature: float | None
-    top_p: float | None
+"""The targets beside the dimensions of the rubric: Q, whether at least half of the marks flag the reply, and whether
+the answer is right."""
 
 
 class JudgedReply(NamedTuple):
@@ -47,12 +43,14 @@ class JudgedReply(NamedTuple):
 
     Attributes:
         logprobs: `(T,)` float32, of its tokens; None when none are recorded.
+        model: that gave the reply.
         sampling: of the reply.
-        assessment: what the judges found.
+        assessment: what the judges found, without their single marks.
         correct: whether the debate's answer is right; None when unknown.
     """
 
     logprobs: npt.NDArray[np.float32] | None
+    model: str
     sampling: Sampling
     assessment: AssessmentData
     correct: bool | None
@@ -116,6 +114,7 @@ def _targets(judged: Sequence[JudgedReply]) -> dict[str, Floats]:
     found = [one.assessment for one in judged]
     dimensions = sorted({name for one in found for name in one.scores})
     columns = {name: [one.scores.get(name) for one in found] for name in dimensions}
-    columns |= {QUALITY: [one.quality for one in found], FLAG: [one.flag for one in found]}
+    columns[QUALITY] = [one.quality for one in found]
+    columns[FLAG] = [None if one.flag is None else one.flag >= FLAGGED for one in found]
     columns[CORRECT] = [one.correct for one in judged]
     return {name: np.array(column, np.float64) for name, column in columns.items()}

@@ -11,32 +11,35 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
 from moot.actors.record.rows import SHARED
-from moot.actors.record.signal_group import JudgedReply, Sampling
+from moot.actors.record.sampling import UNKNOWN, Sampling
+from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
 from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
 
 CaseKey = tuple[str, int]
 
-FOLD_TOKENS = 50_000
-"""So many tokens of judged replies are folded in together; whoever asks gets what is there."""
+FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
+"""So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Spoken(NamedTuple):
-    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, and how it was sampled."""
+    """What is needed of a reply: the log-probabilities of its tokens `(T,)`, its model, and how it was sampled."""
 
     logprobs: npt.NDArray[np.float32] | None
+    model: str
     sampling: Sampling
 
 
-UNRECORDED = Spoken(None, Sampling(None, None))
+UNRECORDED = Spoken(None, UNKNOWN, Sampling.recorded(None, None, None))
 """A reply of which nothing is on record."""
 
 
@@ -53,9 +56,19 @@ class OpenDebate:
         """Its judged replies, once it is over."""
         found = []
         for path, assessment in self.assessments.items():
-            logprobs, sampling = self.replies.get(path, UNRECORDED)
-            found.append(JudgedReply(logprobs, sampling, assessment, correct))
+            found.append(JudgedReply(*self.replies.get(path, UNRECORDED), assessment, correct))
         return found
+
+
+SPEAKER_COLUMNS = ["model", "temperature", "top_p", "logprob_stage"]
+"""What `speaker` is read from."""
+
+
+def speaker(
+    model: str | None, temperature: float | None, top_p: float | None, logprob_stage: str | None
+) -> tuple[str, Sampling]:
+    """The model of a recorded reply, and how it was sampled."""
+    return model or UNKNOWN, Sampling.recorded(temperature, top_p, logprob_stage)
 
 
 def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
@@ -64,11 +77,16 @@ def _spoken(batch: pa.RecordBatch) -> list[Spoken]:
     offsets = column.offsets.to_numpy()
     values = column.values.to_numpy(zero_copy_only=False)
     known = column.is_valid().to_pylist()
-    samplings = zip(batch["temperature"].to_pylist(), batch["top_p"].to_pylist(), strict=True)
+    asked = zip(*(batch[name].to_pylist() for name in SPEAKER_COLUMNS), strict=True)
     return [
-        Spoken(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, Sampling(*sampling))
-        for row, sampling in enumerate(samplings)
+        Spoken(values[offsets[row] : offsets[row + 1]].copy() if known[row] else None, *speaker(*columns))
+        for row, columns in enumerate(asked)
     ]
+
+
+def without_marks(assessment: AssessmentData) -> AssessmentData:
+    """Its means alone: the judges' own texts are many times as long, and no signal is made of them."""
+    return msgspec.structs.replace(assessment, judges=(), scales=())
 
 
 def in_a_debate(case_id: str, path: str) -> bool:
@@ -110,7 +128,7 @@ class SignalKeeper:
         if assessment is None:
             _log.warning("an event of kind `assessment` is left out of the signals: it is none", case=case_id)
             return
-        self._debate((case_id, attempt)).assessments[assessment.reply] = assessment
+        self._debate((case_id, attempt)).assessments[assessment.reply] = without_marks(assessment)
 
     def _debate(self, key: CaseKey) -> OpenDebate:
         return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())
@@ -124,7 +142,7 @@ class SignalKeeper:
         self._pending += judged
         self._replies += len(judged)
         self._pending_tokens += sum(len(one.logprobs) for one in judged if one.logprobs is not None)
-        if self._pending_tokens >= FOLD_TOKENS:
+        if self._pending_tokens >= FOLD_TOKENS or len(self._pending) >= FOLD_REPLIES:
             self._start_folding()
 
     def _start_folding(self) -> asyncio.Task[None]:

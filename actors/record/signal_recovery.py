@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,15 +11,19 @@ import pyarrow.compute as pc
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import rows_as_written
-from moot.actors.record.signal_group import JudgedReply, Sampling
+from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signal_keeper import (
+    FOLD_REPLIES,
     FOLD_TOKENS,
+    SPEAKER_COLUMNS,
     UNRECORDED,
     CaseKey,
     OpenDebate,
     SignalKeeper,
     Spoken,
     in_a_debate,
+    speaker,
+    without_marks,
 )
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
@@ -29,22 +33,29 @@ ReplyKey = tuple[str, int, str]
 """Case id, attempt, path."""
 
 _KEY = ["case_id", "attempt", "path"]
+_AT_ONCE = 1_000  # assessments as Python objects, with all their judges' texts
 
 
-def recover_signals(folder: RunFolder, mine: Callable[[str], bool]) -> SignalKeeper:
+def recover_signals(folder: RunFolder, mine: Callable[[str], bool], waiting: Mapping[ReplyKey, str]) -> SignalKeeper:
     """What a writer would keep if it had written the whole record, as far as `mine(case_id)` says it concerns it.
 
-    Reads the log-probabilities of judged replies and of open debates: keep it off an event loop.
+    Reads the log-probabilities of judged replies and of open debates: keep it off an event loop. Where there is nothing
+    of either kind, it looks at what kinds of event there are, and no further.
+
+    Args:
+        waiting: ids of the replies of debates without a verdict, by key.
     """
-    ended = {_case(row): row for row in read_table(folder, "verdicts", ["failed", "correct"]).to_pylist()}
     assessed = _assessed(folder, mine)
-    past = _Past({key: row["correct"] for key, row in ended.items() if not row["failed"]})
+    if not assessed and not waiting:
+        return SignalKeeper()
+    ended = _ended(folder, {case_id for case_id, _, _ in assessed})
+    past = _Past({key: correct for key, (failed, correct) in ended.items() if not failed})
     debates: dict[CaseKey, OpenDebate] = {}
     for (case_id, attempt, _), assessment in assessed.items():
         if (case_id, attempt) not in ended:
             debates.setdefault((case_id, attempt), OpenDebate()).assessments[assessment.reply] = assessment
     wanted = {key: found for key, found in assessed.items() if key[:2] in past.correct}
-    for key, said in _said(folder, _standing(folder, mine, lambda key: key in wanted or key[:2] not in ended)):
+    for key, said in _said(folder, _standing(folder, wanted.keys() | waiting.keys())):
         if key in wanted:
             past.add(key[:2], said, wanted.pop(key))
         else:
@@ -62,9 +73,9 @@ class _Past:
         self._folded, self._pending, self._tokens = Signals(), list[JudgedReply](), 0
 
     def add(self, key: CaseKey, said: Spoken, assessment: AssessmentData) -> None:
-        self._pending.append(JudgedReply(said.logprobs, said.sampling, assessment, self.correct[key]))
+        self._pending.append(JudgedReply(*said, assessment, self.correct[key]))
         self._tokens += 0 if said.logprobs is None else len(said.logprobs)
-        if self._tokens >= FOLD_TOKENS:
+        if self._tokens >= FOLD_TOKENS or len(self._pending) >= FOLD_REPLIES:
             self.signals()
 
     def signals(self) -> Signals:
@@ -79,30 +90,39 @@ def _case(row: dict[str, Any]) -> CaseKey:
 
 def _assessed(folder: RunFolder, mine: Callable[[str], bool]) -> dict[ReplyKey, AssessmentData]:
     """The assessments by the reply that they are about."""
-    events = read_table(folder, "events", ["data"])
+    kinds = (batch["kind"] for batch in rows_as_written(folder, "events", "events", ["kind"]))
+    if not any(pc.any(pc.equal(kind, ASSESSMENT)).as_py() for kind in kinds):
+        return {}
+    events = read_table(folder, "events", ["data"], pc.field("kind") == ASSESSMENT)
+    events = events.filter(pa.array(map(mine, events["case_id"].to_pylist()), pa.bool_()))
     found = {}
-    for row in events.filter(pc.equal(events["kind"], ASSESSMENT)).to_pylist():
-        assessment = read_assessment(msgspec.json.decode(row["data"])) if mine(row["case_id"]) else None
-        if assessment is not None:
-            found[(*_case(row), assessment.reply)] = assessment
+    for batch in events.select(["case_id", "attempt", "data"]).to_batches(_AT_ONCE):
+        for row in batch.to_pylist():
+            assessment = read_assessment(msgspec.json.decode(row["data"]))
+            if assessment is not None:
+                found[(*_case(row), assessment.reply)] = without_marks(assessment)
     return found
 
 
-def _standing(
-    folder: RunFolder, mine: Callable[[str], bool], wanted: Callable[[ReplyKey], bool]
-) -> dict[ReplyKey, tuple[str, Sampling]]:
-    """Id and sampling of those replies that count, of the wanted keys."""
-    turns = read_table(folder, "turns", ["temperature", "top_p"])
+def _ended(folder: RunFolder, case_ids: Collection[str]) -> dict[CaseKey, tuple[bool, bool | None]]:
+    """Which attempts at these cases have a verdict: whether it failed, and whether it is right."""
+    verdicts = read_table(folder, "verdicts", ["failed", "correct"], _of_cases(case_ids))
+    return {_case(row): (row["failed"], row["correct"]) for row in verdicts.to_pylist()}
+
+
+def _standing(folder: RunFolder, wanted: Collection[ReplyKey]) -> dict[ReplyKey, tuple[str, Spoken]]:
+    """Of the wanted replies, those that count: the id, and what is known without the tokens."""
+    turns = read_table(folder, "turns", SPEAKER_COLUMNS, _of_cases({case_id for case_id, _, _ in wanted}))
     found = {}
     for row in turns.filter(pc.invert(turns["superseded"])).to_pylist():
         key = (*_case(row), row["path"])
-        if mine(row["case_id"]) and in_a_debate(row["case_id"], row["path"]) and wanted(key):
-            found[key] = row["reply_id"], Sampling(row["temperature"], row["top_p"])
+        if key in wanted and in_a_debate(row["case_id"], row["path"]):
+            found[key] = row["reply_id"], Spoken(None, *speaker(*(row[name] for name in SPEAKER_COLUMNS)))
     return found
 
 
-def _said(folder: RunFolder, standing: dict[ReplyKey, tuple[str, Sampling]]) -> Iterator[tuple[ReplyKey, Spoken]]:
-    """Their log-probabilities, where some are recorded: each once."""
+def _said(folder: RunFolder, standing: dict[ReplyKey, tuple[str, Spoken]]) -> Iterator[tuple[ReplyKey, Spoken]]:
+    """Their log-probabilities, where some are recorded: each once; then those without."""
     if not standing:
         return
     case_ids = pa.array(sorted({case_id for case_id, _, _ in standing}))
@@ -110,7 +130,12 @@ def _said(folder: RunFolder, standing: dict[ReplyKey, tuple[str, Sampling]]) -> 
         rows = batch.select([*_KEY, "reply_id"]).to_pylist()
         for row, logprobs in zip(rows, batch["logprob"], strict=True):
             key = (*_case(row), row["path"])
-            reply_id, sampling = standing.get(key, ("", None))
-            if sampling is not None and reply_id == row["reply_id"] and logprobs.is_valid:
-                del standing[key]
-                yield key, Spoken(logprobs.values.to_numpy(zero_copy_only=False).copy(), sampling)
+            if key in standing and standing[key][0] == row["reply_id"] and logprobs.is_valid:
+                tokens = logprobs.values.to_numpy(zero_copy_only=False).copy()
+                yield key, standing.pop(key)[1]._replace(logprobs=tokens)
+    for key, (_, silent) in standing.items():
+        yield key, silent
+
+
+def _of_cases(case_ids: Collection[str]) -> pc.Expression:
+    return pc.field("case_id").isin(pa.array(sorted(case_ids), pa.string()))

@@ -9,28 +9,27 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, Group, JudgedReply, Sampling
-from moot.metrics.online.divergence_counts import (
-    HIGH_QUALITY,
-    LOW_QUALITY,
-    MU_SHARE,
-    Divergences,
-    divergences,
-)
+from moot.actors.record.sampling import Sampling
+from moot.actors.record.signal_group import CORRECT, FEATURES, FLAG, PLACES, QUALITY, Group, JudgedReply
+from moot.metrics.online.divergence_counts import Divergences, divergences
+from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
 from moot.protocols.errors import ConfigError, unknown_name
 
 Floats = npt.NDArray[np.float64]
 
-SILENT = Sampling(float("-inf"), None)
-"""Stands for the sampling of replies without log-probabilities, which it did not touch."""
-
 
 class GroupKey(NamedTuple):
-    """What is counted together."""
+    """What is counted together.
+
+    Attributes:
+        domain, role, model: of the replies.
+        sampling: None for replies without log-probabilities, which it did not touch.
+    """
 
     domain: str
     role: str
-    sampling: Sampling
+    model: str
+    sampling: Sampling | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +88,9 @@ _WIDTH = 14
 class Signals:
     """Signals of all judged replies whose debates have a verdict, as they stand now.
 
-    Groups are (domain, role). Where a role's replies were sampled in several ways, `samplings` names them, and one is
-    to be named: log-probabilities under different temperatures are not of one kind.
+    Groups are (domain, role). Where several models spoke in a role, `models` names them, and one is to be named; where
+    its replies were sampled in several ways, the same with `samplings`: neither scores nor log-probabilities of several
+    models are of one kind, nor log-probabilities at several temperatures, or before and after these.
     """
 
     kept: Mapping[GroupKey, Group] = field(default_factory=dict)
@@ -106,9 +106,10 @@ class Signals:
         members: dict[GroupKey, list[JudgedReply]] = {}
         for one in judged:
             spoken = one.logprobs is not None and len(one.logprobs) > 0
-            key = GroupKey(one.assessment.domain or "", one.assessment.role, one.sampling if spoken else SILENT)
+            found = one.assessment
+            key = GroupKey(found.domain or "", found.role, one.model, one.sampling if spoken else None)
             members.setdefault(key, []).append(one)
-        return cls({key: Group.of(found) for key, found in members.items()})
+        return cls({key: Group.of(replies) for key, replies in members.items()})
 
     def merge(self, other: Signals) -> Signals:
         """Of both together."""
@@ -126,39 +127,62 @@ class Signals:
         """(domain, role) of every group, sorted."""
         return sorted({(key.domain, key.role) for key in self.kept})
 
-    def samplings(self, domain: str, role: str) -> list[Sampling]:
-        """How the group's replies with log-probabilities were sampled."""
-        found = [key.sampling for key in self.kept if key[:2] == (domain, role) and key.sampling != SILENT]
-        return sorted(found, key=repr)
+    def models(self, domain: str, role: str) -> list[str]:
+        """Which models spoke in the group, sorted; `unknown` where nothing is on record of a reply."""
+        return sorted({key.model for key in self.kept if key[:2] == (domain, role)})
 
-    def group(self, domain: str, role: str, sampling: Sampling | None = None) -> Group:
+    def samplings(self, domain: str, role: str, *, model: str | None = None) -> list[Sampling]:
+        """How the group's replies with log-probabilities were sampled, those of one model or of all."""
+        of_model = [key for key in self.kept if key[:2] == (domain, role) and model in (None, key.model)]
+        return sorted({key.sampling for key in of_model if key.sampling is not None}, key=repr)
+
+    def group(self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None) -> Group:
         """Everything that is kept of a group; replies without log-probabilities count with every sampling.
 
+        Args:
+            domain, role: the group.
+            sampling: which replies of it; needed where there are several kinds.
+            model: whose replies of it; needed where there are several.
+
         Raises:
-            ConfigError: there is no such group, or it was sampled in several ways and none of them is named.
+            ConfigError: there is no such group; it has several models or samplings and none is named; or what is named
+                is not there.
         """
-        if (domain, role) not in self.groups():
-            raise unknown_name("group", f"{domain}/{role}", ["/".join(group) for group in self.groups()])
-        known = self.samplings(domain, role)
+        model = self._model(domain, role, model)
+        known = self.samplings(domain, role, model=model)
         if sampling is None and len(known) > 1:
             raise ConfigError(f"{domain}/{role} was sampled in several ways; name one as `sampling`: {known}")
         if sampling is not None and sampling not in known:
             raise ConfigError(f"{domain}/{role} has no {sampling}; known: {known}")
-        chosen = [*([sampling] if sampling is not None else known), SILENT]
+        spoken = sampling or next(iter(known), None)
+        parts = [self.kept.get(GroupKey(domain, role, model, one)) for one in dict.fromkeys((spoken, None))]
         found = Group.empty()
-        for one in chosen:
-            found = found.merge(self.kept.get(GroupKey(domain, role, one), Group.empty()))
+        for part in parts:
+            found = found if part is None else found.merge(part)
         return found
 
-    def bands(self, domain: str, role: str, sampling: Sampling | None = None) -> Bands:
-        """Log-probability along the replies. Raises as `group`."""
-        group = self.group(domain, role, sampling)
+    def _model(self, domain: str, role: str, model: str | None) -> str:
+        """The one that is named, or the only one."""
+        known = self.models(domain, role)
+        if not known:
+            raise unknown_name("group", f"{domain}/{role}", ["/".join(group) for group in self.groups()])
+        if model is None and len(known) > 1:
+            raise ConfigError(f"{domain}/{role} was spoken by several models; name one as `model`: {known}")
+        if model is not None and model not in known:
+            raise unknown_name("model", model, known)
+        return model or known[0]
+
+    def bands(self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None) -> Bands:
+        """Log-probability along the replies. Arguments and errors as for `group`."""
+        group = self.group(domain, role, sampling, model=model)
         quantiles = group.bands.quantiles((0.10, 0.25, 0.50, 0.75, 0.90))
         return Bands(PLACES, group.bands.n(), group.curve.known_mean(), *quantiles)
 
-    def correlation(self, domain: str, role: str, sampling: Sampling | None = None) -> Correlations:
-        """Every feature against every target. Raises as `group`."""
-        group = self.group(domain, role, sampling)
+    def correlation(
+        self, domain: str, role: str, sampling: Sampling | None = None, *, model: str | None = None
+    ) -> Correlations:
+        """Every feature against every target. Arguments and errors as for `group`."""
+        group = self.group(domain, role, sampling, model=model)
         last = [QUALITY, FLAG, CORRECT]
         targets = (*sorted(group.with_targets.keys() - set(last)), *last)
         found = [group.with_targets[target] for target in targets]
@@ -171,11 +195,12 @@ class Signals:
         role: str,
         sampling: Sampling | None = None,
         *,
+        model: str | None = None,
         low_quality: float = LOW_QUALITY,
         high_quality: float = HIGH_QUALITY,
-        mu_share: float = MU_SHARE,
+        mu_share: float = TAIL,
     ) -> Divergences:
-        """How often confidence, quality and correctness part; see `moot.metrics.online.divergence_counts`. Raises as
-        `group`."""
-        joint = self.group(domain, role, sampling).joint
+        """How often confidence, quality and correctness part; see `moot.metrics.online.divergence_counts`. The group's
+        arguments and errors as for `group`."""
+        joint = self.group(domain, role, sampling, model=model).joint
         return divergences(joint, low_quality=low_quality, high_quality=high_quality, mu_share=mu_share)

@@ -20,7 +20,12 @@ _RACES = 5
 _STREAM_OF = {"turns": "replies", "tokens": "replies", "judgments": "replies"}
 
 
-def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(
+    folder: RunFolder | str | Path,
+    table: str,
+    columns: Sequence[str] | None = None,
+    only: pc.Expression | None = None,
+) -> pa.Table:
     """A table of the record: committed Parquet parts plus what still lies in the journal.
 
     Of several rows with one key the first that no later row supersedes is kept; of events the last. `turns` has an
@@ -30,6 +35,7 @@ def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str
         folder: the run's folder.
         table: a name of `schema.TABLES`.
         columns: which columns; all when None. Key columns always come along.
+        only: which rows, told by key columns alone, so that what one row supersedes is read where it is read.
 
     Raises:
         RecordError: when there is no run in the folder or a part cannot be read.
@@ -43,7 +49,7 @@ def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str
     schema = pa.schema([TABLES[table].field(name) for name in names])
     for _ in range(_RACES):
         try:
-            pieces = list(_pieces(folder, table, names))
+            pieces = list(_pieces(folder, table, names, only))
             break
         except FileNotFoundError:  # a live run has just turned a segment into a part
             continue
@@ -55,7 +61,7 @@ def read_table(folder: RunFolder | str | Path, table: str, columns: Sequence[str
     return _winners(table, whole)
 
 
-def _pieces(folder: RunFolder, table: str, names: list[str]) -> Iterator[pa.Table]:
+def _pieces(folder: RunFolder, table: str, names: list[str], only: pc.Expression | None) -> Iterator[pa.Table]:
     """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
     stream = _STREAM_OF.get(table, table)
     segments = list(folder.segments(stream))
@@ -63,19 +69,20 @@ def _pieces(folder: RunFolder, table: str, names: list[str]) -> Iterator[pa.Tabl
         if table in part.tables:
             path = folder.path / part.tables[table]
             try:
-                yield _part(path, table, names)
+                yield _part(path, table, names, only)
             except (pa.ArrowException, OSError) as error:
                 raise RecordError(f"{path} cannot be read: {error}") from error
     for path, valid in segments:
         batches = list(read_segment(path, valid))
         if batches:
-            yield tables_of(stream, batches)[table].select(names)
+            rows = tables_of(stream, batches)[table].select(names)
+            yield rows if only is None else rows.filter(only)
 
 
-def _part(path: Path, table: str, names: list[str]) -> pa.Table:
+def _part(path: Path, table: str, names: list[str], only: pc.Expression | None) -> pa.Table:
     """Columns of a part; those that came after it was written are null."""
     known = set(pq.read_schema(path).names)
-    found = pq.read_table(path, columns=[name for name in names if name in known], partitioning=None)
+    found = pq.read_table(path, columns=[name for name in names if name in known], filters=only, partitioning=None)
     for name in names:
         if name not in known:
             found = found.append_column(name, pa.nulls(found.num_rows, TABLES[table].field(name).type))

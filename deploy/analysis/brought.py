@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from moot.actors.record.sampling import Sampling
 from moot.deploy.analysis.brought_columns import COLUMNS, SCORE, read_columns
-from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
+from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of
+from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
@@ -116,7 +118,7 @@ def _flag(path: Path, table: pa.Table) -> Floats:
     share = _numbers(path, table, "flag")
     if ((share < 0.0) | (share > 1.0)).any():
         raise ConfigError(f"--table {path}: `flag`: expected true, false or null, or a share from 0 to 1")
-    return np.where(np.isnan(share), np.nan, (share >= 0.5).astype(np.float64))
+    return np.where(np.isnan(share), np.nan, (share >= FLAGGED).astype(np.float64))
 
 
 def _texts(table: pa.Table, name: str, missing: Callable[[int], str]) -> npt.NDArray[np.object_]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,9 @@ from moot.deploy.analysis.measured import Measured
 from moot.deploy.analysis.replies import Stratum
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.table import Column, Table, Value
-from moot.metrics.cluster_bootstrap import cluster_weights
+from moot.metrics.cluster_bootstrap import resampled_sums
+from moot.metrics.proportion import wilson_interval
+from moot.metrics.signal_divergences import CONFIDENT_BUT_WEAK, Conditions, conditions, confidence_ends
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
@@ -39,55 +40,10 @@ CASES = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Signals:
-    """One stratum's replies that have what a divergence asks for.
+FEWEST_CLUSTERS = 5
+"""Resamples of fewer clusters say more about these few than about what they were drawn from: they get no interval."""
 
-    Attributes:
-        mu: mean log-probability.
-        quality: Q.
-        flag: 1 where flagged.
-        correct: 1 where the case's answer is right.
-        low_mu, high_mu: confidence at or below the one is low, at or above the other high.
-    """
-
-    mu: Floats
-    quality: Floats
-    flag: Floats
-    correct: Floats
-    low_mu: float
-    high_mu: float
-
-
-Condition = Callable[[Signals, AnalysisSettings], tuple[Booleans, Booleans, Booleans]]
-"""Gives where both signals are known, where the first condition holds, and where the second does."""
-
-
-def confident_but_weak(signals: Signals, settings: AnalysisSettings) -> tuple[Booleans, Booleans, Booleans]:
-    """High confidence, low Q or flagged: perhaps a hallucination."""
-    known = np.isfinite(signals.mu) & np.isfinite(signals.quality)
-    weak = (signals.quality <= settings.low_quality) | (signals.flag == 1.0)
-    return known, signals.mu >= signals.high_mu, weak
-
-
-def good_but_wrong(signals: Signals, settings: AnalysisSettings) -> tuple[Booleans, Booleans, Booleans]:
-    """High Q, wrong answer: what was argued well was put together badly."""
-    known = np.isfinite(signals.quality) & np.isfinite(signals.correct)
-    good = (signals.quality >= settings.high_quality) & (signals.flag != 1.0)
-    return known, good, signals.correct == 0.0
-
-
-def unsure_but_right(signals: Signals, settings: AnalysisSettings) -> tuple[Booleans, Booleans, Booleans]:
-    """Low confidence, right answer."""
-    known = np.isfinite(signals.mu) & np.isfinite(signals.correct)
-    return known, signals.mu <= signals.low_mu, signals.correct == 1.0
-
-
-DIVERGENCES: dict[str, Condition] = {
-    "confident but weak": confident_but_weak,
-    "good reasoning, wrong answer": good_but_wrong,
-    "unsure but right": unsure_but_right,
-}
+_ROUNDING = 1e-12
 
 
 def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: AnalysisSettings) -> list[Table]:
@@ -99,15 +55,13 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
     counted: list[dict[str, Value]] = []
     listed: list[dict[str, Value]] = []
     for stratum in strata:
-        signals = signals_of(measured, stratum.rows, settings)
-        for name, condition in DIVERGENCES.items():
-            known, first, second = condition(signals, settings)
-            if known.sum() < settings.too_few:
+        for each in conditions_in(measured, stratum.rows, settings):
+            if each.known.sum() < settings.too_few:
                 continue
-            clusters = measured.replies.group[stratum.rows][known]
-            row = _counted(first[known], second[known], clusters, settings)
-            counted.append({"stratum": stratum.words, **_keys(stratum), "divergence": name, **row})
-            listed += _listed(measured, stratum, name, stratum.rows[known & first & second])
+            row = _counted(each, measured.replies.group[stratum.rows], settings)
+            counted.append({"stratum": stratum.words, **_keys(stratum), "divergence": each.name, **row})
+            both = each.known & each.first & each.second
+            listed += _listed(measured, stratum, each.name, stratum.rows[both])
     high = f"{100 * (1 - settings.quantile):g} %"
     low = f"{100 * settings.quantile:g} %"
     note = (
@@ -122,30 +76,30 @@ def divergence_tables(measured: Measured, strata: Sequence[Stratum], settings: A
     ]
 
 
-def signals_of(measured: Measured, rows: npt.NDArray[np.int64], settings: AnalysisSettings) -> Signals:
-    """The signals of some replies; the quantiles of confidence are theirs, and nothing is known where both are one."""
-    mu = measured.mu[rows]
-    known = mu[np.isfinite(mu)]
-    low, high = np.quantile(known, [settings.quantile, 1.0 - settings.quantile]) if len(known) else (np.nan, np.nan)
-    replies = measured.replies
-    mu = np.where(low < high, mu, np.nan)
-    return Signals(mu, replies.quality[rows], replies.flag[rows], replies.correct[rows], float(low), float(high))
-
-
-def _counted(
-    first: Booleans, second: Booleans, clusters: npt.NDArray[np.int64], settings: AnalysisSettings
-) -> dict[str, Value]:
-    both = first & second
-    weights = cluster_weights(clusters, 5 * settings.resamples, settings.seed)
-    shares = (weights @ np.column_stack([both, first, second])) / weights.sum(axis=1, keepdims=True)
-    excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
-    prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
-    ends = [2.5, 97.5]
-    (low, high), (excess_low, excess_high) = (
-        # The same in every resample is no certainty, only data without a single such case, or with nothing else.
-        (None, None) if np.ptp(values) == 0.0 else np.percentile(values, ends).tolist()
-        for values in (shares[:, 0], excess)
+def conditions_in(measured: Measured, rows: npt.NDArray[np.int64], settings: AnalysisSettings) -> Iterator[Conditions]:
+    """The three divergences among some replies; what is high or low confidence is told among these."""
+    replies, mu = measured.replies, measured.mu[rows]
+    return conditions(
+        mu,
+        replies.quality[rows],
+        replies.flag[rows],
+        replies.correct[rows],
+        confidence_ends(mu, settings.quantile),
+        low_quality=settings.low_quality,
+        high_quality=settings.high_quality,
     )
+
+
+def _counted(each: Conditions, groups: npt.NDArray[np.int64], settings: AnalysisSettings) -> dict[str, Value]:
+    first, second, clusters = each.first[each.known], each.second[each.known], groups[each.known]
+    both = first & second
+    columns = np.column_stack([both, first, second, np.ones(len(both))])
+    sums = resampled_sums(columns, clusters, 5 * settings.resamples, settings.seed)
+    shares = sums[:, :3] / sums[:, 3:]
+    prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
+    number = len(np.unique(clusters))
+    low, high = _prevalence_interval(both, shares[:, 0], number)
+    excess_low, excess_high = _percentiles(shares[:, 0] - shares[:, 1] * shares[:, 2], number)
     return {
         "n": len(both),
         "count": int(both.sum()),
@@ -159,9 +113,27 @@ def _counted(
     }
 
 
+def _prevalence_interval(both: Booleans, shares: Floats, clusters: int) -> tuple[float | None, float | None]:
+    """Percentiles of the resamples; Wilson's where no reply or every one is such, which leaves these nothing to vary,
+    and each is a cluster of its own."""
+    count = int(both.sum())
+    if count in (0, len(both)) and clusters == len(both) >= FEWEST_CLUSTERS:
+        wilson = wilson_interval(count, len(both))
+        return wilson.low, wilson.high
+    return _percentiles(shares, clusters)
+
+
+def _percentiles(resamples: Floats, clusters: int) -> tuple[float | None, float | None]:
+    """The 95 % interval; unknown for too few clusters, and for resamples that do not vary, which is no certainty."""
+    if clusters < FEWEST_CLUSTERS or np.ptp(resamples) < _ROUNDING:
+        return None, None
+    low, high = np.percentile(resamples, [2.5, 97.5]).tolist()
+    return low, high
+
+
 def _listed(measured: Measured, stratum: Stratum, name: str, rows: npt.NDArray[np.int64]) -> Iterator[dict[str, Value]]:
     replies = measured.replies
-    descending = name == "confident but weak"
+    descending = name == CONFIDENT_BUT_WEAK
     order = np.argsort(np.nan_to_num(measured.mu[rows], nan=0.0), kind="stable")
     for row in rows[order[::-1] if descending else order].tolist():
         correct = float(replies.correct[row])

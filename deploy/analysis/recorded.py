@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
-from moot.deploy.analysis.replies import Replies, Sampling, numbers, texts
+from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
 from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_facts
+from moot.metrics.signal_divergences import FLAGGED
 from moot.protocols.errors import ConfigError, RecordError
 from moot.protocols.registry import PROTOCOLS
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
@@ -178,7 +180,7 @@ def _replies(
         dataset=texts(each.dataset for each in judged),
         domain=texts(each.data.domain or "" for each in judged),
         role=texts(each.data.role for each in judged),
-        model=texts(row.get("model") or "unknown" for row in rows),
+        model=texts(row.get("model") or UNKNOWN for row in rows),
         sampling=[_sampling(row) for row in rows],
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
@@ -187,7 +189,7 @@ def _replies(
         entropies=tokens.entropies(vocabulary),
         scores={name: numbers(each.data.scores.get(name) for each in judged) for name in dimensions},
         quality=numbers(each.data.quality for each in judged),
-        flag=numbers(None if flag is None else float(flag >= 0.5) for flag in flags),
+        flag=numbers(None if flag is None else float(flag >= FLAGGED) for flag in flags),
         correct=numbers(each.correct for each in judged),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
@@ -205,4 +207,4 @@ def _role_order(known: Sequence[str], there: Collection[str]) -> list[str]:
 
 
 def _sampling(row: Mapping[str, Any]) -> Sampling:
-    return Sampling(row.get("temperature"), row.get("top_p"), row.get("logprob_stage") or "unknown")
+    return Sampling.recorded(row.get("temperature"), row.get("top_p"), row.get("logprob_stage"))

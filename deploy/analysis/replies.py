@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.record.sampling import Sampling
 from moot.metrics.ragged import Ragged
 from moot.protocols.rubrics.assessed import AssessmentData
 
@@ -18,28 +19,6 @@ Rows = npt.NDArray[np.int64]
 
 QUALITY, FLAG = "quality", "critical flag"
 """Targets that every rubric has: Q, and whether at least half of the marks flag the reply."""
-
-
-class Sampling(NamedTuple):
-    """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
-
-    Attributes:
-        temperature, top_p: None when unknown or the server's default.
-        stage: `before` or `after` temperature and top-p, or `unknown`.
-    """
-
-    temperature: float | None
-    top_p: float | None
-    stage: str
-
-    @property
-    def words(self) -> str:
-        """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
-        t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        stage = {"unknown": "at an unknown stage", "before": "before them", "after": "after them"}.get(
-            self.stage, self.stage
-        )
-        return f"T {t}, top-p {p}, log-probabilities {stage}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +163,7 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
     `by` domain, data sets of one domain are one.
     """
     found: dict[tuple[str, str, Sampling, str, str], list[int]] = {}
-    keys = zip(getattr(replies, by), replies.model, replies.sampling, replies.rubric, replies.role, strict=True)
+    keys = zip(getattr(replies, by), replies.model, _stages(replies), replies.rubric, replies.role, strict=True)
     for number, key in enumerate(keys):
         found.setdefault(key, []).append(number)
     several = [len({key[place] for key in found}) > 1 for place in range(4)]
@@ -195,6 +174,22 @@ def strata(replies: Replies, by: Literal["dataset", "domain"] = "dataset") -> li
 
     ordered = sorted(found.items(), key=lambda item: tuple(map(str, item[0][:4])))
     return [Stratum(*key, np.array(rows, np.int64), words(*key)) for key, rows in ordered]
+
+
+def _stages(replies: Replies) -> list[Sampling]:
+    """How each was sampled; of a reply without log-probabilities as of those beside it, where these are of one stage.
+
+    Its own stage says nothing, and its scores belong with theirs.
+    """
+    beside: dict[tuple[Any, ...], set[str]] = {}
+    keys = list(zip(replies.dataset, replies.model, (each[:2] for each in replies.sampling), strict=True))
+    for key, sampling, heard in zip(keys, replies.sampling, replies.has_logprobs, strict=True):
+        if heard:
+            beside.setdefault(key, set()).add(sampling.stage)
+    return [
+        sampling._replace(stage=next(iter(beside[key]))) if not heard and len(beside.get(key, ())) == 1 else sampling
+        for key, sampling, heard in zip(keys, replies.sampling, replies.has_logprobs, strict=True)
+    ]
 
 
 def settings_of(several: Sequence[Stratum]) -> Iterator[tuple[str, list[Stratum]]]:

@@ -6,6 +6,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from moot.metrics.signal_divergences import HIGH_QUALITY, LOW_QUALITY, TAIL
+
 
 class AnalysisSettings(BaseModel):
     """How the analysis counts; the defaults are the documented ones.
@@ -33,9 +35,9 @@ class AnalysisSettings(BaseModel):
     least_n: int = Field(default=30, ge=3)
     least_class: int = Field(default=5, ge=1)
     too_few: int = Field(default=10, ge=3)
-    quantile: float = Field(default=0.25, gt=0.0, lt=0.5)
-    low_quality: float = 5.0
-    high_quality: float = 8.0
+    quantile: float = Field(default=TAIL, gt=0.0, lt=0.5)
+    low_quality: float = LOW_QUALITY
+    high_quality: float = HIGH_QUALITY
     passes_at: float = 2.0
 
     @model_validator(mode="after")

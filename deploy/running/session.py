@@ -18,6 +18,7 @@ from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
@@ -151,6 +152,7 @@ class Session:
         folder = RunFolder(prepared.folder)
         await check_models(prepared, network=False)
         if (done := await asyncio.to_thread(finished, prepared)) is not None:
+            await self._tell_recorded_signals(folder)
             return done
         try:
             await self._unless_stopped(check_models(prepared))
@@ -255,6 +257,13 @@ class Session:
             if time.monotonic() - self._told_at >= _SIGNALS_S:
                 await self._tell_signals(archive)
         self._listener.counts(await archive.counts())
+
+    async def _tell_recorded_signals(self, folder: RunFolder) -> None:
+        """Of a run that has nothing left to do: those of its record."""
+        if self._listener.wants_events:
+            keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True, {})
+            if keeper.replies:
+                self._listener.signals(await keeper.signals())
 
     async def _tell_signals(self, archive: Archive, *, at_the_end: bool = False) -> None:
         if not self._listener.wants_events:

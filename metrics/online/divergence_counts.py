@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from moot.metrics.online.histogram import BINS, JointCounts
-
-Bools = npt.NDArray[np.bool_]
-
-LOW_QUALITY, HIGH_QUALITY, MU_SHARE = 5.0, 8.0, 0.25
+from moot.metrics.signal_divergences import (
+    HIGH_QUALITY,
+    LOW_QUALITY,
+    TAIL,
+    Conditions,
+    conditions,
+    confidence_ends,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +43,9 @@ class Divergences:
 
     Attributes:
         mu_low: mean log-probability up to which a reply counts as unsure, at most 0.5 % off; NaN when unknown.
-        mu_high: mean log-probability from which on a reply counts as confident.
+        mu_high: mean log-probability from which on a reply counts as confident; the same.
         confident_but_weak: mu is high, and quality is low or the reply flagged.
-        good_but_wrong: quality is high, and the answer wrong.
+        good_but_wrong: quality is high, the reply not flagged, and the answer wrong.
         unsure_but_right: mu is low, and the answer right.
     """
 
@@ -61,53 +64,44 @@ def divergences(
     *,
     low_quality: float = LOW_QUALITY,
     high_quality: float = HIGH_QUALITY,
-    mu_share: float = MU_SHARE,
+    mu_share: float = TAIL,
 ) -> Divergences:
-    """The divergences among the counted replies.
+    """The divergences among the counted replies, as `moot.metrics.signal_divergences` defines them.
+
+    Confidence is known to its bin, 1 % wide: replies that share one with an end of mu count on its side, and where both
+    ends fall into one bin, nobody is confident or unsure.
 
     Args:
-        joint: of one domain and role: confidence is compared within these only.
+        joint: of replies that may be compared: of one domain, role, model and sampling.
         low_quality: quality up to this is low; so is that of a flagged reply.
-        high_quality: quality from this on is high.
-        mu_share: this share of the replies with the highest mu is confident, with the lowest unsure, in (0, 0.5). A bin
-            in which the share ends belongs to it as a whole. Where one bin would be both, neither is known.
+        high_quality: quality from this on is high, unless the reply is flagged.
+        mu_share: this share of the replies with the highest mu is confident, with the lowest unsure, in (0, 0.5).
 
     >>> mu, quality = np.array([-0.1, -0.2, -0.3, -0.4]), np.array([4.0, 9.0, 9.0, 9.0])
     >>> found = divergences(JointCounts.of(mu, quality, np.zeros(4), np.array([0.0, 0.0, 1.0, 1.0])))
     >>> found.confident_but_weak
     Divergence(name='confident but weak', count=1, n=4, prevalence=0.25, expected=0.0625)
     """
-    low, high = _ends(joint, mu_share)
-    mu, quality, correct = joint.mu_bin(), joint.quality(), joint.correct()
-    mu_known = (mu >= 0) & (low < high)
-    judged, answered = ~np.isnan(quality), ~np.isnan(correct)
-    weak = (quality <= low_quality) | (joint.flagged() == 1.0)
-    edges = BINS.centre(np.array([low, high])) if low < high else np.full(2, np.nan)
-    return Divergences(
-        float(edges[0]),
-        float(edges[1]),
-        _together("confident but weak", joint, mu_known & judged, mu >= high, weak),
-        _together("good reasoning, wrong answer", joint, judged & answered, quality >= high_quality, correct == 0.0),
-        _together("unsure but right", joint, mu_known & answered, mu <= low, correct == 1.0),
+    bins = joint.mu_bin()
+    mu = np.where(bins >= 0, bins, np.nan)
+    ends = confidence_ends(mu, mu_share, joint.counts)
+    found = conditions(
+        mu,
+        joint.quality(),
+        joint.flagged(),
+        joint.correct(),
+        ends,
+        low_quality=low_quality,
+        high_quality=high_quality,
     )
+    low, high = (float("nan") if np.isnan(end) else float(BINS.centre(np.array(int(end)))) for end in ends)
+    return Divergences(low, high, *(_together(each, joint) for each in found))
 
 
-def _ends(joint: JointCounts, share: float) -> tuple[int, int]:
-    """The last bin of low mu and the first of high; the low one is not below the high one when that says nothing."""
-    mu = joint.mu_bin()
-    known = mu >= 0
-    per_bin = np.bincount(mu[known], weights=joint.counts[known], minlength=BINS.count)
-    enough = share * per_bin.sum() - 1e-9
-    if enough <= 0:
-        return 0, 0
-    low = int(np.argmax(np.cumsum(per_bin) >= enough))
-    high = BINS.count - 1 - int(np.argmax(np.cumsum(per_bin[::-1]) >= enough))
-    return low, high
-
-
-def _together(name: str, joint: JointCounts, known: Bools, one: Bools, other: Bools) -> Divergence:
-    counts = np.where(known, joint.counts, 0)
-    n, both = int(counts.sum()), int(counts[one & other].sum())
+def _together(each: Conditions, joint: JointCounts) -> Divergence:
+    counts = np.where(each.known, joint.counts, 0)
+    n, both = int(counts.sum()), int(counts[each.first & each.second].sum())
     if not n:
-        return Divergence(name, both, n, float("nan"), float("nan"))
-    return Divergence(name, both, n, both / n, float(counts[one].sum() / n * counts[other].sum() / n))
+        return Divergence(each.name, both, n, float("nan"), float("nan"))
+    expected = float(counts[each.first].sum() / n * counts[each.second].sum() / n)
+    return Divergence(each.name, both, n, both / n, expected)

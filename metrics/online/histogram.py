@@ -13,18 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.metrics.online.logprob_bins import LogprobBins
+from moot.metrics.signal_divergences import FLAGGED
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BINS = LogprobBins(0.01)
-"""The bins of a reply's mean log-probability: a quantile of it is at most 0.5 % off, or 0.0002 next to 0."""
+BINS = LogprobBins(0.01, 1e-12)
+"""The bins of a reply's mean log-probability: a quantile of it is at most 0.5 % off. They go on far below the 1e-4 that
+short replies of a sure model may have: one bin for all of these would make them alike, and only cells that occur take
+room."""
 
 QUALITY_STEPS = 12
 """Quality is held to a twelfth: exact for the mean of 1, 2, 3, 4, 6 or 12 whole numbers."""
-
-FLAGGED = 0.5
-"""From this share of judgments on a reply counts as flagged."""
 
 _MU, _STATES = BINS.count + 1, 3
 

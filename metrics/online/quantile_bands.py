@@ -11,7 +11,7 @@ from moot.metrics.online.logprob_bins import LogprobBins
 
 Floats = npt.NDArray[np.float64]
 
-BINS = LogprobBins(0.05)
+BINS = LogprobBins(0.05, 1e-4)
 """The bins of each place: a quantile is at most 2.5 % off, or 0.0002 next to 0."""
 
 

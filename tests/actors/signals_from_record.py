@@ -51,7 +51,8 @@ def judged_replies(folder: Path) -> dict[tuple[str, str], Judged]:
         told = json.loads(row["data"])
         group = groups.setdefault((told["domain"], told["role"]), Judged())
         group.logprobs.append(tokens.get((row["case_id"], row["attempt"], told["reply"])))
-        values = told["scores"] | {name: told[name] for name in ("quality", "flag")} | {"correct": verdict["correct"]}
+        flag = None if told["flag"] is None else told["flag"] >= 0.5
+        values = told["scores"] | {"quality": told["quality"], "flag": flag, "correct": verdict["correct"]}
         group.targets.append({name: np.nan if value is None else float(value) for name, value in values.items()})
     return groups
 
@@ -130,3 +131,18 @@ def _assert_bands(signals: Signals, domain: str, role: str, judged: Judged) -> N
     ):
         exact = np.quantile(curves, share, axis=0, method="inverted_cdf")
         assert (np.abs(found - exact) <= np.maximum(0.0251 * np.abs(exact), 2e-4)).all()
+
+
+def assert_same_signals(one: Signals, other: Signals) -> None:
+    """Equal but for rounding."""
+    assert one.groups() == other.groups()
+    for group in one.groups():
+        mine, its = one.group(*group), other.group(*group)
+        assert (mine.replies, mine.without_logprobs) == (its.replies, its.without_logprobs)
+        np.testing.assert_array_equal(mine.bands.counts, its.bands.counts)
+        np.testing.assert_allclose(mine.curve.mean, its.curve.mean, rtol=1e-9)
+        assert mine.joint.cells.tolist() == its.joint.cells.tolist()
+        assert mine.joint.counts.tolist() == its.joint.counts.tolist()
+        found, expected = one.correlation(*group), other.correlation(*group)
+        np.testing.assert_array_equal(found.n, expected.n)
+        np.testing.assert_allclose(found.value, expected.value, atol=1e-9)

@@ -245,3 +245,11 @@ def test_a_handful_of_flags_is_ranked_for_nothing(table: pa.Table, tmp_path: Pat
     assert {row["value_low"] for row in rows} == {None}
     assert not [row for row in rows_of(found, "top_features") if row["target"] == "critical flag"]
     assert [row for row in rows_of(found, "top_features") if row["target"] == "correct"]
+
+
+def test_a_reply_without_logprobs_stays_with_those_beside_it(table: pa.Table, tmp_path: Path) -> None:
+    """Its record says nothing of a stage, for there was none; its scores are of the same stratum."""
+    logprobs = table["logprob"].to_pylist()
+    silent = {"logprob": [None] * 40 + logprobs[40:], "logprob_stage": ["unknown"] * 40 + ["before"] * (N - 40)}
+    found = analysed(changed(table, **silent), tmp_path)
+    assert [(row["replies"], row["with_logprobs"]) for row in rows_of(found, "strata")] == [(N, N - 40)]

@@ -311,7 +311,14 @@ async def test_a_stream_of_judged_replies_gives_their_signals(tmp_path: Path) ->
     changed = [one.replies for one in signals[:-1]]
     assert changed == sorted(set(changed))
     assert 0 < changed[0] <= 20 < signals[-1].replies == 40
-    assert [type(item) async for item in stream(**options)] == [Run]  # nothing is left to do
+    again = [item async for item in stream(**options)]  # nothing is left to do
+    assert [type(item) for item in again] == [moot.Signals, Run]
+    assert isinstance(again[0], moot.Signals)
+    assert (again[0].replies, again[0].groups()) == (40, signals[-1].groups())
+    assert str(again[0].correlation("even", "constructor")) == str(signals[-1].correlation("even", "constructor"))
+    single = {**small(tmp_path / "unjudged"), "protocol": "single-agent"}
+    await arun(**single)
+    assert [type(item) async for item in stream(**single)] == [Run]
 
 
 async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) -> None:

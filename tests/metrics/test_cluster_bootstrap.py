@@ -14,6 +14,7 @@ from moot.metrics.cluster_bootstrap import (
     cluster_weights,
     interval_from,
     resampled_spearman,
+    resampled_sums,
 )
 from moot.metrics.rank_correlation import spearman_matrix
 
@@ -29,6 +30,17 @@ def test_each_resample_is_the_statistic_of_the_drawn_rows(rows_at_once: int, mon
         rows = np.repeat(np.arange(len(x)), weight)
         assert rho_of_it == pytest.approx(spearman_matrix(x[rows], y[rows]), abs=1e-12, nan_ok=True)
         assert area_of_it == pytest.approx(auroc_matrix(x[rows], flags[rows]), abs=1e-12, nan_ok=True)
+
+
+def test_sums_by_cluster_are_those_of_the_drawn_rows() -> None:
+    random = np.random.default_rng(4)
+    values, clusters = random.normal(size=(60, 3)), np.repeat(np.array(["c", "a", "b"] * 5), 4)
+    weights = cluster_weights(clusters, 9, seed=2)
+    assert resampled_sums(values, clusters, 9, seed=2) == pytest.approx(weights @ values, abs=1e-12)
+    with pytest.raises(ValueError, match="at least one resample"):
+        resampled_sums(values, clusters, 0)
+    with pytest.raises(ValueError, match="no rows"):
+        resampled_sums(values[:0], clusters[:0], 3)
 
 
 def test_a_target_may_have_many_levels_and_the_resamples_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moot.metrics.online.divergence_counts import Divergence, divergences
 from moot.metrics.online.histogram import BINS, JointCounts
+from moot.metrics.signal_divergences import conditions, confidence_ends
 
 Floats = npt.NDArray[np.float64]
 
@@ -111,3 +112,24 @@ def test_replies_of_one_confidence_are_neither_sure_nor_unsure() -> None:
     found = divergences(joint([(-0.3, 3.0, 0.0, 1.0)] * 8))
     assert np.isnan(found.mu_low)
     assert [one.n for one in found] == [0, 8, 0]
+
+
+@pytest.mark.parametrize("scale", [1e-7, 1e-5, 1e-3, 1.0])
+def test_near_certain_replies_are_told_apart_as_any_others(scale: float) -> None:
+    """Only replies within a bin, 1 %, of an end of confidence may count otherwise than one by one."""
+    draw = np.random.default_rng(8)
+    mu = -scale * np.exp(draw.normal(0.0, 1.0, 400))
+    quality, correct = draw.choice([3.0, 6.0, 9.0], 400), draw.integers(0, 2, 400).astype(float)
+    ends = confidence_ends(mu)
+    exact = list(conditions(mu, quality, np.zeros(400), correct, ends))
+    found = divergences(JointCounts.of(mu, quality, np.zeros(400), correct))
+    np.testing.assert_allclose([found.mu_low, found.mu_high], ends, rtol=0.0051)
+    unclear = np.abs(mu[:, np.newaxis] / ends - 1.0).min(axis=1) <= 0.0101
+    for one, each in zip(found, exact, strict=True):
+        assert (one.name, one.n) == (each.name, 400)
+        assert abs(one.count - int((each.first & each.second).sum())) <= unclear.sum() <= 12
+
+
+def test_a_flagged_reply_is_not_well_reasoned() -> None:
+    found = divergences(joint([(-0.1, 9.0, 0.5, 0.0), (-0.2, 9.0, 0.25, 0.0)]))
+    assert (found.good_but_wrong.count, found.good_but_wrong.n) == (1, 2)

@@ -1,0 +1,35 @@
+"""How a recorded reply was sampled: what tells log-probabilities of one kind from those of another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+UNKNOWN = "unknown"
+"""Stands for the model and the stage of a reply of which nothing is on record."""
+
+
+class Sampling(NamedTuple):
+    """How a reply was sampled, and where its log-probabilities were taken; replies that differ in it are never pooled.
+
+    Attributes:
+        temperature, top_p: None when unknown or the server's default.
+        stage: `before` or `after` temperature and top-p, or `unknown`.
+    """
+
+    temperature: float | None
+    top_p: float | None
+    stage: str
+
+    @classmethod
+    def recorded(cls, temperature: float | None, top_p: float | None, logprob_stage: str | None) -> Sampling:
+        """From a row of the record, whose older versions say nothing of the stage."""
+        return cls(temperature, top_p, logprob_stage or UNKNOWN)
+
+    @property
+    def words(self) -> str:
+        """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
+        t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
+        stage = {UNKNOWN: "at an unknown stage", "before": "before them", "after": "after them"}.get(
+            self.stage, self.stage
+        )
+        return f"T {t}, top-p {p}, log-probabilities {stage}"

@@ -1,0 +1,282 @@
+"""What one writer keeps of signals, row by row: open debates, superseded replies, odd values, what may be pooled."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from journal_writer import batch, closing, labelled, reply
+from signals_from_record import assert_same_signals
+from structlog.testing import capture_logs
+
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.sampling import Sampling
+from moot.actors.record.signal_keeper import FOLD_REPLIES
+from moot.actors.record.signals_wire import decode_signals, encode_signals
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Event
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """The folder of a run that nobody owns yet."""
+    found = RunFolder(tmp_path / "run")
+    found.path.mkdir()
+    (found.path / "run.yaml").write_text("test: true\n")
+    return found
+
+
+def assessment(case: int, quality: float = 7.0, path: str = "a", at: float = 1.0) -> tuple[str, int, Event, float]:
+    """What judges found of a reply."""
+    told = {"reply": path, "role": "constructor", "domain": "m", "scores": {"x": quality / 3}, "flag": 0.0}
+    return f"c{case:03d}", 0, Event("assessment", f"assessment/{path}", told | {"quality": quality}), at
+
+
+def said(case: int, reply_id: str, logprobs: list[float] | None, **columns: Any) -> Any:
+    """A batch of one reply."""
+    tokens = {} if logprobs is None else {"token": ["t"] * len(logprobs), "logprob": logprobs}
+    return batch([reply(f"c{case:03d}", "a", reply_id, temperature=0.3, top_p=0.9, **tokens, **columns)])
+
+
+async def loaded(folder: RunFolder) -> tuple[Recorder, Ownership]:
+    """A recorder of a new owner."""
+    owner = Ownership.take(folder)
+    recorder = Recorder(folder.path, owner.epoch)
+    await recorder.load()
+    return recorder, owner
+
+
+async def left(recorder: Recorder, owner: Ownership) -> None:
+    """End as a process does that is killed after a flush."""
+    await recorder.flush()
+    for segment in recorder._journal._segments.values():
+        segment.close()
+    owner.release()
+
+
+async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0), labelled(1)])
+    recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
+    recorder.add_replies(said(1, "r1", [-0.25]))
+    recorder.add_events([assessment(0)])
+    await left(recorder, owner)
+
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0), labelled(1)])
+    recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # the first is noted again by the replay
+    assert (await recorder.signals.signals()).replies == 0
+    assert await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"a": "r1"})]) == [True, True]
+    signals = await recorder.signals.signals()
+    assert (signals.replies, signals.group("m", "constructor").without_logprobs) == (2, 0)
+    assert signals.bands("m", "constructor").mean[[0, 100]].tolist() == [-0.375, -0.875]
+    await left(recorder, owner)
+
+    recorder, owner = await loaded(folder)
+    assert_same_signals(await recorder.signals.signals(), signals)
+    await recorder.close()
+    owner.release()
+    recorder, owner = await loaded(folder)  # now from Parquet
+    assert_same_signals(await recorder.signals.signals(), signals)
+    await recorder.close()
+    owner.release()
+
+
+async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0), labelled(1)])
+    for case in (0, 1):
+        recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
+        recorder.add_replies(said(case, f"late{case}", [-7.0]))
+    recorder.add_replies(said(0, "new0", [-1.0], supersedes="old0"))
+    recorder.add_replies(said(1, "new1", None, supersedes="old1"))
+    recorder.add_events([assessment(0, quality=3.0), assessment(1), assessment(0, quality=8.0, at=2.0)])
+    await recorder.commit([closing("c000", {"a": "new0"}), closing("c001", {"a": "new1"})])
+    signals = await recorder.signals.signals()
+    group = signals.group("m", "constructor")
+    assert (group.replies, group.without_logprobs) == (2, 1)
+    assert set(signals.bands("m", "constructor").mean.tolist()) == {-1.0}
+    assert sorted(group.joint.quality().tolist()) == [7.0, 8.0]
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    assert_same_signals(await recorder.signals.signals(), signals)
+    await left(recorder, owner)
+
+
+async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(number) for number in range(3)])
+    for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
+        recorder.add_replies(said(case, f"r{case}", tokens))
+    with capture_logs() as logs:
+        recorder.add_events([assessment(0), assessment(1), assessment(2)])
+        recorder.add_events([("c000", 0, Event("assessment", "elsewhere", {"mine": True}), 1.0)])
+        recorder.add_events([assessment(0, path="never said")])
+    assert [line["case"] for line in logs] == ["c000"]
+    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+    signals = await recorder.signals.signals()
+    assert signals.models("m", "constructor") == ["simulated", "unknown"]
+    group = signals.group("m", "constructor", model="simulated")
+    assert (group.replies, group.without_logprobs) == (3, 1)
+    assert signals.group("m", "constructor", model="unknown").replies == 1  # of what nobody said
+    assert signals.bands("m", "constructor", model="simulated").n[[0, 100]].tolist() == [0, 1]
+    assert signals.divergences("m", "constructor", model="simulated").unsure_but_right.n == 0
+    await left(recorder, owner)
+
+
+async def test_replies_under_different_temperatures_are_not_pooled(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(number) for number in range(3)])
+    recorder.add_replies(said(0, "r0", [-1.0]))
+    hot = reply("c001", "a", "r1", temperature=1.0, top_p=0.9, token=["t"], logprob=[-3.0])
+    recorder.add_replies(batch([hot, reply("c002", "a", "r2", temperature=0.7)]))
+    recorder.add_events([assessment(number) for number in range(3)])
+    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(3)])
+    signals = await recorder.signals.signals()
+    cool = Sampling(0.3, 0.9, "unknown")
+    assert signals.samplings("m", "constructor") == [cool, Sampling(1.0, 0.9, "unknown")]
+    with pytest.raises(ConfigError, match="sampled in several ways"):
+        signals.bands("m", "constructor")
+    with pytest.raises(ConfigError, match="known"):
+        signals.bands("m", "constructor", Sampling(0.5, None, "unknown"))
+    with pytest.raises(ConfigError, match="did you mean 'm/constructor'"):
+        signals.correlation("m", "construct")
+    assert set(signals.bands("m", "constructor", cool).mean.tolist()) == {-1.0}
+    assert (signals.group("m", "constructor", cool).replies, signals.replies) == (2, 3)
+    again = decode_signals(encode_signals(signals))
+    assert again.kept.keys() == signals.kept.keys()
+    assert repr(again.divergences("m", "constructor", cool)) == repr(signals.divergences("m", "constructor", cool))
+    await left(recorder, owner)
+
+
+async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    numbers = range(4)
+    recorder.register([labelled(number) for number in numbers])
+    kinds = [("big", "before", [-1.0]), ("big", "after", [-2.0]), ("small", "before", [-3.0]), ("small", None, None)]
+    for number, (model, stage, logprobs) in enumerate(kinds):
+        recorder.add_replies(said(number, f"r{number}", logprobs, model=model, logprob_stage=stage))
+    recorder.add_events([assessment(number) for number in numbers])
+    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in numbers])
+    signals = await recorder.signals.signals()
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    read_back = await recorder.signals.signals()
+    await left(recorder, owner)
+    group = ("m", "constructor")
+    before = Sampling(0.3, 0.9, "before")
+    for one in (signals, read_back, decode_signals(encode_signals(signals))):
+        assert (one.groups(), one.models(*group)) == ([group], ["big", "small"])
+        assert one.samplings(*group, model="small") == [before]
+        assert set(one.bands(*group, model="small").mean.tolist()) == {-3.0}  # one sampling is not named
+        assert one.group(*group, model="small").replies == 2
+        assert set(one.bands(*group, before, model="big").mean.tolist()) == {-1.0}
+        with pytest.raises(ConfigError, match=r"several models; name one as `model`: \['big', 'small'\]"):
+            one.correlation(*group)
+        with pytest.raises(ConfigError, match="unknown model 'bigger': did you mean 'big'"):
+            one.bands(*group, model="bigger")
+        with pytest.raises(ConfigError, match="sampled in several ways"):
+            one.divergences(*group, model="big")
+
+
+async def test_what_is_held_against_confidence_is_whether_a_reply_is_flagged(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
+    mu = np.array([-5.0, -1.0, -2.0, -4.0, -3.0])
+    recorder.register([labelled(number) for number in range(5)])
+    for number, share in enumerate(shares):
+        recorder.add_replies(said(number, f"r{number}", [mu[number]]))
+        (case_id, attempt, event, at) = assessment(number)
+        recorder.add_events([(case_id, attempt, Event(event.kind, event.path, event.data | {"flag": share}), at)])
+    await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"}) for number in range(5)])
+    found = (await recorder.signals.signals()).correlation("m", "constructor")
+    value = found.value[found.features.index("logprob.full.mean"), found.targets.index("flag")]
+    assert value == pytest.approx(np.corrcoef(mu, np.array(shares) >= 0.5)[0, 1])
+    await left(recorder, owner)
+
+
+async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    told = [{"judge": "judge/0", "scores": {"x": 2}, "reasoning": "a long text", "issues": "another"}]
+    count, most = 2 * FOLD_REPLIES + 1, 0
+    recorder.register([labelled(number) for number in range(count)])
+    for number in range(count):
+        case_id, attempt, event, at = assessment(number)
+        event = Event(event.kind, event.path, event.data | {"judges": told})
+        recorder.add_events([(case_id, attempt, event, at)])
+        assert not recorder.signals._debates[case_id, 0].assessments["a"].judges
+        recorder.signals.end(case_id, 0, failed=False, correct=None)
+        most = max(most, len(recorder.signals._pending))
+        await asyncio.sleep(0)
+        if recorder.signals._folding is not None:
+            await recorder.signals._folding
+    assert most == FOLD_REPLIES
+    assert (await recorder.signals.signals()).replies == count
+    await left(recorder, owner)
+
+
+async def test_a_record_without_assessments_is_not_read_for_signals(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0)])
+    recorder.add_replies(said(0, "r0", [-1.0]))
+    recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
+    await recorder.commit([closing("c000", {"a": "r0"})])
+    await left(recorder, owner)
+    read: list[str] = []
+
+    def watched(folder: RunFolder, table: str, *args: Any) -> Any:
+        read.append(table)
+        return read_table(folder, table, *args)
+
+    monkeypatch.setattr("moot.actors.record.signal_recovery.read_table", watched)
+    recorder, owner = await loaded(folder)
+    assert not read
+    recorder.register([labelled(0), labelled(1)])
+    recorder.add_replies(said(1, "r1", [-1.0]))
+    recorder.add_events([assessment(1)])
+    await recorder.commit([closing("c001", {"a": "r1"})])
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    assert sorted(read) == ["events", "turns", "verdicts"]
+    assert (await recorder.signals.signals()).replies == 1
+    await left(recorder, owner)
+
+
+async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(number) for number in range(3)])
+    monkeypatch.setattr("moot.actors.record.signal_keeper.FOLD_TOKENS", 3)
+    for number in range(3):
+        recorder.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
+        recorder.add_events([assessment(number)])
+        await recorder.commit([closing(f"c{number:03d}", {"a": f"r{number}"})])
+        asking = asyncio.create_task(recorder.signals.signals())
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+    assert (await recorder.signals.signals()).replies == recorder.signals.replies == 3
+    await left(recorder, owner)
+
+
+async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
+    recorder, owner = await loaded(folder)
+    recorder.register([labelled(0), labelled(1)])
+    shared = reply("shared-abc", "shared", "s", token=["t"], logprob=[-1.0])
+    recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
+    recorder.add_replies(said(0, "r0", [-1.0]))
+    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    await left(recorder, owner)
+    recorder, owner = await loaded(folder)
+    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    recorder.register([labelled(0), labelled(1)])
+    assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
+    assert not recorder.signals._debates
+    assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0
+    await left(recorder, owner)
