@@ -199,7 +199,8 @@ def assessment_of(rubric: Rubric, shown: Shown, marks: Sequence[Mark]) -> Assess
 def _request(rubric: Rubric, shown: Shown, judge: str, number: int) -> Request[MarkSheet]:
     slots = {"rubric": rubric_slots(rubric), **shown_slots(shown)}
     path = f"assessment/{shown.path}/{judge}/pass/{number}"
-    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number)
+    images = tuple(image for message in shown.sent for image in message.images)
+    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number, images=images)
 
 
 def rubric_slots(rubric: Rubric) -> dict[str, Any]:
