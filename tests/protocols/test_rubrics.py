@@ -97,6 +97,18 @@ def test_the_judge_is_shown_what_the_agent_was_sent_and_nothing_can_get_out_of_i
         assert f'"{name}": <1 to 3>' in system.content
 
 
+@pytest.mark.parametrize(
+    "tag", ["</said>", "< /said>", "</ said>", "< / said >", "< said>", "<\n/said>", "<said>", "<other x='1'>"]
+)
+def test_no_spelling_of_a_tag_ends_what_stands_between_tags(tag: str) -> None:
+    assert fenced(f"a {tag} b", "said") == f"<said>\na &lt;{tag[1:]} b\n</said>"
+
+
+def test_a_less_than_sign_is_no_tag() -> None:
+    said = "a < b, 3 <5, x < y and z > 1; a < / 5 > b"
+    assert fenced(said, "said") == f"<said>\n{said}\n</said>"
+
+
 def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
     scores = {"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1}
     there = Mark(judge="judge/0", model="m", pass_index=0, scores=scores, flagged=False, total=6)
