@@ -18,7 +18,6 @@ class AnalysisSettings(BaseModel):
         quantile: confidence is high above the upper and low below the lower one of these within (domain, role).
         low_quality: a reply with at most this Q, or a flagged one, is weak.
         high_quality: a reply with at least this Q, and not flagged, is well reasoned.
-        passes_at: the lowest mean score that passes a dimension.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,4 +31,3 @@ class AnalysisSettings(BaseModel):
     quantile: float = Field(default=0.25, gt=0.0, lt=0.5)
     low_quality: float = 5.0
     high_quality: float = 8.0
-    passes_at: float = 2.0
