@@ -6,9 +6,10 @@ import importlib
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import json_repair
 import msgspec
@@ -86,12 +87,24 @@ def reply_path(model: type[BaseModel]) -> str:
     return made_by or f"{model.__module__}:{model.__qualname__}"
 
 
+Factory = TypeVar("Factory", bound=Callable[[str], type[BaseModel]])
+
+_MARKED = "makes_replies"
+
+
+def reply_factory(factory: Factory) -> Factory:
+    """Marks a function that makes a reply model from a text: `load_reply` calls no other."""
+    setattr(factory, _MARKED, True)
+    return factory
+
+
 @lru_cache(maxsize=256)
 def load_reply(path: str) -> type[BaseModel]:
     """The reply model behind `module:Class` or `module:factory(TEXT)`.
 
     Raises:
-        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook.
+        ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook; when the factory is
+            not marked with `reply_factory`, or can make nothing of the text.
     """
     module, _, rest = path.partition(":")
     name, called, argument = rest.partition("(")
@@ -99,15 +112,24 @@ def load_reply(path: str) -> type[BaseModel]:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-        if called:
-            found = found(argument.removesuffix(")"))
     except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"
         ) from error
+    if called:
+        found = _made(path, found, argument.removesuffix(")"))
     if not (isinstance(found, type) and issubclass(found, BaseModel)):
         raise ConfigError(f"reply model {path!r} is not a pydantic model")
     return found
+
+
+def _made(path: str, factory: Any, argument: str) -> Any:
+    if getattr(factory, _MARKED, None) is not True:
+        raise ConfigError(f"reply model {path!r} is made by no reply factory: mark the function with `reply_factory`")
+    try:
+        return factory(argument)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"reply model {path!r} cannot be made: {' '.join(str(error).split())}") from error
 
 
 class InvalidReply(ValueError):

@@ -22,14 +22,14 @@ from moot.protocols.messages import Message, Slots
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Slots:(?P<slots>[^#]*)\.\s*#}")
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
-_TAG_START = re.compile(r"<(?=/?[A-Za-z])")
+_TAG_START = re.compile(r"<(?=/?[A-Za-z]|\s*/\s*[A-Za-z]|\s+[A-Za-z][\w-]*\s*>)")
 
 
 def fenced(text: object, tag: str, **attributes: object) -> str:
     """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag becomes `&lt;`.
 
-    >>> fenced("a </note> b", "note")
-    '<note>\\na &lt;/note> b\\n</note>'
+    >>> fenced("a </note> b < /note> c < d", "note")
+    '<note>\\na &lt;/note> b &lt; /note> c < d\\n</note>'
     """
     head = tag
     for name, value in attributes.items():

@@ -165,7 +165,7 @@ def analysis_of(replies: Replies, sources: Sequence[str], settings: AnalysisSett
         correctness_table(measured, by_dataset, settings),
         divergences,
         consistency_table(replies, by_dataset),
-        score_distributions_table(replies, by_dataset, settings),
+        score_distributions_table(replies, by_dataset),
         openings_table(replies, by_dataset),
         entropies_table(replies, by_dataset),
         *trajectory_tables(found),

@@ -12,7 +12,7 @@ from moot.deploy.analysis.table import Column, Table, Value
 from moot.deploy.reading.summaries.consistency import Agreement, Figure, judge_consistency
 from moot.metrics.rank_correlation import spearman_matrix
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
-from moot.protocols.rubrics.rubric import FLAG as FLAG_KEY
+from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
 
 SHOWN = (
     Column("of", "raters"),

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum
-from moot.deploy.analysis.settings import AnalysisSettings
+from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.ordinal_association import spearman_ceiling
 
@@ -27,21 +26,22 @@ SHOWN = (
 )
 
 
-def score_distributions_table(replies: Replies, strata: Sequence[Stratum], settings: AnalysisSettings) -> Table:
+def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> Table:
     """Each target's scores in each stratum, with the ceiling that their ties set on Spearman's rho."""
     return Table(
         name="score_distributions",
         title="Distributions of the judges' scores",
-        rows=[row for stratum in strata for row in _rows(replies, stratum, settings)],
+        rows=[row for stratum in strata for row in _rows(replies, stratum)],
         shown=SHOWN,
         notes=(
-            f"A reply passes a dimension with a mean score of at least {settings.passes_at:g} when it is not flagged. "
-            "`|rho| at most`: what a feature without ties could reach with scores tied like these.",
+            "A reply passes a dimension when its mean score is at least what the rubric says passes, and it is not "
+            "flagged; unknown where the rubric says nothing. `|rho| at most`: what a feature without ties could reach "
+            "with scores tied like these.",
         ),
     )
 
 
-def _rows(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+def _rows(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
     flag = replies.flag[stratum.rows]
     for target, values in {**replies.ordinal, FLAG: replies.flag}.items():
         scores = values[stratum.rows]
@@ -58,14 +58,20 @@ def _rows(replies: Replies, stratum: Stratum, settings: AnalysisSettings) -> Ite
             "mean": float(known.mean()),
             "distribution": _in_words(levels, counts),
             "at_top": None if target == FLAG else float((known == levels[-1]).mean()),
-            "passed": None if target in (FLAG, QUALITY) else _passed(scores, flag, settings.passes_at),
+            "passed": None if target in (FLAG, QUALITY) else _passed(scores, flag, _bar(replies, stratum, target)),
             "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
         }
 
 
-def _passed(scores: Floats, flag: Floats, passes_at: float) -> float:
-    known = np.isfinite(scores)
-    return float(((scores >= passes_at) & (flag != 1.0))[known].mean())
+def _bar(replies: Replies, stratum: Stratum, dimension: str) -> Floats:
+    """By reply the lowest score that passes a dimension under the rubric that it was judged by; NaN where unknown."""
+    found = [replies.assessments[row] for row in stratum.rows]
+    return numbers(None if each is None else each.passes_at.get(dimension) for each in found)
+
+
+def _passed(scores: Floats, flag: Floats, bar: Floats) -> float | None:
+    known = np.isfinite(scores) & np.isfinite(bar)
+    return float(((scores >= bar) & (flag != 1.0))[known].mean()) if known.any() else None
 
 
 def _in_words(levels: Floats, counts: npt.NDArray[np.int64]) -> str:

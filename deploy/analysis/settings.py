@@ -23,7 +23,6 @@ class AnalysisSettings(BaseModel):
         quantile: confidence is high above the upper and low below the lower one of these within (domain, role).
         low_quality: a reply with at most this Q, or a flagged one, is weak.
         high_quality: a reply with at least this Q, and not flagged, is well reasoned.
-        passes_at: the lowest mean score that passes a dimension.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +37,6 @@ class AnalysisSettings(BaseModel):
     quantile: float = Field(default=TAIL, gt=0.0, lt=0.5)
     low_quality: float = LOW_QUALITY
     high_quality: float = HIGH_QUALITY
-    passes_at: float = 2.0
 
     @model_validator(mode="after")
     def _apart(self) -> Self:

@@ -14,8 +14,8 @@ from moot.actors.record.tables import read_table
 from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both_branches
 from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
 from moot.deploy.reading.record import RunFacts, read_facts, read_replies
+from moot.deploy.reading.summaries.accuracy import share
 from moot.deploy.reading.summaries.paired import Paired, paired
-from moot.deploy.reading.summaries.summary import share
 from moot.deploy.reading.text import Interval
 from moot.metrics.detection import auroc
 from moot.metrics.proportion import wilson_interval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from moot.deploy.cli import options
 
 if TYPE_CHECKING:
+    from moot.deploy.running.outcome import Run
     from moot.deploy.running.prepare import Prepared
 
 
@@ -99,9 +101,23 @@ def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     tell(done, prepared, quiet=quiet)
     where = shown(prepared)
     found = judging(where)
-    if found is not None:
-        show_judging(found, form)
-        if form == "text":
-            print(f"\nnext:\n  moot show {where}  these figures and what they cost, again")
-            print(f"  moot show {where} CASE  what each judge said of one reply")
+    if found is None:
+        return _nothing_to_show(done, where)
+    show_judging(found, form)
+    if form == "text":
+        print(f"\nnext:\n  moot show {where}  these figures and what they cost, again")
+        print(f"  moot show {where} CASE  what each judge said of one reply")
     return done.exit_code
+
+
+def _nothing_to_show(done: Run, where: str) -> int:
+    """Say so where replies have verdicts and no assessment can be read; the exit code is never 0 then."""
+    from moot.deploy.running.outcome import EXIT_SOME_FAILED
+
+    if done.exit_code or not done.done:
+        return done.exit_code
+    print(
+        f"error: {where} has {done.done:,} verdicts and no assessment that can be read: judge again with --out NEW",
+        file=sys.stderr,
+    )
+    return EXIT_SOME_FAILED

@@ -10,7 +10,7 @@ from moot.actors.record.tables import read_table
 from moot.protocols.case import Reference
 from moot.protocols.tasks.scoring import is_correct
 
-_COLUMNS = ["scoring", "accepted", "ratings", "group"]
+_COLUMNS = ["scoring", "accepted", "ratings", "group", "part"]
 
 
 class References:
@@ -53,4 +53,5 @@ def _reference(row: Mapping[str, Any]) -> Reference:
         accepted=tuple(row["accepted"] or ()),
         ratings=tuple(row["ratings"] or ()),
         group=row["group"] or "",
+        part=row["part"] or "",
     )

@@ -116,7 +116,10 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     """What is said of debates only: a run that judges replies has neither answers nor rounds."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
-    rows = [("a rater's score given" if summary.scores else "accuracy", scored)]
+    named = "a rater's score given" if summary.scores else "accuracy"
+    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
+    for each in summary.accuracy_by_part or ():
+        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored)))
     if summary.short_answers is not None:
         rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:

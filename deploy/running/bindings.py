@@ -55,6 +55,12 @@ def speakers(protocol: DebateProtocol) -> frozenset[str]:
     return frozenset({"agent"} if "agent" in protocol.roles else protocol.roles)
 
 
+def shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
+    """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
+    judges = frozenset({"judge"} if getattr(protocol, "judges_see_pictures", False) else ())
+    return (speakers(protocol) | judges) & frozenset(protocol.roles)
+
+
 def _at_temperature(member: RoleBinding, temperature: float) -> RoleBinding:
     """The member at the protocol's temperature, unless it has been given one; it does not count as written down."""
     if "temperature" in member.model_fields_set:

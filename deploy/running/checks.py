@@ -13,7 +13,7 @@ from moot.actors.models.probe import PROBE_RETRIES, probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
 from moot.actors.models.structured_output import reply_schema
 from moot.actors.roles import RoleBinding
-from moot.deploy.running.bindings import speakers
+from moot.deploy.running.bindings import shown_pictures
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -53,12 +53,14 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
 
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
-    """The models that speak of cases with pictures; none when that cannot be known before the cases are read."""
+    """The models that are sent the cases' pictures; none when that cannot be known before the cases are read."""
     if not (prepared.in_memory and prepared.task.replayable):
         return set()
     if not any(labelled.case.images for labelled in prepared.cases()):
         return set()
-    return {model_binding(member) for family in speakers(prepared.protocol) for member in prepared.bindings[family]}
+    return {
+        model_binding(member) for family in shown_pictures(prepared.protocol) for member in prepared.bindings[family]
+    }
 
 
 async def _check(model: Model, roles: list[RoleBinding], protocol: DebateProtocol, network: bool, probed: bool) -> None:

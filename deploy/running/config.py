@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from moot.actors.limits.settings import EndpointLimits
@@ -19,6 +18,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.yaml_file import read_keys_and_values
 
 RECORD_KEYS = frozenset(
     {
@@ -179,41 +179,13 @@ def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple
     return dict(base or {}), ""
 
 
-class _EachKeyOnce(yaml.SafeLoader):
-    """Refuses a mapping with the same key twice, of which YAML silently takes the last."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """The mapping."""
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen and isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem=f"`{key.value}` is given twice", problem_mark=key.start_mark)
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
-        return super().construct_mapping(node, deep)
-
-
 def read_yaml(file: Path) -> dict[str, Any]:
     """The keys of a YAML configuration, or of a run's run.yaml without what only a record holds.
 
     Raises:
         ConfigError: the file cannot be read or is no YAML mapping; names the line.
     """
-    try:
-        content = yaml.load(file.read_text("utf-8"), _EachKeyOnce)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file}: expected UTF-8 text, found other bytes") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file}:1: expected keys and values, found {type(content).__name__}")
-    keys = {str(key): value for key, value in content.items()}
+    keys = {str(key): value for key, value in read_keys_and_values(file).items()}
     return {k: v for k, v in keys.items() if k not in RECORD_KEYS} if "schema_version" in keys else keys
 
 

@@ -44,7 +44,8 @@ def domain_of(case: Case) -> Domain:
 def speaker_slots(case: Case, domain: Domain) -> dict[str, Any]:
     """The case as the constructor and the auditor are shown it.
 
-    Where a text is scored they see no score and no question that asks for one: they argue about the trait.
+    Where a text is scored they see no score that anybody gave, and no list of scores to choose from: they argue about
+    the trait, and its guide says what each score means. A case without a criterion has its question in its place.
     """
     scored = domain == "rubric scoring"
     return {

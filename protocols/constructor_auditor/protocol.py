@@ -37,6 +37,7 @@ class ConstructorAuditor:
         speakers: whose log-probabilities are read, and who sees pictures.
         needs_logprobs: whether the speakers' models must give them.
         without_logprobs: how to go on with a model that gives none.
+        judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
         judges_apart: always: judges should not be models that debate, too.
         reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
     """
@@ -52,6 +53,7 @@ class ConstructorAuditor:
         self.settings = settings if settings is not None else ConstructorAuditorSettings()
         judged = self.settings.judge.when == "always"
         self.roles: tuple[str, ...] = (*self.speakers, "synthesizer", *(("judge",) if judged else ()))
+        self.judges_see_pictures = judged
         self.needs_logprobs = self.settings.logprobs
         self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
         self.temperatures: Mapping[str, float] = {"judge": 0.0} if judged and self.settings.judge.passes == 1 else {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -10,8 +9,10 @@ import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from moot.protocols.case import Case, Domain
-from moot.protocols.replies import Reply
+from moot.protocols.replies import Reply, reply_factory
+from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.numbers import stated_number
+from moot.protocols.whole_number import whole_number
 
 
 def _text(value: Any) -> Any:
@@ -49,11 +50,13 @@ class NumberSynthesis(Synthesis):
 
 def synthesis_for(case: Case, domain: Domain) -> type[Synthesis]:
     """The reply model that a case's answer must fit. Labels are held to by whoever reads the reply."""
-    if case.labels is None and case.criterion is not None and domain == "rubric scoring":
-        return score_synthesis(msgspec.json.encode((case.criterion.lowest, case.criterion.highest)).decode())
+    scale = case.criterion if domain == "rubric scoring" else None
+    if scale is not None and case.labels in (None, scores_of(scale)):
+        return score_synthesis(msgspec.json.encode((scale.lowest, scale.highest)).decode())
     return NumberSynthesis if case.labels is None and domain == "mathematics" else Synthesis
 
 
+@reply_factory
 @lru_cache(maxsize=256)
 def score_synthesis(argument: str) -> type[Synthesis]:
     """The reply model of a scale: how agents, who know only a reply's path, find it.
@@ -64,9 +67,10 @@ def score_synthesis(argument: str) -> type[Synthesis]:
     lowest, highest = msgspec.json.decode(argument, type=tuple[int, int])
 
     def on_the_scale(answer: str) -> str:
-        if not re.fullmatch(r"-?\d+", answer.strip()) or not lowest <= int(answer) <= highest:
+        score = whole_number(answer, highest)
+        if score is None or not lowest <= score <= highest:
             raise ValueError(f"is {answer[:40]!r}, expected a whole number from {lowest} to {highest}")
-        return str(int(answer))
+        return str(score)
 
     made = create_model(
         "ScoreSynthesis",

@@ -8,10 +8,11 @@ from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case
 from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.floor import Floor
-from moot.protocols.judge_panel.result import abstentions, in_words, panel_result
+from moot.protocols.judge_panel.result import in_words, panel_result
 from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Message, Verdict
-from moot.protocols.rubrics.panel import TEMPLATE, Assessment, Shown, assess, rubric_slots, shown_slots
+from moot.protocols.rubrics.assessed import AssessmentData
+from moot.protocols.rubrics.panel import TEMPLATE, Shown, assess, rubric_slots, shown_slots
 
 _PATH = "reply"
 _REPLY_TOKENS = 500
@@ -62,11 +63,10 @@ class JudgePanel:
         """
         shown = _shown(case)
         role = shown.role or _PATH
-        found = (await assess(floor, self.settings.rubric, {role: shown}, passes=self.settings.passes))[role]
-        if found.missing == len(found.marks):
-            raise QuorumFailed(
-                f"no judge gave a usable sheet, in {found.missing} asks ({in_words(abstentions(found))})"
-            )
+        assessed = await assess(floor, self.settings.rubric, {role: shown}, passes=self.settings.passes)
+        found = assessed[role].data(role)
+        if not found.marks:
+            raise QuorumFailed(f"no judge gave a usable sheet, in {found.missing} asks ({in_words(found.abstentions)})")
         return Verdict(answer=None, how="judged", flags=_flags(found), payload=panel_result(found))
 
 
@@ -83,6 +83,6 @@ def _shown(case: Case) -> Shown:
     )
 
 
-def _flags(found: Assessment) -> tuple[str, ...]:
+def _flags(found: AssessmentData) -> tuple[str, ...]:
     raised = {"critical": bool(found.flagged), "judges-missing": bool(found.missing)}
     return tuple(flag for flag, is_so in raised.items() if is_so)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from statistics import median
 from typing import Any
 
-from moot.protocols.rubrics.panel import Assessment
+from moot.protocols.rubrics.assessed import AssessmentData
 
 
-def abstentions(found: Assessment) -> dict[str, int]:
-    """How many marks are missing, by the kind of failure, most first."""
-    kinds = Counter(mark.missing.partition(":")[0] for mark in found.marks if mark.missing)
-    return dict(kinds.most_common())
-
-
-def panel_result(found: Assessment) -> dict[str, Any]:
+def panel_result(found: AssessmentData) -> dict[str, Any]:
     """The panel's verdict as plain data; a missing mark is in no figure but the counts.
 
     `flag` is the share of the marks that flag the reply, `quality` their mean Q.
     """
-    there = [mark.scores for mark in found.marks if mark.scores is not None]
+    medians = found.medians
     return {
         "rubric": found.rubric,
-        "dimensions": {
-            name: {"mean": mean, "median": median(scores[name] for scores in there) if there else None}
-            for name, mean in found.scores.items()
-        },
+        "dimensions": {name: {"mean": mean, "median": medians[name]} for name, mean in found.scores.items()},
         "quality": found.quality,
         "flag": found.flag,
         "flagged": found.flagged,
-        "judgments": len(there),
+        "judgments": len(found.marks),
         "missing": found.missing,
-        "abstentions": abstentions(found),
+        "abstentions": found.abstentions,
     }
 
 

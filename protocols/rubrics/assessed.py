@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from statistics import median
+
 import msgspec
 
 ASSESSMENT = "assessment"
@@ -9,7 +13,10 @@ ASSESSMENT = "assessment"
 
 
 class MarkData(msgspec.Struct, frozen=True, kw_only=True, rename={"pass_index": "pass"}):
-    """One judge's reading of one reply in one pass; `scores`, `flag` and `total` are None where `missing` says why."""
+    """One judge's reading of one reply in one pass.
+
+    `scores`, `flag` and `total` are None where `missing` says why; `flag` also under a rubric without a flag.
+    """
 
     judge: str
     model: str = ""
@@ -37,6 +44,7 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         rubric: its name.
         scales: each dimension's name with the lowest and the highest score, in the rubric's order (the record sorts the
             keys of mappings), and the flag's where the rubric has one; empty where the event does not say.
+        passes_at: by dimension the lowest score that passes, where the rubric says one.
         judges: every mark, missing ones included.
         scores: by dimension, the mean over the marks.
         flag: share of the marks that flag the reply, in [0, 1].
@@ -49,6 +57,7 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
     domain: str | None = ""
     rubric: str = ""
     scales: tuple[tuple[str, int, int], ...] = ()
+    passes_at: dict[str, int] = {}
     judges: tuple[MarkData, ...] = ()
     scores: dict[str, float | None] = {}
     flag: float | None = None
@@ -65,6 +74,32 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
         """The names of the dimensions, in the rubric's order as far as it is known."""
         ordered = [name for name in self.ends if name in self.scores]
         return [*ordered, *(name for name in self.scores if name not in ordered)]
+
+    @property
+    def marks(self) -> list[dict[str, int]]:
+        """The scores of every mark that is there."""
+        return [mark.scores for mark in self.judges if mark.scores is not None]
+
+    @property
+    def medians(self) -> dict[str, float | None]:
+        """By dimension the median over the marks; None when all are missing."""
+        there = self.marks
+        return {name: median(scores[name] for scores in there) if there else None for name in self.scores}
+
+    @property
+    def flagged(self) -> bool | None:
+        """Whether at least half of the marks flag the reply; None when that is unknown."""
+        return None if self.flag is None else self.flag >= 0.5
+
+    @property
+    def abstentions(self) -> dict[str, int]:
+        """How many marks are missing, by the kind of failure, most first."""
+        return abstentions(self.judges)
+
+
+def abstentions(marks: Iterable[MarkData]) -> dict[str, int]:
+    """How many marks are missing, by the kind of failure, most first."""
+    return dict(Counter(mark.why for mark in marks if mark.missing).most_common())
 
 
 def read_assessment(data: object) -> AssessmentData | None:

@@ -12,8 +12,9 @@ import msgspec
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Message, Turn
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData
-from moot.protocols.rubrics.rubric import FLAG, ISSUES, REASONING, Rubric
-from moot.protocols.rubrics.sheet import MarkSheet, sheet_for
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
+from moot.protocols.rubrics.rubric import Rubric
+from moot.protocols.rubrics.sheet import sheet_for
 
 TEMPLATE = "rubric/judge"
 
@@ -26,7 +27,7 @@ class Shown:
         path: names it in this debate; where it was said, for a turn of the debate.
         role: who said it, in words.
         domain: what kind of task it was; may be empty.
-        sent: the messages that the reply answers, exactly as its model was sent them.
+        sent: the messages that the reply answers, as its model was sent them, pictures included.
         reply: the reply.
         evidence: what is known to be true of the matter, where the judges are given such; may be empty.
     """
@@ -45,7 +46,7 @@ class Mark:
 
     Attributes:
         scores: by dimension; None when it is missing.
-        flagged: None when it is missing.
+        flagged: None when it is missing, or the rubric has no flag.
         total: Q; None when it is missing.
         issues, reasoning: in the judge's words; empty when it is missing.
         missing: why there is none; empty when there is one.
@@ -87,6 +88,7 @@ class Assessment:
         quality: mean Q; None when all are missing.
         missing: how many marks are missing.
         scales: the lowest and the highest score of each dimension, and of the flag where the rubric has one.
+        passes_at: by dimension the lowest score that passes, where the rubric says one.
     """
 
     shown: Shown
@@ -97,11 +99,12 @@ class Assessment:
     quality: float | None
     missing: int
     scales: Mapping[str, tuple[int, int]]
+    passes_at: Mapping[str, int]
 
     @property
     def flagged(self) -> bool | None:
-        """Whether at least half of the marks flag the reply."""
-        return None if self.flag is None else self.flag >= 0.5
+        """Whether at least half of the marks flag the reply; None when that is unknown."""
+        return self.data("").flagged
 
     def data(self, role: str) -> AssessmentData:
         """As the event `assessment` holds it; `role` is the family of who spoke."""
@@ -111,6 +114,7 @@ class Assessment:
             domain=self.shown.domain,
             rubric=self.rubric,
             scales=tuple((name, *ends) for name, ends in self.scales.items()),
+            passes_at=dict(self.passes_at),
             judges=tuple(mark.data() for mark in self.marks),
             scores=dict(self.scores),
             flag=self.flag,
@@ -188,13 +192,15 @@ def assessment_of(rubric: Rubric, shown: Shown, marks: Sequence[Mark]) -> Assess
         quality=fmean(mark.total for mark in there if mark.total is not None) if there else None,
         missing=len(marks) - len(there),
         scales=rubric.scales,
+        passes_at=rubric.passes_at,
     )
 
 
 def _request(rubric: Rubric, shown: Shown, judge: str, number: int) -> Request[MarkSheet]:
     slots = {"rubric": rubric_slots(rubric), **shown_slots(shown)}
     path = f"assessment/{shown.path}/{judge}/pass/{number}"
-    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number)
+    images = tuple(image for message in shown.sent for image in message.images)
+    return Request(judge, TEMPLATE, slots, sheet_for(rubric), path, sample=number, images=images)
 
 
 def rubric_slots(rubric: Rubric) -> dict[str, Any]:

@@ -6,20 +6,35 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
+from moot.protocols.whole_number import whole_number
+from moot.protocols.yaml_file import read_keys_and_values
 
 _SHIPPED = Path(__file__).parent
 
-FLAG, ISSUES, REASONING = "critical_flag", "critical_issues_description", "reasoning"
-"""The keys of a judge's reply that are no dimensions."""
-
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _MOST_DIMENSIONS = 20
+_MOST_LEVELS = 21
+_FURTHEST_SCORE = 1000
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected text, found none")
+    return text
+
+
+Words = Annotated[str, AfterValidator(_not_blank)]
+"""Text that says something."""
+
+
+_TAKEN = frozenset({FLAG, ISSUES, REASONING, *dir(MarkSheet)})
+"""Names that a dimension would take from what a judge's reply has in any case."""
 
 
 class _Part(BaseModel):
@@ -35,15 +50,28 @@ class Dimension(_Part):
         passes_at: the lowest score that passes; None when nothing is said to pass.
     """
 
-    question: str = Field(min_length=1)
-    levels: dict[int, str] = Field(min_length=2)
+    question: Words
+    levels: dict[int, Words]
     passes_at: int | None = None
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _scores_are_written_as_numbers(cls, levels: Any) -> Any:
+        """YAML reads `yes` as true, which would be a score of 1; in JSON, as settings are kept, keys are texts."""
+        if not isinstance(levels, Mapping):
+            return levels
+        if not 2 <= len(levels) <= _MOST_LEVELS:
+            raise ValueError(f"expected 2 to {_MOST_LEVELS} scores, found {len(levels)}")
+        scores = {score: _score(score) for score in levels}
+        if len(set(scores.values())) < len(levels):
+            raise ValueError("a score is given twice")
+        return {scores[score]: text for score, text in levels.items()}
 
     @field_validator("levels")
     @classmethod
     def _in_order(cls, levels: dict[int, str]) -> dict[int, str]:
         scores = sorted(levels)
-        if scores != list(range(scores[0], scores[-1] + 1)):
+        if scores[-1] - scores[0] != len(scores) - 1:
             raise ValueError(f"expected whole scores without a gap, found {', '.join(map(str, scores))}")
         return {score: levels[score] for score in scores}
 
@@ -77,10 +105,15 @@ class Rubric(_Part):
 
     set_as_a_whole: ClassVar[bool] = True
 
-    name: str = Field(min_length=1)
-    instructions: str = Field(min_length=1)
+    name: Words
+    instructions: Words
     dimensions: dict[str, Dimension] = Field(min_length=1, max_length=_MOST_DIMENSIONS)
     flag: str = ""
+
+    @field_validator("flag")
+    @classmethod
+    def _blank_is_none(cls, flag: str) -> str:
+        return flag if flag.strip() else ""
 
     @field_validator("dimensions")
     @classmethod
@@ -88,8 +121,8 @@ class Rubric(_Part):
         for name in dimensions:
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r}: expected a name of lower-case letters, digits and underscores")
-            if name in (FLAG, ISSUES, REASONING):
-                raise ValueError(f"{name!r} is a key that every judge's reply has: choose another name")
+            if name in _TAKEN or name.startswith("model_"):
+                raise ValueError(f"{name!r} means something else in a judge's reply: choose another name")
         return dimensions
 
     @property
@@ -99,18 +132,21 @@ class Rubric(_Part):
         return scales | ({FLAG: (0, 1)} if self.flag else {})
 
     @property
-    def lowest_total(self) -> int:
-        """The lowest sum of the dimensions of a reply that is not flagged."""
-        return sum(dimension.lowest for dimension in self.dimensions.values())
+    def passes_at(self) -> dict[str, int]:
+        """The lowest score that passes, of each dimension that says one."""
+        return {name: each.passes_at for name, each in self.dimensions.items() if each.passes_at is not None}
 
-    @property
-    def highest_total(self) -> int:
-        """The highest sum of the dimensions."""
-        return sum(dimension.highest for dimension in self.dimensions.values())
-
-    def total(self, scores: Mapping[str, int], flagged: bool) -> int:
+    def total(self, scores: Mapping[str, int], flagged: bool | None) -> int:
         """Q: the sum of a judge's scores, 0 when the reply is flagged ("Early-Token Confidence", section 3.4.3)."""
         return 0 if flagged else sum(scores[name] for name in self.dimensions)
+
+
+def _score(written: Any) -> int:
+    number = whole_number(written)
+    if number is None or abs(number) > _FURTHEST_SCORE:
+        near = f"from -{_FURTHEST_SCORE} to {_FURTHEST_SCORE}"
+        raise ValueError(f"expected whole numbers {near} as scores, found {str(written)[:40]!r}")
+    return number
 
 
 def shipped_rubrics() -> list[str]:
@@ -137,17 +173,9 @@ def read_rubric(path: Path) -> Rubric:
         ConfigError: one line; the file cannot be read, is no YAML mapping, or is no rubric.
     """
     try:
-        content: Any = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise ConfigError(f"rubric {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"rubric {path}: is not UTF-8 text") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1})" if mark else ""
-        raise ConfigError(f"rubric {path}: is not YAML{where}") from None
-    if not isinstance(content, Mapping):
-        raise ConfigError(f"rubric {path}: expected a mapping with name, instructions and dimensions")
+        content = read_keys_and_values(path)
+    except ConfigError as error:
+        raise ConfigError(f"rubric {error}") from None
     return rubric_of_data({"name": path.stem, **content}, f"rubric {path}")
 
 

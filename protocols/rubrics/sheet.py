@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BeforeValidator, create_model
 
-from moot.protocols.replies import Reply
-from moot.protocols.rubrics.rubric import FLAG, ISSUES, REASONING, Rubric
+from moot.protocols.replies import reply_factory
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
+from moot.protocols.rubrics.rubric import Rubric
+from moot.protocols.whole_number import whole_number
 
-
-class MarkSheet(Reply):
-    """Base of the replies that `mark_sheet` makes; the fields are those of a rubric."""
-
-    made_by: ClassVar[str] = ""
-
-    def scores(self) -> dict[str, int]:
-        """The score of each dimension, in the rubric's order."""
-        return {name: getattr(self, name) for name in type(self).model_fields if name not in (FLAG, ISSUES, REASONING)}
-
-    @property
-    def flagged(self) -> bool:
-        """Whether the judge found a severe failure; False under a rubric without a flag."""
-        return bool(getattr(self, FLAG, 0))
+_TRUTH = {"true": 1, "yes": 1, "false": 0, "no": 0}
 
 
 def sheet_for(rubric: Rubric) -> type[MarkSheet]:
@@ -34,6 +23,7 @@ def sheet_for(rubric: Rubric) -> type[MarkSheet]:
     return mark_sheet(msgspec.json.encode((scales, bool(rubric.flag))).decode())
 
 
+@reply_factory
 @lru_cache(maxsize=256)
 def mark_sheet(argument: str) -> type[MarkSheet]:
     """The reply model of some scales: how agents, who know only a reply's path, find it.
@@ -44,26 +34,39 @@ def mark_sheet(argument: str) -> type[MarkSheet]:
     scales: Mapping[str, tuple[int, int]]
     scales, flag = msgspec.json.decode(argument, type=tuple[dict[str, tuple[int, int]], bool])
     fields: dict[str, Any] = {
-        name: (Annotated[Literal[tuple(range(lowest, highest + 1))], BeforeValidator(_whole)], ...)
+        name: (Annotated[Literal[tuple(range(lowest, highest + 1))], BeforeValidator(_score_up_to(highest))], ...)
         for name, (lowest, highest) in scales.items()
     }
+    text = Annotated[str, BeforeValidator(_null_is_empty)]
     if flag:
-        fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_whole)], ...), ISSUES: (str, "")}
-    fields[REASONING] = (str, "")
+        fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...), ISSUES: (text, "")}
+    fields[REASONING] = (text, "")
     made = create_model("MarkSheet", __base__=MarkSheet, __module__=__name__, **fields)
     made.made_by = f"{__name__}:mark_sheet({argument})"
     return made
 
 
-def _whole(value: Any) -> Any:
-    """A whole number as models write it: `3`, `3.0`, `"3"`, `"3/3"` is none, and for flags true and false."""
+def _score_up_to(top: int) -> Callable[[Any], Any]:
+    """Reads a score of a scale; what is none stays as it is, to be refused by name."""
+
+    def score(value: Any) -> Any:
+        found = whole_number(value, top)
+        if found is None and isinstance(value, bool):
+            raise ValueError("must be a score, not true or false")
+        return value if found is None else found
+
+    return score
+
+
+def _flag(value: Any) -> Any:
+    """A flag as models write it: 0 or 1, true or false, yes or no."""
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    if isinstance(value, str) and (said := value.strip().strip(".").casefold()) in _TRUTH:
+        return _TRUTH[said]
+    found = whole_number(value)
+    return value if found is None else found
+
+
+def _null_is_empty(value: Any) -> Any:
+    return "" if value is None else value

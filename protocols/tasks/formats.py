@@ -68,7 +68,7 @@ def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Ro
     """The rows of tab-separated text with a record on every line, in UTF-8 or Windows-1252.
 
     Tabs that a line has too many belong to its cell `long`, which may stand between quotation marks, those inside it
-    doubled or not.
+    doubled; where one inside is not, the outer ones are part of the text.
 
     Raises:
         TaskFileError: the source as a whole cannot be read, or its header lacks one of `columns`.
@@ -93,8 +93,10 @@ def tab_rows(source: Source, columns: tuple[str, ...], long: str) -> Iterator[Ro
 
 
 def _unquoted(cell: str) -> str:
-    quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
-    return cell[1:-1].replace('""', '"') if quoted else cell
+    """A cell without the marks put around it: where one inside is not doubled, the outer ones are its own."""
+    inner = cell[1:-1]
+    put = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if put else cell
 
 
 def _jsonl(lines: Lines, file: str) -> Iterator[Row]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from moot.protocols.case import Case, Criterion, Domain, Image, LabelledCase
+import msgspec
+
+from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
 from moot.protocols.tasks.essays import scores_of
@@ -15,11 +17,11 @@ from moot.protocols.tasks.row import Row, shown
 
 _OF_CASE = (
     *("id", "question", "passage", "title", "labels", "choices", "aliases"),
-    *("images", "documents", "domain", "criterion"),
+    *("images", "documents", "domain", "criterion", "judged"),
 )
 
 KEYS = (*_OF_CASE, "gold", *REFERENCE_KEYS)
-"""What a case in memory may have; only `question` is needed."""
+"""What a case in memory may have; only `question` is needed, and not where there is a reply to judge."""
 
 
 def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str) -> Iterator[Row]:
@@ -45,9 +47,9 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
     A text that raters scored has the whole scores of its criterion as labels, unless it brings others.
 
     Raises:
-        TaskFileError: a key is unknown, the question is empty, a value has the wrong type, labels cannot be
-            told apart, choices or aliases do not match the labels, the gold label is not one of them, or it is no
-            number where numbers are compared.
+        TaskFileError: a key is unknown, the question is empty though there is no reply to judge, a value has the wrong
+            type, labels cannot be told apart, choices or aliases do not match the labels, the gold label is not one of
+            them, or it is no number where numbers are compared.
     """
     for key in row.values:
         if key not in KEYS:
@@ -64,9 +66,10 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
         if text is not None and labels is not None and text not in labels:
             raise row.error(field, f"expected one of {', '.join(labels)}, found {shown(text)}")
     check_gold(row, gold, reference)
+    judged = _judged(row)
     case = Case(
         id=row.identity(default_id),
-        question=row.text("question"),
+        question=row.text("question", default=None if judged is None else ""),
         labels=labels,
         choices=choices,
         passage=row.text("passage", default=""),
@@ -76,6 +79,7 @@ def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:
         documents=row.texts("documents"),
         domain=named(row, "domain", Domain),
         criterion=criterion,
+        judged=judged,
     )
     return case, gold
 
@@ -119,6 +123,18 @@ def _spellings(row: Row, labels: tuple[str, ...]) -> Iterable[tuple[str, object]
     if not isinstance(value, (list, tuple)) or len(value) not in (0, len(labels)):
         raise row.error("aliases", f"expected a list of texts for each of the {len(labels)} labels, or a mapping")
     return zip(labels, value, strict=False)
+
+
+def _judged(row: Row) -> JudgedReply | None:
+    value = row.values.get("judged")
+    if value is None:
+        return None
+    try:
+        found = msgspec.convert(value, JudgedReply, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise row.error("judged", f"expected the reply and, where known, sent, role and domain: {error}") from None
+    row.checked("judged", found.reply)
+    return found
 
 
 def _images(row: Row) -> tuple[Image, ...]:

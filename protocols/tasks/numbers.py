@@ -6,39 +6,69 @@ import math
 import re
 import unicodedata
 
-_PLAIN = r"(?>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?![.,]?\d)"
+_MONEY = r"[$\u20ac\u00a3\u00a5]"
+_DASH = r"[-\u2212\u2013]"
+_DIGITS = r"(?>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?![.,_]?\d)"
+_SCALES = {"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_SHORT = {"k": 1e3, "m": 1e6, "mn": 1e6, "b": 1e9, "bn": 1e9}
+_SCALE = rf"(?:{'|'.join(_SCALES)})s?\b"
+_UNREAD_SCALE = r"(?:k|bn|mn|lakhs?|crores?|quadrillion|tenths?|hundredths?|thousandths?)\b"
+_ALONE = r"(?<![\w.])(?<!\d,)"  # not inside a word or another number
 _NUMBER = re.compile(
-    # not inside a word or another number; a sign only where nothing stands before it that it could join
-    rf"(?<![\w.])(?<!\d,)(?P<sign>(?<![\w)])[-\u2212\u2013])?(?:[$\u20ac\u00a3\u00a5]\s?)?(?P<inner>-)?"
-    rf"(?:(?P<whole>\d+)\s+(?=\d+/))?(?P<top>{_PLAIN})(?:/(?P<bottom>{_PLAIN}))?"
-    r"(?:e(?P<power>[-+]?\d{1,3})(?!\w))?(?:\s+(?P<scale>thousand|million|billion|trillion)\b)?",
+    # a dash with a space is a sign only where nothing stands before it that it could join or part
+    rf"(?P<sign>(?:^|[=:(]|\bis\b)\s*{_DASH}\s+|\b(?:minus|negative)\s+|(?<![\w)]){_DASH})?"
+    rf"{_ALONE}(?<!/)(?P<money>{_MONEY}\s?)?(?P<inner>-)?"
+    rf"(?:(?P<whole>\d+)\s+(?=\d+/))?(?P<top>{_DIGITS})(?:\s?/\s?(?P<bottom>{_DIGITS}))?"
+    r"(?:e(?P<power>[-+]?\d{1,3})(?!\w))?(?:(?:st|nd|rd|th)\b)?"
+    r"(?:(?P<short>k|(?(money)\s?(?:k|mn|m|bn|b)|(?!)))\b)?"
+    rf"(?P<scales>(?:[\s-]+{_SCALE})*)"
+    rf"(?P<unread>[^\W\d_]|[\s-]+{_UNREAD_SCALE})?"
+    rf"|{_ALONE}(?P<odd>\d[\d.,_]*)"
 )
-_SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _MARK = re.compile(r"####|\banswer(?:\s+is|:)|=")
-_MIXED = re.compile(r"(?<=\d)(\d\u2044)")  # what NFKC makes of a half sign: "3\u00bd" arrives as "31\u20442"
+_TERMS = re.compile(
+    rf"(?:[\d)%]\s*(?:{_DASH}|[x^]|\bminus\b)|[\w)%]\s*(?:[+*\u00d7\u00f7\u00b7]|\b(?:plus|times|divided by)\b))"
+    rf"\s*(?:{_MONEY}|\()?\s*\.?\d"
+)
+_LISTED = re.compile(r"(.*?)(?:[,;]|\band\b)(?:\s*and)?\s*[^\W\d_]+\s*", re.DOTALL)
+_FRACTION = re.compile(r"\\[dt]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}?|(\d)\s*(\d))")
+_MIXED = re.compile(r"(?<=\d)(?=\d\u2044|\\[dt]?frac)")  # NFKC makes "31\u20442" of "3\u00bd"
 _RELATIVE_TOLERANCE = 1e-6
 
 
 def stated_number(text: str) -> float | None:
     """The one number that a text states; None when it states none, or several that differ. Raises nothing.
 
-    Read are digits with a sign, a decimal point, commas between thousands, a fraction (`5/2`, `1 1/2`), a power of
-    ten (`2e3`), and the words thousand to trillion behind a number. A currency sign and whatever else stands around
-    the number count for nothing, and so does a percent sign: `50%` is 50, as the question asked for per cent. Number
-    words ("five") are not read. Behind the last `####`, `answer is`, `answer:` or `=` only what follows counts.
+    Read are digits with a sign (`-3`, `minus 3`), a decimal point, commas between thousands, a fraction (`5/2`,
+    `3 / 4`, `1 1/2`, LaTeX), a power of ten (`2e3`), and behind a number the words dozen, hundred, thousand to
+    trillion, `k`, and for money `m` and `bn`. A currency sign and whatever else stands around the number count for
+    nothing, and so does a percent sign: `50%` is 50, as the question asked for per cent. Number words ("five") are not
+    read.
 
-    >>> [stated_number(text) for text in ("72", "$1,234.50", "1,234 apples", "-3", "5/2", "50%", ".5")]
-    [72.0, 1234.5, 1234.0, -3.0, 2.5, 50.0, 0.5]
-    >>> stated_number("The answer is 18."), stated_number("3 * 6 = 18 eggs"), stated_number("18 or 19")
-    (18.0, 18.0, None)
+    Behind the last `####`, `answer is`, `answer:` or `=` only what follows counts; where terms of a sum or the like
+    follow an `=`, what stands before it. A number that cannot be read in full, such as `5kg` or `1,23`, is not read in
+    part: such a text states none.
+
+    >>> [stated_number(text) for text in ("72", "$1,234.50", "1,234 apples", "-3", "5/2", "50%", ".5", "5k")]
+    [72.0, 1234.5, 1234.0, -3.0, 2.5, 50.0, 0.5, 5000.0]
+    >>> stated_number("The answer is 18."), stated_number("16 = 8 + 8"), stated_number("18 or 19")
+    (18.0, 16.0, None)
     """
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("{,}", ",")
-    plain = _MIXED.sub(r" \1", plain).replace("\u2044", "/")
-    marks = list(_MARK.finditer(plain))
-    if marks and (behind := _values(plain[marks[-1].end() :])):
-        return behind.pop() if len(behind) == 1 else None
-    found = _values(plain)
-    return found.pop() if len(found) == 1 else None
+    plain = _plain(text)
+    marks, end = list(_MARK.finditer(plain)), len(plain)
+    while marks:
+        mark = marks.pop()
+        behind = plain[mark.end() : end]
+        if not _NUMBER.search(behind) or (mark[0] == "=" and _TERMS.search(behind)):
+            end = mark.start()
+            continue
+        number = _single(behind)
+        if mark[0] == "=" and marks and marks[-1][0] == "=":
+            listed = _LISTED.fullmatch(plain[marks[-1].end() : mark.start()])
+            if listed and _single(listed[1]) not in (None, number):
+                return None  # `x = 5, y = 6`: neither is said to be the answer
+        return number
+    return _single(plain[:end])
 
 
 def same_number(one: float, other: float) -> bool:
@@ -52,12 +82,25 @@ def same_number(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=_RELATIVE_TOLERANCE)
 
 
-def _values(text: str) -> set[float]:
-    values = (_value(found) for found in _NUMBER.finditer(text))
-    return {value for value in values if math.isfinite(value)}
+def _plain(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("{,}", ",")
+    plain = _MIXED.sub(" ", plain).replace("\u2044", "/")
+    return _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", plain)
+
+
+def _single(text: str) -> float | None:
+    """The one number in a text without marks; None for several, for terms, and for one that cannot be read in full."""
+    if _TERMS.search(text):
+        return None
+    values = {_value(found) for found in _NUMBER.finditer(text)}
+    only = values.pop() if len(values) == 1 else None
+    return only if only is not None and math.isfinite(only) else None
 
 
 def _value(found: re.Match[str]) -> float:
+    """A number's value; NaN for one that is written as none that is known."""
+    if found["odd"] or found["unread"]:
+        return math.nan
     value = _digits(found["top"])
     if found["bottom"]:
         below = _digits(found["bottom"])
@@ -65,9 +108,10 @@ def _value(found: re.Match[str]) -> float:
     value += _digits(found["whole"] or "0")
     power = int(found["power"] or "0")
     value *= 10.0**power if abs(power) <= 300 else math.nan
-    value *= _SCALES.get(found["scale"] or "", 1.0)
+    value *= _SHORT[found["short"].strip()] if found["short"] else 1.0
+    value *= math.prod(_SCALES[scale] for scale in re.findall("|".join(_SCALES), found["scales"]))
     return -value if (found["sign"] or found["inner"]) and value else value
 
 
 def _digits(digits: str) -> float:
-    return float(digits.replace(",", ""))
+    return float(digits.replace(",", "").replace("_", ""))

@@ -80,7 +80,8 @@ class Task:
                 `passage`, `title`, `labels`, `choices` (one text per label), `aliases` (lists of other spellings,
                 by label or one per label), `gold`, `images`, `documents` (texts to retrieve from), `domain`,
                 `criterion` (a mapping with `trait`, `lowest`, `highest`, `guide` and, if there is one, `assignment`),
-                `scoring`, `accepted`, `ratings` (by rater, None for a missing one) `group` and `part`; see `Reference`.
+                `judged` (a mapping with `reply`, `sent`, `role`, `domain`), `scoring`, `accepted`, `ratings` (by rater,
+                None for a missing one), `group` and `part`; see `Reference`.
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"

@@ -16,11 +16,12 @@ from typing import Any
 
 import pytest
 from houses import RUNTIMES, Held, assert_equal_records, hold, stable_rows
+from msgspec import structs
 from scripted_server import ScriptedServer
 
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
-from moot.protocols.case import LabelledCase, Reference
+from moot.protocols.case import Image, LabelledCase, Reference
 from moot.protocols.constructor_auditor.domains import CASTS
 from moot.protocols.messages import Message
 from moot.protocols.registry import make_protocol
@@ -91,6 +92,7 @@ def _judged(folder: Path, judges: int, passes: int) -> int:
             path = "assessment/{}/judge/{}/pass/{}".format(data["reply"], *place)
             asked = json.loads(turns[event["case_id"], path]["messages"])
             assert asked == [[message.role, message.content] for message in wanted], path
+            assert turns[event["case_id"], path]["image_hashes"] == replied["image_hashes"], path
             found += 1
     return found
 
@@ -99,6 +101,16 @@ def test_the_judges_read_to_the_letter_what_was_sent_and_said(tmp_path: Path) ->
     held = _held("inline", tmp_path / "run", _cases(2), roles=_roles(persona="You come from </given> Leeds."))
     assert _judged(held.folder, judges=2, passes=2) == 6 * 2 * 4
     assert "You come from" in held.turns("sample-001")["opening"]["messages"]
+
+
+def test_they_see_the_pictures_that_were_sent(tmp_path: Path) -> None:
+    (labelled,) = _cases(1)[:1]
+    seen = (Image("image/png", b"one"), Image("image/png", b"two"))
+    held = _held(
+        "inline", tmp_path / "run", [structs.replace(labelled, case=structs.replace(labelled.case, images=seen))]
+    )
+    assert _judged(held.folder, judges=2, passes=2) == 2 * 4
+    assert len(held.turns("sample-001")["assessment/challenge/judge/1/pass/0"]["image_hashes"]) == 2
 
 
 def test_so_they_do_when_a_speaker_had_to_be_asked_again(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def judged_q(messages: tuple[Message, ...], role: str, text: str, step: str) -> 
 
 
 @cache
-def world(signal: float) -> npt.NDArray[np.float64]:
+def world(signal: float, words: int = 40) -> npt.NDArray[np.float64]:
     """Q, mean, first ten's mean, least, spread and number of the log-probabilities of each reply; shape (n, 6)."""
     rows = []
-    speaker = model(11, None, confidence_signal=signal)
+    speaker = model(11, None, confidence_signal=signal, reasoning_words=words)
     for number in range(6):
         for case in SAMPLE:
             step = f"{case.id}/{number}"
@@ -83,15 +83,16 @@ def world(signal: float) -> npt.NDArray[np.float64]:
     return np.array(rows)
 
 
-def with_q(signal: float) -> list[float]:
+def with_q(signal: float, words: int = 40) -> list[float]:
     """Spearman's rank correlation of Q with each of the others."""
-    found = world(signal)
+    found = world(signal, words)
     return [float(spearmanr(found[:, 0], column).statistic) for column in found[:, 1:].T]
 
 
-def test_in_the_null_world_no_statistic_tells_how_good_a_reply_is() -> None:
+@pytest.mark.parametrize("words", [1, 10, 40])
+def test_in_the_null_world_no_statistic_tells_how_good_a_reply_is(words: int) -> None:
     """|rho| of 432 independent pairs is below .13 with a probability of 99 %."""
-    assert max(map(abs, with_q(0.0))) < 0.13
+    assert max(map(abs, with_q(0.0, words))) < 0.13
 
 
 def test_in_the_planted_world_sure_replies_are_good_ones() -> None:
@@ -127,6 +128,9 @@ def test_a_reply_is_of_a_usual_length_whatever_it_is_worth() -> None:
     lengths = world(0.0)[:, 5]
     assert lengths.min() >= 150
     assert lengths.max() <= 250
+    short = world(0.0, 1)[:, 5]
+    assert short.max() < 200
+    assert len(np.unique(short)) > 20
     assert len(said("constructor", SAMPLE[0], reasoning_words=120)) > 2 * len(said("constructor", SAMPLE[0]))
 
 

@@ -128,6 +128,17 @@ async def test_pictures_for_a_model_that_takes_none(tmp_path: Path, cat: Path, m
     assert await held(tmp_path / "run", task=[QUESTION])
 
 
+async def test_judges_who_are_shown_what_speakers_were_sent_must_take_pictures(
+    tmp_path: Path, cat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blind, seeing = Capabilities(max_alternatives=20, simulated=True), SimulatedModel.capabilities
+    monkeypatch.setattr(SimulatedModel, "capabilities", property(lambda self: blind if self._latency_s else seeing))
+    task, judge = [{**QUESTION, "images": [cat]}], {"judge": "simulated?latency_ms=1"}
+    with pytest.raises(CapabilityMissing, match="takes no pictures"):
+        await held(tmp_path / "run", task=task, protocol="constructor-auditor", roles=judge)
+    assert await held(tmp_path / "none", task=[QUESTION], protocol="constructor-auditor", roles=judge)
+
+
 def test_a_task_of_ones_own_takes_pictures_that_are_loaded(cat: Path) -> None:
     labelled = next(moot.Task.from_cases([{**QUESTION, "images": [moot.load_image(cat)]}]).cases())
     assert labelled.case.images[0].media_type == "image/png"

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from scripted_server import ScriptedServer
@@ -105,6 +107,17 @@ def test_a_rubric_of_ones_own_and_its_default_folder(command: Command) -> None:
     assert Path("runs/judge-mine-tone-s0/run.yaml").exists()
 
 
+def test_verdicts_without_an_assessment_are_no_success(command: Command) -> None:
+    assert command(*QUICK)[0] == 0
+    (events,) = Path(FOLDER, "events").glob("*.parquet")
+    table = pq.read_table(events)
+    others = pa.array(["note"] * table.num_rows, table.schema.field("kind").type)
+    pq.write_table(table.set_column(table.schema.get_field_index("kind"), table.schema.field("kind"), others), events)
+    code, out, err = command(*QUICK)
+    assert (code, out) == (3, "")
+    assert "12 verdicts and no assessment that can be read" in err
+
+
 def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
     assert command(*QUICK, "--out", "one")[0] == 0
     code, _, err = command(*QUICK, "--out", "one", "--rubric", "factual")
@@ -119,7 +132,7 @@ def test_another_rubric_in_the_same_folder_is_refused(command: Command) -> None:
         (("empty.jsonl",), "empty.jsonl: expected at least one case, found none"),
         (("bare.jsonl",), "bare.jsonl:1: field `reply`: is missing"),
         (("sample-replies", "--rubric", "resoning"), "did you mean 'reasoning'?"),
-        (("sample-replies", "--rubric", "none.yaml"), "rubric none.yaml: No such file"),
+        (("sample-replies", "--rubric", "none.yaml"), "rubric none.yaml: no such file"),
         (("sample-replies", "--rubric", "typo.yaml"), "did you mean 'dimensions'?"),
         (("sample-replies", "--rubric", "inner.yaml"), "`dimensions.a`: unknown key 'passes_a'"),
         (("sample-replies", "--passes", "0"), "'--passes'"),

@@ -13,6 +13,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.compare import compare
 from moot.deploy.reading.summaries.scores import MEAN, SCORES_NOTE, ScorePair, TraitScores
 from moot.deploy.reading.summaries.summary import summarise
 from moot.metrics.weighted_kappa import quadratic_weighted_kappa
@@ -146,6 +147,43 @@ def test_a_score_is_right_if_a_rater_gave_it(planted: Callable[..., Path], sessi
     for essay, answer in enumerate(SCORES):
         scored(session, f"e{essay}", IDEAS, answer, (1.0, 3.0))
     assert summarise(planted(session)).accuracy == 0.5
+
+
+def test_a_mean_of_raters_is_that_of_at_least_two(planted: Callable[..., Path], session: Any) -> None:
+    for essay, ratings in enumerate([(1.0, 2.0), (2.0, 3.0), (0.0, None), (None, 3.0)]):
+        scored(session, f"e{essay}", IDEAS, str(essay), ratings)
+    found = summarise(planted(session)).scores
+    assert found is not None
+    (ideas,) = found
+    assert [pair(ideas, "verdict", name).n for name in ("rater 1", "rater 2", MEAN)] == [3, 3, 2]
+
+
+def test_parts_of_a_task_are_never_pooled(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    for part, verdicts in (("set-1", "0123"), ("set-2", "3333")):
+        for essay, verdict in enumerate(verdicts):
+            rating = float(essay)
+            reference = Reference(scoring="score", accepted=(str(essay),), ratings=(rating,), part=part)
+            name = f"{part}-{essay}"
+            session.case(name, str(essay), labels=SCORES, criterion=IDEAS, reference=reference)
+            session.verdict(name, verdict)
+    folder = planted(session)
+    found = summarise(folder)
+    assert found.scores is not None
+    assert [(each.part, each.cases, pair(each, "verdict", "rater 1").qwk) for each in found.scores] == [
+        ("set-1", 4, 1.0), ("set-2", 4, 0.0),
+    ]  # fmt: skip
+    assert [(each.part, each.accuracy, each.scored) for each in found.accuracy_by_part or ()] == [
+        ("set-1", 1.0, 4), ("set-2", 0.25, 4),
+    ]  # fmt: skip
+    text = " ".join(printed(show, folder).split())
+    assert "a rater's score given, all parts 62.5 %" in text
+    assert "a rater's score given, set-2 25.0 %" in text
+    assert "set-2: Ideas, 0-3" in text
+    assert compare([folder, folder]).warnings == [
+        "accuracy is over all parts of the task together: `moot show RUN` has it part by part"
+    ]
 
 
 def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed: Callable[..., str]) -> None:

@@ -56,7 +56,7 @@ def test_only_the_first_paragraph_and_what_depends_on_the_case_differ_by_domain(
 
 
 @pytest.mark.parametrize("role", SPEAKERS)
-def test_speakers_about_a_text_see_no_score(role: str) -> None:
+def test_speakers_about_a_text_see_no_score_that_was_given_and_give_none(role: str) -> None:
     system, user = prompt(role, ESSAY)
     assert "give no score, not even a range" in system
     assert ESSAY.question not in user
@@ -65,6 +65,26 @@ def test_speakers_about_a_text_see_no_score(role: str) -> None:
     assert '<criterion trait="Ideas">\n3: focused. 0: none.\n</criterion>' in user
     assert "<assignment>\nWrite on patience." in user
     assert f"<passage>\n{ESSAY.passage}" in user
+
+
+@pytest.mark.parametrize("role", SPEAKERS)
+def test_scores_as_labels_are_no_list_to_choose_from_where_there_is_no_criterion(role: str) -> None:
+    case = Case(id="l", question="How good is it?", labels=("1", "2"), passage="Once.", domain="rubric scoring")
+    system, user = prompt(role, case)
+    assert "exactly one of" not in system
+    assert "<question>\nHow good is it?" in user
+    assert "<criterion" not in user
+
+
+def test_the_verifier_derives_and_may_not_merely_confirm() -> None:
+    part = " ".join(prompt("auditor", CASES["mathematics"])[0].split("\n\n")[0].split())
+    for told in (
+        "Derive the answer again",
+        "name the first one that is",
+        "alternative derivation",
+        "never merely confirm",
+    ):
+        assert told in part
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -27,7 +27,7 @@ RUBRIC = {
     "instructions": "Judge.",
     "dimensions": {
         "clarity": {"question": "Clear?", "levels": {"0": "murky", "1": "clear"}},
-        "depth": {"question": "Deep?", "levels": {"1": "flat", "2": "so-so", "3": "deep"}},
+        "depth": {"question": "Deep?", "levels": {"1": "flat", "2": "so-so", "3": "deep"}, "passes_at": 2},
     },
     "flag": "it is rude",
 }
@@ -63,6 +63,7 @@ def test_the_verdict_has_means_medians_and_the_share_that_flags() -> None:
     assert (payload["judgments"], payload["missing"], payload["abstentions"]) == (4, 0, {})
     noted = floor.event("assessment", "assessment/reply")
     assert (noted["role"], noted["domain"], noted["rubric"]) == ("weather man", "weather", "short")
+    assert noted["passes_at"] == {"depth": 2}
     assert list(map(list, noted["scales"])) == [["clarity", 0, 1], ["depth", 1, 3], ["critical_flag", 0, 1]]
 
 
@@ -84,6 +85,7 @@ def test_a_rubric_without_a_flag_has_no_share_that_flags() -> None:
     protocol = make_protocol("judge-panel", {"rubric": {**RUBRIC, "flag": ""}})
     payload = asyncio.run(protocol.run(CASE, floor)).payload
     assert (payload["flag"], payload["flagged"], payload["quality"]) == (None, None, 3.0)
+    assert floor.event("assessment")["judges"][0]["flag"] is None, "nobody was asked"
 
 
 def test_a_case_to_debate_is_none_to_judge() -> None:

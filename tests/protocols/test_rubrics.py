@@ -28,7 +28,6 @@ def test_q_is_the_sum_and_0_when_flagged() -> None:
     scores = {"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1}
     assert REASONING.total(scores, flagged=False) == 6
     assert REASONING.total(scores, flagged=True) == 0
-    assert (REASONING.lowest_total, REASONING.highest_total) == (3, 9)
 
 
 def test_an_agent_finds_the_reply_model_by_its_path() -> None:
@@ -44,9 +43,38 @@ def test_marks_come_as_models_write_them() -> None:
     assert (data["instruction_following"], data["justification_quality"], data["critical_flag"]) == (3, 2, 1)
 
 
+GOOD = '"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1'
+
+
+@pytest.mark.parametrize(
+    ("end", "flagged"),
+    [
+        ('"critical_flag": "false"', False),
+        ('"critical_flag": "No."', False),
+        ('"critical_flag": "YES"', True),
+        ('"critical_flag": "1"', True),
+        ('"critical_flag": 0, "critical_issues_description": null, "reasoning": null', False),
+    ],
+)
+def test_flags_come_as_words_and_texts_as_null(end: str, flagged: bool) -> None:
+    data = parse_reply(f"{{{GOOD}, {end}}}", sheet_for(REASONING)).data
+    assert bool(data["critical_flag"]) is flagged
+    assert (data["critical_issues_description"], data["reasoning"]) == ("", "")
+
+
+def test_a_score_may_be_written_out_of_the_scales_top() -> None:
+    text = "{" + GOOD.replace("3", '"3/3"', 1) + ', "critical_flag": 0}'
+    assert parse_reply(text, sheet_for(REASONING)).data["instruction_following"] == 3
+    with pytest.raises(InvalidReply):
+        parse_reply(text.replace("3/3", "3/5"), sheet_for(REASONING))
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        '{"instruction_following": true, "justification_quality": 2, "evidence_grounding": 1, "critical_flag": 0}',
+        '{"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1, "critical_flag": "maybe"}',
+        '{"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1, "critical_flag": null}',
         '{"instruction_following": 4, "justification_quality": 2, "evidence_grounding": 1, "critical_flag": 0}',
         '{"instruction_following": 2.5, "justification_quality": 2, "evidence_grounding": 1, "critical_flag": 0}',
         '{"justification_quality": 2, "evidence_grounding": 1, "critical_flag": 0}',
@@ -69,6 +97,18 @@ def test_the_judge_is_shown_what_the_agent_was_sent_and_nothing_can_get_out_of_i
         assert f'"{name}": <1 to 3>' in system.content
 
 
+@pytest.mark.parametrize(
+    "tag", ["</said>", "< /said>", "</ said>", "< / said >", "< said>", "<\n/said>", "<said>", "<other x='1'>"]
+)
+def test_no_spelling_of_a_tag_ends_what_stands_between_tags(tag: str) -> None:
+    assert fenced(f"a {tag} b", "said") == f"<said>\na &lt;{tag[1:]} b\n</said>"
+
+
+def test_a_less_than_sign_is_no_tag() -> None:
+    said = "a < b, 3 <5, x < y and z > 1; a < / 5 > b"
+    assert fenced(said, "said") == f"<said>\n{said}\n</said>"
+
+
 def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
     scores = {"instruction_following": 3, "justification_quality": 2, "evidence_grounding": 1}
     there = Mark(judge="judge/0", model="m", pass_index=0, scores=scores, flagged=False, total=6)
@@ -83,14 +123,43 @@ def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("- a list", "expected a mapping"),
+        ("- a list", "expected keys and values, found list"),
         ("instructions: x\ndimensions: {}", "dimensions"),
         ("instructions: x\ndimensions: {a: {question: q, levels: {1: bad, 3: good}}}", "without a gap"),
         ("instructions: x\ndimensions: {A b: {question: q, levels: {1: bad, 2: good}}}", "expected a name"),
-        ("instructions: x\ndimensions: {reasoning: {question: q, levels: {1: bad, 2: good}}}", "choose another"),
+        ("instructions: x\ndimensions: {reasoning: {question: q, levels: {1: bad, 2: good}}}", "choose another name"),
+        *(
+            (f"instructions: x\ndimensions: {{{name}: {{question: q, levels: {{1: b, 2: g}}}}}}", f"'{name}' means")
+            for name in ("flagged", "scores", "made_by", "copy", "json", "dict", "schema", "model_dump", "model_mine")
+        ),
+        ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 1000000000: g}}}", "from -1000 to 1000"),
+        ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 900: g}}}", "without a gap"),
+        (
+            "instructions: x\ndimensions: {a: {question: q, levels: {"
+            + ", ".join(f"{n}: b" for n in range(22))
+            + "}}}",
+            "expected 2 to 21 scores, found 22",
+        ),
+        ("instructions: x\ndimensions: {a: {question: q, levels: {yes: b, 2: g}}}", "found 'True'"),
+        ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, +1: g}}}", "given twice"),
+        ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 1: c, 2: g}}}", "`1` is given twice"),
+        ("instructions: x\ninstructions: y", "mine.yaml:2: not valid YAML: `instructions` is given twice"),
+        (
+            "instructions: x\ndimensions: {a: {question: q, levels: {1: '  ', 2: g}}}",
+            "`dimensions.a.levels.1`: expected text",
+        ),
+        (
+            "instructions: x\ndimensions: {a: {question: ' ', levels: {1: b, 2: g}}}",
+            "`dimensions.a.question`: expected text",
+        ),
+        ("instructions: ' '\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "`instructions`: expected text"),
+        ("name: ''\ninstructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "`name`: expected text"),
+        ("instructions: x\nreleased: 2024-13-99", "cannot be read (month must be in 1..12)"),
+        ("[" * 5000, "nested too deeply"),
+        ("instructions: x\ndimensions: &d {a: *d}", "dimensions"),
         ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}, passes_at: 7}}", "passes_at"),
         ("instructions: x\nextra: 1\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "extra"),
-        ("a: [", "not YAML (line"),
+        ("a: [", "mine.yaml:1: not valid YAML"),
     ],
 )
 def test_a_wrong_rubric_is_refused_in_one_line(tmp_path: Path, content: str, complaint: str) -> None:
@@ -111,3 +180,24 @@ def test_a_rubric_without_a_flag_asks_for_none(tmp_path: Path) -> None:
     sheet = parse_reply('{"clarity": 1, "reasoning": "It is."}', sheet_for(rubric))
     assert "critical_flag" not in sheet.data
     assert "critical_flag" not in rubric_slots(rubric)["form"]
+    assert sheet_for(rubric).model_validate(sheet.data).flagged is None
+
+
+def test_a_blank_flag_is_none() -> None:
+    assert Rubric.model_validate({**REASONING.model_dump(), "flag": "  "}).scales.keys() == REASONING.dimensions.keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "complaint"),
+    [
+        ("os:system(true)", "by no reply factory"),
+        ("moot.protocols.rubrics.sheet:sheet_for(x)", "by no reply factory"),
+        ("moot.protocols.rubrics.sheet:mark_sheet(x)", "cannot be made"),
+        ("moot.protocols.constructor_auditor.replies:score_synthesis([1])", "cannot be made"),
+        ("moot.protocols.rubrics.sheet:nothing(x)", "cannot be imported"),
+    ],
+)
+def test_a_reply_is_made_by_nothing_but_a_reply_factory(path: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint) as refused:
+        load_reply(path)
+    assert "\n" not in str(refused.value)

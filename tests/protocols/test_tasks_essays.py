@@ -107,7 +107,10 @@ def test_a_line_that_is_utf_8_is_read_as_utf_8(write: Write) -> None:
         ('"a\tb\t""c"""', 'a\tb\t"c"'),
         ("a\tb", "a\tb"),
         ('"I", he said, and "you" too', '"I", he said, and "you" too'),
-        ('"half "quoted" text"', 'half "quoted" text'),
+        ('"Wait!" she said. "Soon."', '"Wait!" she said. "Soon."'),
+        ('"half "quoted" text"', '"half "quoted" text"'),
+        ('"Only said"', "Only said"),
+        ('""Wait"", she said."', '""Wait"", she said."'),
         (" two  spaces \x0b ", " two  spaces \x0b "),
         ('"', '"'),
     ],
@@ -202,7 +205,7 @@ def test_the_public_file_loses_no_character() -> None:
         essay = essays[f"asap-{number.decode()}-{identity.decode()}"]
         encoding = "utf-8" if is_utf8(cell) else "cp1252"
         doubled = essay.replace('"', '""')
-        ways = [f'"{doubled}"', f'"{essay}"'] if cell.startswith(b'"') else [essay]
+        ways = [f'"{doubled}"', essay] if cell.startswith(b'"') else [essay]
         assert cell in [way.encode(encoding) for way in ways], identity
 
 

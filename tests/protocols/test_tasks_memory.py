@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import msgspec
 import pytest
 
-from moot.protocols.case import Case, Image, LabelledCase
+from moot.protocols.case import Case, Criterion, Image, JudgedReply, LabelledCase, Reference
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks import Task, is_correct, open_task
 
@@ -68,6 +69,38 @@ def test_labelled_cases_keep_everything_but_their_index() -> None:
     assert len(list(task.cases())) == len(list(task.cases())) == 2
 
 
+WHOLE = Case(
+    id="whole",
+    question="q",
+    labels=("A", "B"),
+    choices=("x", "y"),
+    passage="p",
+    title="t",
+    images=(Image("image/png", b"1"),),
+    aliases=(("first",), ()),
+    documents=("d",),
+    domain="rubric scoring",
+    criterion=Criterion(trait="Style", lowest=1, highest=4, guide="g", assignment="a"),
+    judged=JudgedReply(reply="r", sent=(("system", "s"), ("user", "u")), role="who", domain="what"),
+)
+SCORED = Reference(scoring="score", accepted=("1", "2"), ratings=(1.0, None), group="g", part="p")
+
+
+def test_every_field_of_a_case_survives() -> None:
+    bare = msgspec.structs.asdict(Case(id="", question=""))
+    assert [name for name, value in msgspec.structs.asdict(WHOLE).items() if value == bare[name]] == []
+    scored = msgspec.structs.replace(WHOLE, labels=("1", "2", "3", "4"), choices=(), aliases=())
+    for each in (LabelledCase(WHOLE, 0, "A"), LabelledCase(scored, 0, "1", "", SCORED)):
+        assert list(Task.from_cases([each]).cases()) == [each]
+
+
+def test_replies_to_judge_survive_though_nobody_asked_a_question() -> None:
+    cases = list(open_task("sample-replies").cases())
+    assert list(Task.from_cases(cases).cases()) == cases
+    (found,) = Task.from_cases([{"judged": {"reply": "Yes.", "sent": [["user", "Is it?"]]}}]).cases()
+    assert found.case.judged == JudgedReply(reply="Yes.", sent=(("user", "Is it?"),))
+
+
 @pytest.mark.parametrize(
     ("bad", "field", "expected"),
     [
@@ -103,6 +136,9 @@ def test_labelled_cases_keep_everything_but_their_index() -> None:
         ({"question": "q", "aliases": {"No": ["nope"]}}, "aliases", "expected labels that they are spellings of"),
         ({**GOOD, "documents": "one"}, "documents", "expected a list of texts, found 'one'"),
         ({**GOOD, "documents": [" "]}, "documents", "expected text, found none"),
+        ({"judged": "Yes."}, "judged", "expected the reply and"),
+        ({"judged": {"reply": "r", "sent": [["nobody", "x"]]}}, "judged", "expected the reply and"),
+        ({"judged": {"reply": " "}}, "judged", "expected text, found none"),
         ({**GOOD, "passage": 1}, "passage", "expected text, found 1"),
         (LabelledCase(Case(id="z", question=" "), 0), "question", "found none"),
         (LabelledCase(Case(id="z", question="q"), 0, None, "no case"), "", "no case"),

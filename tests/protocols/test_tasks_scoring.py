@@ -45,6 +45,36 @@ from moot.protocols.tasks.short_answers import exact_match, normalised, token_f1
         ("5 or 5.0", 5.0),
         ("the 18th", 18.0),
         ("Answer - 3", 3.0),
+        ("- 3", -3.0),
+        ("minus 3", -3.0),
+        ("Negative 3", -3.0),
+        ("- $5", -5.0),
+        ("minus $5", -5.0),
+        ("answer: - 3", -3.0),
+        ("x = - 3", -3.0),
+        ("It is - 3.", -3.0),
+        ("5k", 5000.0),
+        ("$1.2M", 1.2e6),
+        ("$1.2 bn", 1.2e9),
+        ("2 dozen", 24.0),
+        ("2 dozen eggs, that is 24", 24.0),
+        ("5 hundred", 500.0),
+        ("5 hundred thousand", 500000.0),
+        ("16 = 8 + 8", 16.0),
+        ("18 (= 9 + 9)", 18.0),
+        ("The answer is 18 = 9 + 9", 18.0),
+        ("9 + 9 = 18 = 2 * 9", 18.0),
+        ("9 + 9 = 18, i.e. = eighteen", 18.0),
+        ("3 * 6 = 18, so he saves = 20", 20.0),
+        ("x = 5, y = 5", 5.0),
+        ("3 / 4", 0.75),
+        ("\\frac{3}{4}", 0.75),
+        ("-\\frac34", -0.75),
+        ("2\\dfrac{1}{2}", 2.5),
+        ("\\boxed{\\frac{3}{4}}", 0.75),
+        ("1_000", 1000.0),
+        ("5 km", 5.0),
+        ("5 m", 5.0),
     ],
 )
 def test_the_number_that_a_text_states(text: str, number: float) -> None:
@@ -54,7 +84,41 @@ def test_the_number_that_a_text_states(text: str, number: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "eighteen", "18 or 19", "16-3", "1,23", "12,34,567", "1.2.3", "3:30", "m2", "5/0", "1e999", "9" * 400, "= ?"],
+    [
+        "",
+        "eighteen",
+        "18 or 19",
+        "16-3",
+        "1,23",
+        "12,34,567",
+        "1.2.3",
+        "3:30",
+        "m2",
+        "5/0",
+        "1e999",
+        "9" * 400,
+        "= ?",
+        "5kg",
+        "1.2M",
+        "5 k",
+        "5 lakh",
+        "3 hundredths",
+        "8 + 8",
+        "The answer is 8 + 8",
+        "8 plus 8",
+        "3 x 3",
+        "x = 5, y = 6",
+        "x = 5 and y = 6",
+        "Total = 8 + 8",
+        "1_0",
+        "1,23 or 5",
+        "3 boxes at 5usd",
+        "1/2/3",
+        "16 minus 16",
+        "2024-05-05",
+        "\\frac{x}{2}",
+        "\\frac{3+1}{4}",
+    ],
 )
 def test_what_states_no_single_number(text: str) -> None:
     assert stated_number(text) is None
@@ -64,6 +128,13 @@ def test_what_states_no_single_number(text: str) -> None:
 def test_whole_numbers_however_they_are_written(number: int) -> None:
     for text in (f"{number}", f"{number:,}", f"({number:,}).", f"{number}.00", f"it is {number} in all"):
         assert stated_number(fold(text)) == number
+
+
+@pytest.mark.parametrize("text", ["1 ", "1+1=", "= - ", "1,", "is  ", "(-", "\\frac{1}", "x = 5, ", "1e"])
+def test_a_long_text_is_read_in_one_go(text: str) -> None:
+    """One that backtracks over the whole of it would not end."""
+    assert stated_number(text * 50_000) in (None, 1.0, 5.0)
+    assert stated_number("1" + " " * 200_000) == 1.0
 
 
 @given(st.text())

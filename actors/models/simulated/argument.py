@@ -31,6 +31,8 @@ _GAP_BELOW, _GAP_SHARE = 0.3, 0.6
 _INVENTS, _INVENTS_WORST = 0.02, 0.1
 _WORDS_PER_TOKEN = 0.8
 _SPREAD = 0.3
+_LONGEST_SPAN, _MOST_SAID = 12, 96
+"""Tokens of a quotation, and of all that a quality can bring into the evidence and the reasoning."""
 
 _CITING = ('It says "{}".', 'Then there is "{}".', 'It also says "{}".')
 _VAGUE = "Much in the material points this way."
@@ -88,17 +90,23 @@ class SimulatedArguer:
         self._agent, self._settings = agent, settings
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """Text in the sections asked for, each of about `reasoning_words` words."""
+        """Text in the sections asked for, each of about `reasoning_words` words.
+
+        It is never shorter than the fullest argument would need: else a good one would be known by its length.
+        """
         position = self._position(prompt, random, greedy)
         quality = random.random()
         material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
         heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
         spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
-        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), _end(position, prompt)]
+        end = _end(position, prompt)
+        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), end]
         labels = list(prompt.sections)
         if quality < _GAP_BELOW and random.random() < _GAP_SHARE and len(labels) > 2:
             labels[len(labels) - 2] = ""
-        length = len(labels) * self._settings.reasoning_words / _WORDS_PER_TOKEN
+        frame = " ".join([position, end, *(f"{label}: " for label in prompt.sections)])
+        least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
+        length = max(least, len(labels) * self._settings.reasoning_words / _WORDS_PER_TOKEN)
         wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
         text = _filled(labels, bodies, wanted, random)
         return Draft(text, surety=quality * self._settings.confidence_signal)
@@ -156,7 +164,7 @@ def _drawn(quality: float, steps: Sequence[float], random: Random) -> int:
 
 def _spans(material: str, heard: str, count: int, random: Random) -> list[str]:
     """So many different pieces of a line of the material, word for word; those already heard only where need be."""
-    found = list(dict.fromkeys(_SPAN.findall(material)))
+    found = [each for each in dict.fromkeys(_SPAN.findall(material)) if len(split_text(each)) <= _LONGEST_SPAN]
     random.shuffle(found)
     return sorted(found, key=lambda span: span in heard)[:count]
 

@@ -15,7 +15,7 @@ from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.judge import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt
 from moot.actors.models.simulated.settings import SimulatedSettings
-from moot.protocols.rubrics.rubric import FLAG, ISSUES, REASONING
+from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
 
 JUDGED = "judged_reply"

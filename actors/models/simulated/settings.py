@@ -19,7 +19,8 @@ class SimulatedSettings(BaseModel):
         stubbornness: how much an agent resists the others' answers; 1 never gives way to them; 0 to 1.
         judge_noise: standard deviation of a judge's score around its reading of the evidence; under a rubric the
             probability that a score is one level off, or that a flag is overlooked; 0 to 1.
-        reasoning_words: length of a reasoning trace in words; 1 to 2000.
+        reasoning_words: length of a reasoning trace in words; 1 to 2000. An argument in sections has about 30 a section
+            at the least, whatever it is worth.
         hallucination_rate: share of the agents' replies whose reasoning holds a claim that neither question nor passage
             supports; 0 to 1.
         contentiousness_effect: how much a level of contentiousness that the prompt states changes an agent's

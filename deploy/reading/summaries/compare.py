@@ -69,7 +69,7 @@ class Row(BaseModel):
 
 
 class Comparison(BaseModel):
-    """Several runs, in the order given; `warnings` say what makes them unequal."""
+    """Several runs, in the order given; `warnings` say what makes them unequal, and what is pooled."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -100,7 +100,9 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
         raise ConfigError("name at least one run to compare")
     summaries = [summarise(folder) for folder in folders]
     cases = [_Cases(folder) for folder in folders]
-    first, warnings = cases[0], []
+    first, warnings = cases[0], list[str]()
+    if any(summary.accuracy_by_part for summary in summaries):
+        warnings.append("accuracy is over all parts of the task together: `moot show RUN` has it part by part")
     rows = []
     for summary, each in zip(summaries, cases, strict=True):
         same_id = [case_id for case_id in first.content if case_id in each.content]

@@ -21,7 +21,7 @@ from moot.metrics.gwet import Weights, gwet_ac2, raw_agreement
 from moot.metrics.krippendorff import Level, krippendorff_alpha
 from moot.metrics.rater_intervals import ac2_interval, alpha_interval, raw_agreement_interval
 from moot.protocols.rubrics.assessed import AssessmentData, MarkData
-from moot.protocols.rubrics.rubric import FLAG
+from moot.protocols.rubrics.mark_sheet import FLAG
 
 FEWEST_UNITS = 2
 """Replies that two ratings are needed of, for any figure of agreement."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,8 +13,8 @@ from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.consistency import Consistency, judge_consistency
 from moot.deploy.reading.summaries.judges import mean_of
-from moot.protocols.rubrics.assessed import MarkData
-from moot.protocols.rubrics.rubric import FLAG
+from moot.protocols.rubrics.assessed import MarkData, abstentions
+from moot.protocols.rubrics.mark_sheet import FLAG
 
 
 class PassScores(BaseModel):
@@ -139,7 +138,7 @@ def _passes(found: Sequence[Assessed], dimensions: Sequence[str], *, flagging: b
                 scores={name: mean_of((mark.scores or {}).get(name) for mark in there) for name in dimensions},
                 quality=mean_of(mark.total for mark in there),
                 flagged=fmean(bool(mark.flag) for mark in there) if there and flagging else None,
-                missing=_missing(marks),
+                missing=abstentions(marks),
             )
         )
     return rows
@@ -147,19 +146,14 @@ def _passes(found: Sequence[Assessed], dimensions: Sequence[str], *, flagging: b
 
 def _verdict(each: Assessed) -> PanelVerdict:
     data = each.data
-    there = [mark.scores for mark in data.judges if mark.scores is not None]
     return PanelVerdict(
         case_id=each.case_id,
         reply=data.reply,
         role=data.role,
         means=data.scores,
-        medians={name: median(scores[name] for scores in there) if there else None for name in data.scores},
+        medians=data.medians,
         quality=data.quality,
         flag=data.flag,
-        marks=len(there),
-        missing=_missing(data.judges),
+        marks=len(data.marks),
+        missing=data.abstentions,
     )
-
-
-def _missing(marks: Iterable[MarkData]) -> dict[str, int]:
-    return dict(Counter(mark.why for mark in marks if mark.missing).most_common())

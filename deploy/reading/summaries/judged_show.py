@@ -22,7 +22,7 @@ from moot.deploy.reading.text import (
     safe_json,
     visible_line,
 )
-from moot.protocols.rubrics.rubric import FLAG
+from moot.protocols.rubrics.mark_sheet import FLAG
 
 _SHOWN = 20
 """Replies that are listed; JSON has all."""

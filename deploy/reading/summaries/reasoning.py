@@ -46,7 +46,7 @@ def reasoning_by_role(events: Iterable[Noted], finished: Collection[CaseKey]) ->
 
 def _counted(role: str, assessments: Sequence[AssessmentData]) -> RoleReasoning:
     qualities = [each.quality for each in assessments if each.quality is not None]
-    flags = [each.flag >= 0.5 for each in assessments if each.flag is not None]
+    flags = [each.flagged for each in assessments if each.flagged is not None]
     return RoleReasoning(
         role=role,
         quality=fmean(qualities) if qualities else None,

@@ -1,6 +1,7 @@
 """How a run's scores of texts agree with the human raters, trait by trait, beside how the raters agree themselves.
 
-Never over several traits at once: what two traits' scores share says nothing of how well either is scored.
+Never over several traits or parts of a task at once: what two traits' scores share says nothing of how well either is
+scored.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class TraitScores(BaseModel):
     """One trait of one assignment.
 
     Attributes:
+        part: of the task, such as an essay set; empty for a task of one part.
         trait, lowest, highest, assignment: of the criterion.
         cases: finished cases of this trait; `without_score` of them have a verdict that is no score of the scale.
         pairs: the verdict with each rater and with their mean, then the raters with each other.
@@ -67,6 +69,7 @@ class TraitScores(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    part: str
     trait: str
     lowest: int
     highest: int
@@ -79,7 +82,7 @@ class TraitScores(BaseModel):
 def trait_scores(
     folder: str | Path, finished: Sequence[VerdictRow], references: References
 ) -> list[TraitScores] | None:
-    """The agreement by trait, in the order in which the traits first come; None for a run that scores no texts.
+    """The agreement by part and trait, in the order in which these first come; None for a run that scores no texts.
 
     Args:
         folder: the run's folder.
@@ -93,12 +96,12 @@ def trait_scores(
     if not scored:
         return None
     criteria = _criteria(folder)
-    traits: dict[Criterion, list[VerdictRow]] = defaultdict(list)
+    traits: dict[tuple[str, Criterion], list[VerdictRow]] = defaultdict(list)
     for verdict in scored:
         if (criterion := criteria.get(verdict.case_id)) is not None:
-            traits[criterion].append(verdict)
-    order = list(dict.fromkeys(criteria.values()))
-    return [_trait(criterion, traits[criterion], references) for criterion in order if criterion in traits]
+            traits[references[verdict.case_id].part, criterion].append(verdict)
+    order = dict.fromkeys((references[case_id].part, criterion) for case_id, criterion in criteria.items())
+    return [_trait(*trait, traits[trait], references) for trait in order if trait in traits]
 
 
 def _criteria(folder: str | Path) -> dict[str, Criterion]:
@@ -107,7 +110,7 @@ def _criteria(folder: str | Path) -> dict[str, Criterion]:
     return {row["case_id"]: msgspec.json.decode(row["criterion"], type=Criterion) for row in rows if row["criterion"]}
 
 
-def _trait(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
+def _trait(part: str, criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> TraitScores:
     columns = _columns(criterion, verdicts, references)
     groups = [references[verdict.case_id].group or verdict.case_id for verdict in verdicts]
     weights = cluster_weights(groups, RESAMPLES).astype(np.float64)
@@ -115,6 +118,7 @@ def _trait(criterion: Criterion, verdicts: Sequence[VerdictRow], references: Ref
     pairs = [(VERDICT, name) for name in columns if name != VERDICT] + list(combinations(raters, 2))
     known = ~np.isnan(columns[VERDICT])
     return TraitScores(
+        part=part,
         trait=criterion.trait,
         lowest=criterion.lowest,
         highest=criterion.highest,
@@ -126,7 +130,7 @@ def _trait(criterion: Criterion, verdicts: Sequence[VerdictRow], references: Ref
 
 
 def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: References) -> dict[str, Floats]:
-    """Scores by who gave them, `(cases,)` each, NaN for none. With a single rater there is no mean beside it."""
+    """Scores by who gave them, `(cases,)` each, NaN for none. The mean is that of at least two raters."""
     ratings = [references[verdict.case_id].ratings for verdict in verdicts]
     raters = max(map(len, ratings), default=0)
     table = np.full((raters, len(verdicts)), np.nan)
@@ -139,7 +143,7 @@ def _columns(criterion: Criterion, verdicts: Sequence[VerdictRow], references: R
     columns = {VERDICT: np.array(inside)} | {f"rater {place + 1}": table[place] for place in rows}
     if len(rows) > 1:
         counts = known.sum(axis=0)
-        columns[MEAN] = np.where(counts > 0, np.nansum(table, axis=0) / np.maximum(counts, 1), np.nan)
+        columns[MEAN] = np.where(counts > 1, np.nansum(table, axis=0) / np.maximum(counts, 1), np.nan)
     return columns
 
 
@@ -211,9 +215,10 @@ def scores_markdown(scores: Sequence[TraitScores]) -> str:
 
 
 def _name(found: TraitScores, among: Sequence[TraitScores]) -> str:
-    name = f"{found.trait}, {found.lowest}-{found.highest}"
-    scale = (found.trait, found.lowest, found.highest)
-    alike = [each for each in among if (each.trait, each.lowest, each.highest) == scale]
+    name = f"{found.part}: " if found.part else ""
+    name += f"{found.trait}, {found.lowest}-{found.highest}"
+    scale = (found.part, found.trait, found.lowest, found.highest)
+    alike = [each for each in among if (each.part, each.trait, each.lowest, each.highest) == scale]
     name += f": {found.assignment}" if len(alike) > 1 and found.assignment else ""
     return name + (f" ({found.without_score} of {found.cases} without a score)" if found.without_score else "")
 

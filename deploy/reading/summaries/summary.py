@@ -24,6 +24,7 @@ from moot.deploy.reading.record import (
     read_replies,
 )
 from moot.deploy.reading.references import References
+from moot.deploy.reading.summaries.accuracy import PartAccuracy, accuracy_by_part, accuracy_of
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
@@ -37,7 +38,6 @@ from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
 from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answers
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
-from moot.metrics.proportion import wilson_interval
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
@@ -57,6 +57,7 @@ class Summary(BaseModel):
         cases: that the run is over, or where that is not known the ones seen so far; `finished + failed + open`.
         open: cases without a verdict; `parked` of them wait for a person.
         reused: cases whose verdict was there before the last session began.
+        accuracy: over all parts of the task together; `accuracy_by_part` is None for a task of one part.
         scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
         debate_rounds_mean: over all finished cases; `debate_rounds_mean_debated` over the debated ones.
@@ -112,6 +113,7 @@ class Summary(BaseModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     scored: int
+    accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
     accuracy_skipped: float | None
     accuracy_skipped_interval: Interval | None
@@ -225,33 +227,16 @@ def _reused(facts: RunFacts, verdicts: Sequence[VerdictRow]) -> int:
     return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
 
 
-def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
-    """Share of the known outcomes that are true, its Wilson interval (95 %), and how many are known.
-
-    >>> share([None])
-    (None, None, 0)
-    """
-    known = [outcome for outcome in outcomes if outcome is not None]
-    if not known:
-        return None, None, 0
-    ends = wilson_interval(sum(known), len(known))
-    return sum(known) / len(known), (ends.low, ends.high), len(known)
-
-
 def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
     skipped = [verdict for verdict in finished if verdict.how == "skipped"]
     debated = [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
     decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
     found: dict[str, Any] = {"skip_rate": len(skipped) / decided if decided else None}
     for name, verdicts in (("", finished), ("_skipped", skipped), ("_debated", debated)):
-        value, interval, n = share(verdict.correct for verdict in verdicts)
-        independent = references.independent(verdict.case_id for verdict in verdicts)
-        found |= {
-            f"accuracy{name}": value,
-            f"accuracy{name}_interval": interval if independent else None,
-            f"scored{name}": n,
-        }
+        value, interval, n = accuracy_of(verdicts, references)
+        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
     return found | {
+        "accuracy_by_part": accuracy_by_part(finished, references),
         "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
         "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
     }

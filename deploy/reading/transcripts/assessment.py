@@ -8,7 +8,7 @@ from moot.deploy.reading.text import number, percent
 from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, MarkData, read_assessment
-from moot.protocols.rubrics.rubric import FLAG
+from moot.protocols.rubrics.mark_sheet import FLAG
 
 
 def assessment_event(event: EventView) -> Shown | None:

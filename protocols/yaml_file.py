@@ -1,0 +1,60 @@
+"""The one place that reads a YAML file of keys and values that a user wrote, with one line about what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from moot.protocols.errors import ConfigError
+
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+class _EachKeyOnce(yaml.SafeLoader):
+    """Refuses a mapping with the same key twice, of which YAML silently takes the last."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """The mapping."""
+        seen = set[Any]()
+        for key, _ in node.value:
+            names = self._names(key)
+            if seen & names:
+                raise yaml.MarkedYAMLError(problem=f"`{key.value}` is given twice", problem_mark=key.start_mark)
+            seen |= names
+        return super().construct_mapping(node, deep)
+
+    def _names(self, key: Any) -> set[Any]:
+        """A key as it is written and as what it is read: `1`, `+1` and `"1"` are one."""
+        if not isinstance(key, yaml.ScalarNode) or key.tag == _MERGE:
+            return {id(key)}
+        return {key.value, self.construct_object(key)}
+
+
+def read_keys_and_values(file: Path) -> dict[Any, Any]:
+    """What a YAML file holds; nothing for an empty one.
+
+    Raises:
+        ConfigError: the file cannot be read or is no YAML mapping; names the file and, where it is known, the line.
+    """
+    try:
+        content = yaml.load(file.read_text("utf-8"), _EachKeyOnce)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: expected UTF-8 text, found other bytes") from None
+    except ValueError as error:  # such as a date that no calendar has: YAML makes dates of what looks like one
+        raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: is nested too deeply") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}:1: expected keys and values, found {type(content).__name__}")
+    return content
