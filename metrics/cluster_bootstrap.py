@@ -212,7 +212,7 @@ def interval_from(
         resamples: `(resamples, ...)`, NaN where a resample has no value.
         observed: `(...)`, the statistic of the data themselves.
         lowest: the least value it can have, with 1 the greatest: -1 for correlations and Somers' D, 0 for the directed
-            AUROC and the concordance index. Never for a folded AUROC, which has no normal spread near one half.
+            AUROC. Never for a folded AUROC, which has no normal spread near one half.
         level: nominal coverage, in (0, 1).
 
     Returns:

@@ -15,8 +15,8 @@ from moot.metrics.pairwise_complete import as_columns
 def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     """Somers' D of a feature about a score: concordant less discordant pairs, over the pairs with different scores.
 
-    y is the independent variable of Somers' naming: `scipy.stats.somersd(y, x)`. It is `2 c - 1` of the concordance
-    index, and for a flag `2 AUROC - 1`. Pairs with equal x count in the denominator.
+    y is the independent variable of Somers' naming: `scipy.stats.somersd(y, x)`. It is `2 c - 1` of Harrell's
+    concordance index c, and for a flag `2 AUROC - 1`. Pairs with equal x count in the denominator.
 
     Args:
         x: `(n, F)`, NaN where unknown (a vector is one column).
@@ -38,26 +38,6 @@ def somers_d(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
     differing = counts.pairs - counts.tied_y
     found: Floats = np.divide(counts.balance, differing, out=np.full(differing.shape, np.nan), where=differing > 0.0)
     return found
-
-
-def concordance_index(x: npt.ArrayLike, y: npt.ArrayLike) -> Floats:
-    """The share of pairs with different scores in which the higher score has the higher x, equal x counting one half.
-
-    Args:
-        x, y: as for `somers_d`.
-
-    Returns:
-        `(F, T)`, in [0, 1]: one half when x says nothing; the AUROC for a flag. NaN where no two scores differ.
-
-    Raises:
-        ValueError: if they have different numbers of rows.
-
-    Source: Harrell et al., "Evaluating the yield of medical tests", JAMA 1982.
-
-    >>> concordance_index([1.0, 1.0, 3.0], [0.0, 1.0, 2.0]).round(4).tolist()
-    [[0.8333]]
-    """
-    return (somers_d(x, y) + 1.0) / 2
 
 
 def spearman_ceiling(y: npt.ArrayLike) -> Values:

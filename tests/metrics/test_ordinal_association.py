@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import somersd, spearmanr
 
 from moot.metrics.class_separation import auroc_matrix
-from moot.metrics.ordinal_association import concordance_index, somers_d, spearman_ceiling
+from moot.metrics.ordinal_association import somers_d, spearman_ceiling
 
 
 def test_somers_d_is_scipys_with_the_score_as_the_independent_variable() -> None:
@@ -21,20 +21,20 @@ def test_somers_d_is_scipys_with_the_score_as_the_independent_variable() -> None
         assert found[feature, target] == pytest.approx(somersd(b, a).statistic, abs=1e-13)
 
 
-def test_the_concordance_index_of_a_flag_is_its_auroc() -> None:
+def test_of_a_flag_it_is_twice_the_auroc_less_one() -> None:
     x, scores, _ = holed(2)
     flags = np.where(np.isnan(scores), np.nan, scores >= 3.0)
-    assert concordance_index(x, flags) == pytest.approx(auroc_matrix(x, flags), abs=1e-13)
+    assert somers_d(x, flags) == pytest.approx(2.0 * auroc_matrix(x, flags) - 1.0, abs=1e-13)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=2, max_size=20))
-def test_the_concordance_index_counts_pairs(rows: list[tuple[int, int]]) -> None:
+def test_it_counts_pairs_with_different_scores(rows: list[tuple[int, int]]) -> None:
     x, y = np.array(rows, dtype=np.float64).T
     first, second = np.triu_indices(len(x), 1)
     differing = y[first] != y[second]
     product = ((x[first] - x[second]) * (y[first] - y[second]))[differing]
-    expected = ((product > 0) + 0.5 * (product == 0)).mean() if differing.any() else np.nan
-    assert concordance_index(x, y).item() == pytest.approx(expected, nan_ok=True)
+    expected = np.sign(product).mean() if differing.any() else np.nan
+    assert somers_d(x, y).item() == pytest.approx(expected, nan_ok=True)
 
 
 def test_the_ceiling_is_the_rho_of_a_feature_in_the_scores_order() -> None:
