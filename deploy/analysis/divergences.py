@@ -99,7 +99,10 @@ def _counted(each: Conditions, groups: npt.NDArray[np.int64], settings: Analysis
     prevalence, independent = float(both.mean()), float(first.mean() * second.mean())
     number = len(np.unique(clusters))
     low, high = _prevalence_interval(both, shares[:, 0], number)
-    excess_low, excess_high = _percentiles(shares[:, 0] - shares[:, 1] * shares[:, 2], number)
+    # Without such a reply, or with no other, the resamples know nothing of how the count could have been otherwise.
+    nothing_to_draw = int(both.sum()) in (0, len(both))
+    excess = shares[:, 0] - shares[:, 1] * shares[:, 2]
+    excess_low, excess_high = (None, None) if nothing_to_draw else _percentiles(excess, number)
     return {
         "n": len(both),
         "count": int(both.sum()),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from moot.deploy.analysis.replies import FLAG, QUALITY, Replies, Stratum, numbers
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.metrics.ordinal_association import spearman_ceiling
+from moot.protocols.rubrics.mark_sheet import FLAG as FLAG_KEY
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,8 +36,9 @@ def score_distributions_table(replies: Replies, strata: Sequence[Stratum]) -> Ta
         shown=SHOWN,
         notes=(
             "A reply passes a dimension when its mean score is at least what the rubric says passes, and it is not "
-            "flagged; unknown where the rubric says nothing. `|rho| at most`: what a feature without ties could reach "
-            "with scores tied like these.",
+            "flagged; unknown where the rubric says nothing. `share at top`: replies to which every mark gives the "
+            "highest score that there is; unknown for a table, which names no scale. `|rho| at most`: what a feature "
+            "without ties could reach with scores tied like these.",
         ),
     )
 
@@ -57,10 +59,24 @@ def _rows(replies: Replies, stratum: Stratum) -> Iterator[dict[str, Value]]:
             "missing": len(scores) - len(known),
             "mean": float(known.mean()),
             "distribution": _in_words(levels, counts),
-            "at_top": None if target == FLAG else float((known == levels[-1]).mean()),
+            "at_top": _at_top(scores, _tops(replies, stratum, target)),
             "passed": None if target in (FLAG, QUALITY) else _passed(scores, flag, _bar(replies, stratum, target)),
             "ceiling": None if target == FLAG else float(spearman_ceiling(known)),
         }
+
+
+def _tops(replies: Replies, stratum: Stratum, target: str) -> Floats:
+    """By reply the highest score that there is, for Q their sum; NaN where the assessment does not say."""
+    scales = [{} if each is None else each.ends for each in (replies.assessments[row] for row in stratum.rows)]
+    if target != QUALITY:
+        return numbers(ends[target][1] if target in ends else None for ends in scales)
+    return numbers(sum(high for name, (_, high) in ends.items() if name != FLAG_KEY) or None for ends in scales)
+
+
+def _at_top(scores: Floats, tops: Floats) -> float | None:
+    """The share of the known scores that are the highest that could be given; unknown without a scale."""
+    known = np.isfinite(scores) & np.isfinite(tops)
+    return float((scores == tops)[known].mean()) if known.any() else None
 
 
 def _bar(replies: Replies, stratum: Stratum, dimension: str) -> Floats:

@@ -8,6 +8,8 @@ from statistics import median
 
 import msgspec
 
+from moot.metrics.signal_divergences import FLAGGED
+
 ASSESSMENT = "assessment"
 """The kind of the event."""
 
@@ -84,12 +86,13 @@ class AssessmentData(msgspec.Struct, frozen=True, kw_only=True):
     def medians(self) -> dict[str, float | None]:
         """By dimension the median over the marks; None when all are missing."""
         there = self.marks
-        return {name: median(scores[name] for scores in there) if there else None for name in self.scores}
+        found = {name: [scores[name] for scores in there if name in scores] for name in self.scores}
+        return {name: median(scores) if scores else None for name, scores in found.items()}
 
     @property
     def flagged(self) -> bool | None:
-        """Whether at least half of the marks flag the reply; None when that is unknown."""
-        return None if self.flag is None else self.flag >= 0.5
+        """Whether at least half of the marks (`FLAGGED`) flag the reply; None when that is unknown."""
+        return None if self.flag is None else self.flag >= FLAGGED
 
     @property
     def abstentions(self) -> dict[str, int]:
