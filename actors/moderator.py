@@ -14,7 +14,7 @@ import structlog
 from moot.actors.failpoints import failpoint
 from moot.actors.floor import CaseFloor, Parked, Unpaid
 from moot.actors.house import House
-from moot.actors.record.recorder import Closing
+from moot.actors.record.closing import Closing
 from moot.actors.record.recovery import History
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError

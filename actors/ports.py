@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from moot.actors.record.recorder import Closing
+from moot.actors.record.closing import Closing
 from moot.actors.record.recovery import History
 from moot.protocols.messages import Answered, Ask, Event
 

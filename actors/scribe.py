@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.closing import Closing
+from moot.actors.record.recorder import Recorder
 from moot.actors.record.recovery import History
 from moot.actors.record.rows import Rows
 from moot.protocols.errors import RecordError

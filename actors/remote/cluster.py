@@ -28,7 +28,8 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
 from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
-from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.closing import Closing
+from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.signals_wire import encode_signals
 from moot.actors.remote.crew import RemoteCrew

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from uuid import uuid4
 
 from moot.actors.household import Service, service_of, services
-from moot.actors.record.recorder import writer_of
+from moot.actors.record.closing import writer_of
 from moot.actors.record.schema import ASKED
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.remote.line import Line

@@ -16,8 +16,8 @@ import structlog
 from moot.actors.arena import Archive, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
+from moot.actors.record.closing import writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.recorder import writer_of
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.recorder import Closing, writer_of
+from moot.actors.record.closing import Closing, writer_of
 from moot.actors.record.recovery import CaseKey, History
 from moot.actors.record.rows import batch_of
 from moot.actors.remote.mailbox import Mailbox

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from moot.actors.desk import Consultation
 from moot.actors.record.progress import Counts
-from moot.deploy.running.session import Silent
+from moot.deploy.running.listener import Silent
 from moot.protocols.messages import Decision
 
 

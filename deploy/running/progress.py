@@ -12,7 +12,7 @@ from rich.text import Text
 
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.reading.text import cases
-from moot.deploy.running.session import Listener, Silent
+from moot.deploy.running.listener import Listener, Silent
 
 LINE_EVERY_S = 5.0
 _UNKNOWN = "-"

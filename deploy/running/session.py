@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import structlog
 
@@ -17,13 +17,12 @@ from moot.actors.desk import Person
 from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signal_recovery import recover_signals
-from moot.actors.record.signals import Signals
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
+from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
@@ -32,58 +31,6 @@ from moot.protocols.errors import RecordError
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 _SIGNALS_S = 1.0
-
-
-class Listener(Protocol):
-    """Who follows a session; called on the session's event loop.
-
-    Attributes:
-        wants_events: whether `events` and `signals` are called.
-    """
-
-    wants_events: bool
-
-    def began(self, total: int | None, done: int) -> None:
-        """The engine starts; `total` cases (None: unknown), of which `done` need nothing more."""
-        ...
-
-    def counts(self, counts: Counts) -> None:
-        """Totals of the whole run, now and then."""
-        ...
-
-    def events(self, events: Sequence[StreamedEvent]) -> None:
-        """What happened since the last call."""
-        ...
-
-    def signals(self, signals: Signals) -> None:
-        """Signals of the whole run's judged replies: about once a second while they change, and once at the end; never
-        in a run without any."""
-        ...
-
-    def ended(self) -> None:
-        """No further call comes."""
-        ...
-
-
-class Silent:
-    """A listener that does nothing."""
-
-    wants_events = False
-
-    def began(self, total: int | None, done: int) -> None:
-        """See `Listener.began`."""
-
-    def counts(self, counts: Counts) -> None:
-        """See `Listener.counts`."""
-
-    def events(self, events: Sequence[StreamedEvent]) -> None:
-        """See `Listener.events`."""
-
-    def signals(self, signals: Signals) -> None:
-        """See `Listener.signals`."""
-
-    def ended(self) -> None:
-        """See `Listener.ended`."""
 
 
 class Stopped(Exception):

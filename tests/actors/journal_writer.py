@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.record import journal
+from moot.actors.record.closing import Closing
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Case, LabelledCase

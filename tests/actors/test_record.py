@@ -24,9 +24,10 @@ from hypothesis import strategies as st
 from journal_writer import batch, closing, debate_rows, labelled, reply
 
 from moot.actors.failpoints import _plan
+from moot.actors.record.closing import writer_of
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder, write_whole
-from moot.actors.record.recorder import Recorder, writer_of
+from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL, KEYS, TABLES
 from moot.actors.record.segments import SegmentWriter, read_segment
 from moot.actors.record.tables import read_table

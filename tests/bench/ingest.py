@@ -29,9 +29,9 @@ import pyarrow as pa
 import ray
 from rig import machine, start_ray
 
+from moot.actors.record.closing import Closing
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.recorder import Closing
 from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals

@@ -20,8 +20,9 @@ from scipy.special import rel_entr
 
 from moot.actors.arena import Arena, Past
 from moot.actors.inline import InlineRuntime
+from moot.actors.record.closing import Closing
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.recorder import Closing, Recorder
+from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec

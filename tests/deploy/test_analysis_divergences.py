@@ -70,3 +70,11 @@ def test_intervals_are_percentiles_of_drawn_clusters(tmp_path: Path) -> None:
     for name, values in (("prevalence", shares), ("excess", excess)):
         expected = np.percentile(values, [2.5, 97.5]).tolist()
         assert [row[f"{name}_low"], row[f"{name}_high"]] == pytest.approx(expected)
+
+
+def test_a_count_of_none_says_nothing_of_how_far_it_is_from_independence(tmp_path: Path) -> None:
+    """Both conditions are there, never together: the resamples cannot hold what was not seen once."""
+    row = counted(tmp_path / "t.parquet", [9.0] * 6 + [3.0] * 6, [True] * 6 + [False] * 6)
+    assert (row["count"], row["independent"]) == (0, 0.25)
+    assert row["excess"] == -0.25
+    assert (row["excess_low"], row["excess_high"]) == (None, None)

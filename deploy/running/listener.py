@@ -1,0 +1,61 @@
+"""Who follows a run while it goes on: a progress line, a stream, a moderator at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.signals import Signals
+
+
+class Listener(Protocol):
+    """Who follows a session; called on the session's event loop.
+
+    Attributes:
+        wants_events: whether `events` and `signals` are called.
+    """
+
+    wants_events: bool
+
+    def began(self, total: int | None, done: int) -> None:
+        """The engine starts; `total` cases (None: unknown), of which `done` need nothing more."""
+        ...
+
+    def counts(self, counts: Counts) -> None:
+        """Totals of the whole run, now and then."""
+        ...
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """What happened since the last call."""
+        ...
+
+    def signals(self, signals: Signals) -> None:
+        """Signals of the whole run's judged replies: about once a second while they change, and once at the end; never
+        in a run without any."""
+        ...
+
+    def ended(self) -> None:
+        """No further call comes."""
+        ...
+
+
+class Silent:
+    """A listener that does nothing."""
+
+    wants_events = False
+
+    def began(self, total: int | None, done: int) -> None:
+        """See `Listener.began`."""
+
+    def counts(self, counts: Counts) -> None:
+        """See `Listener.counts`."""
+
+    def events(self, events: Sequence[StreamedEvent]) -> None:
+        """See `Listener.events`."""
+
+    def signals(self, signals: Signals) -> None:
+        """See `Listener.signals`."""
+
+    def ended(self) -> None:
+        """See `Listener.ended`."""
