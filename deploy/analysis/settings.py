@@ -41,5 +41,5 @@ class AnalysisSettings(BaseModel):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if self.low_quality >= self.high_quality:
-            raise ValueError(f"low_quality is {self.low_quality:g}, which is not below high_quality")
+            raise ValueError(f"low_quality, {self.low_quality:g}, is not below high_quality, {self.high_quality:g}")
         return self

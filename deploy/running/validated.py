@@ -36,5 +36,6 @@ def validated(model: type[M], values: Mapping[str, Any], where: str = "", *, typ
         plain = not _SECRET_KEYS & {*path} and not isinstance(first["input"], dict | list)
         got = f", not {redact(repr(first['input']))[:60]}" if plain else ""
         flag = typed.get(path[0]) if path else None
-        name = flag or f"`{'.'.join(path)}`"
-        raise ConfigError(f"{where if flag is None else ''}{name}: {message}{got}") from None
+        key = ".".join(path)
+        named = f"{flag or f'`{key}`'}: " if path else ""  # what is wrong with several keys together names them itself
+        raise ConfigError(f"{where if flag is None else ''}{named}{message}{got}") from None

@@ -116,6 +116,7 @@ def test_the_columns_are_listed(command: Command) -> None:
         (("--table", "mine.parquet", "--permutations", "5"), "--permutations"),
         (("--table", "mine.parquet", "--resamples", "many"), "--resamples"),
         (("--table", "mine.parquet", "--quantile", "0.5"), "quantile"),
+        (("--table", "mine.parquet", "--low-quality", "9"), "error: low_quality, 9, is not below high_quality, 8"),
         (("--table", "mine.parquet", "--vocabulary", "1"), "--vocabulary"),
         (("--table", "mine.parquet", "--permutation", "500"), "--permutation"),
         (("--table", "mine.parquet", *FEW, "--out", "mine.parquet"), "mine.parquet: is a file, not a folder"),
