@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
+from moot.actors.encoders.interface import Encoder
 from moot.actors.house import House
 from moot.actors.limits.gate import Draining
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
@@ -24,6 +25,7 @@ from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
 from moot.protocols.floor import Brief, Request
+from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Answered,
     Ask,
@@ -175,7 +177,9 @@ class CaseFloor:
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """See `Floor.embed`."""
-        encoder = self._house.encoder
+        return await self._embed(self._house.encoder, texts)
+
+    async def _embed(self, encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
         keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
         missing = [i for i, key in enumerate(keys) if key not in self._vectors]
@@ -194,6 +198,22 @@ class CaseFloor:
         vectors = await self.embed([query, *documents])
         nearness = vectors[1:] @ vectors[0]
         return [int(i) for i in np.argsort(-nearness, kind="stable")[:n]]
+
+    async def search(self, query: str, *, n: int = 5) -> list[Passage]:
+        """See `Floor.search`."""
+        library = self._house.library
+        return [] if library is None else await library.search((await self.embed([query]))[0], n)
+
+    async def classify(self, text: str) -> Classified | None:
+        """See `Floor.classify`."""
+        classifier = self._house.classifier
+        if classifier is None:
+            return None
+        (vector,) = await self._embed(classifier.encoder or self._house.encoder, [text])
+        return Classified(
+            p_hallucinated=classifier.p_hallucinated(vector),
+            trained_on=classifier.trained_on(self.case.content_hash()),
+        )
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
         """See `Floor.compute`."""

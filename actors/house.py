@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from moot.actors.encoders.interface import Encoder
-from moot.actors.ports import Crew, Scribe
+from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles
 from moot.protocols.messages import Answered
@@ -34,6 +34,8 @@ class House:
         asking: the asks under way.
         shared: shared replies that this process has seen, by pseudo case id.
         reuse: another run's replies, which answer equal asks; None without `--reuse`.
+        library: the passages that the run's debates may search; None when it has no documents.
+        classifier: reads judges' summaries; None when the run has none.
     """
 
     crew: Crew
@@ -47,3 +49,5 @@ class House:
     asking: Asking = field(default_factory=Asking)
     shared: dict[str, asyncio.Future[Answered | None]] = field(default_factory=dict)
     reuse: ReplyCache | None = None
+    library: Library | None = None
+    classifier: Classifier | None = None

@@ -1,13 +1,18 @@
-"""What a debate needs from the world around it: someone who answers, and someone who writes. One floor stands on these
-two ports in every runtime; only what is behind them differs."""
+"""What a debate needs from the world around it: someone who answers, someone who writes, and what is looked up. One
+floor stands on these ports in every runtime; only what is behind them differs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.encoders.interface import Encoder
 from moot.actors.record.closing import Closing
 from moot.actors.record.recovery import History
+from moot.protocols.lookups import Passage
 from moot.protocols.messages import Answered, Ask, Event
 
 
@@ -52,4 +57,31 @@ class Scribe(Protocol):
 
     def put_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """Store a debate's embeddings by text hash, as float32 bytes; never waits."""
+        ...
+
+
+class Library(Protocol):
+    """The documents of a run, cut into passages and embedded by the run's encoder."""
+
+    async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
+        """The `n` passages nearest to a unit vector, best first; ties by place. Exact."""
+        ...
+
+
+class Classifier(Protocol):
+    """Tells supported claims from hallucinated ones by a judge's summary.
+
+    Attributes:
+        encoder: of its own; None when it reads vectors of the run's encoder.
+    """
+
+    @property
+    def encoder(self) -> Encoder | None: ...
+
+    def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
+        """The probability that the claim is hallucinated, in [0, 1], from the vector of the summary."""
+        ...
+
+    def trained_on(self, content_hash: str) -> bool:
+        """Whether a case was among those that it was trained on."""
         ...

@@ -91,13 +91,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     def content_hash(self) -> str:
         """32 hex digits over everything but the id: the same text gives the same hash in any file."""
         body = {**msgspec.structs.asdict(self), "id": ""}
-        for later in (
-            "aliases",
-            "documents",
-            "domain",
-            "criterion",
-            "judged",
-        ):  # fields that records from before them do not have
+        # fields that records from before them do not have
+        for later in ("aliases", "documents", "domain", "criterion", "judged"):
             if not body[later]:
                 del body[later]
         return blake2b(msgspec.msgpack.encode(body), digest_size=16).hexdigest()
@@ -121,6 +116,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     ratings: tuple[float | None, ...] = ()
     group: str = ""
     part: str = ""
+    tags: dict[str, str] = {}
 
 
 class LabelledCase(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from moot.protocols.case import Case, Image
+from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Decision,
     Decoding,
@@ -105,6 +106,17 @@ class Floor(Protocol):
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """Indices of the `n` documents nearest to `query` by cosine, best first; ties by position."""
+        ...
+
+    async def search(self, query: str, *, n: int = 5) -> list[Passage]:
+        """The `n` passages of the run's library nearest to `query` by cosine, best first; ties by place.
+
+        Exact, and the same on a replay. Empty when the run has no library.
+        """
+        ...
+
+    async def classify(self, text: str) -> Classified | None:
+        """What the run's classifier makes of a text; None when the run has none."""
         ...
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:

@@ -144,6 +144,7 @@ class Recorder:
                 group=labelled.reference.group,
                 part=labelled.reference.part,
                 judged=None if case.judged is None else _json(case.judged),
+                tags=_json(labelled.reference.tags) if labelled.reference.tags else None,
             )
 
     def add_replies(self, batch: pa.RecordBatch) -> None:

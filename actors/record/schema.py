@@ -45,6 +45,7 @@ CASES = pa.schema(
         _field("group", pa.string()),
         _field("part", pa.string()),
         _field("judged", pa.string()),
+        _field("tags", pa.string()),
     ]
 )
 

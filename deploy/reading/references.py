@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Reference
 from moot.protocols.tasks.scoring import is_correct
 
-_COLUMNS = ["scoring", "accepted", "ratings", "group", "part"]
+_COLUMNS = ["scoring", "accepted", "ratings", "group", "part", "tags"]
 
 
 class References:
@@ -54,4 +56,5 @@ def _reference(row: Mapping[str, Any]) -> Reference:
         ratings=tuple(row["ratings"] or ()),
         group=row["group"] or "",
         part=row["part"] or "",
+        tags=msgspec.json.decode(row["tags"]) if row["tags"] else {},
     )

@@ -12,7 +12,7 @@ from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.tasks.ratings import rated
 from moot.protocols.tasks.row import Row, shown
 
-KEYS = ("scoring", "accepted", "ratings", "group", "part")
+KEYS = ("scoring", "accepted", "ratings", "group", "part", "tags")
 """The keys of a case in memory that make its reference."""
 
 
@@ -24,13 +24,14 @@ def refer_memory(row: Row) -> Reference:
     """
     scoring: Scoring = named(row, "scoring", Scoring) or "label"
     group, part = (row.text(name, default="") for name in ("group", "part"))
+    tags = _tags(row)
     if scoring == "score":
         ratings = _ratings(row, criterion_of(row))
         found = rated(ratings, group, part)[1]
-        return msgspec.structs.replace(found, accepted=row.texts("accepted") or found.accepted)
+        return msgspec.structs.replace(found, accepted=row.texts("accepted") or found.accepted, tags=tags)
     if row.values.get("ratings"):
         raise row.error("ratings", f"go with the scoring 'score', found {shown(scoring)}")
-    return Reference(scoring=scoring, accepted=row.texts("accepted"), group=group, part=part)
+    return Reference(scoring=scoring, accepted=row.texts("accepted"), group=group, part=part, tags=tags)
 
 
 def check_gold(row: Row, gold: str | None, reference: Reference) -> None:
@@ -77,6 +78,15 @@ def criterion_of(row: Row) -> Criterion | None:
     if not found.lowest < found.highest:
         raise row.error("criterion", f"expected lowest < highest, found {found.lowest} and {found.highest}")
     return found
+
+
+def _tags(row: Row) -> dict[str, str]:
+    value = row.values.get("tags")
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise row.error("tags", f"expected texts by name, found {shown(value)}")
+    return {row.checked("tags", name): row.checked("tags", text) for name, text in value.items()}
 
 
 def _ratings(row: Row, criterion: Criterion | None) -> tuple[float | None, ...]:

@@ -81,7 +81,7 @@ class Task:
                 by label or one per label), `gold`, `images`, `documents` (texts to retrieve from), `domain`,
                 `criterion` (a mapping with `trait`, `lowest`, `highest`, `guide` and, if there is one, `assignment`),
                 `judged` (a mapping with `reply`, `sent`, `role`, `domain`), `scoring`, `accepted`, `ratings` (by rater,
-                None for a missing one), `group` and `part`; see `Reference`.
+                None for a missing one), `group`, `part` and `tags` (texts by name); see `Reference`.
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"
@@ -158,4 +158,9 @@ class Task:
 def _fingerprint(item: LabelledCase) -> bytes:
     """What of a case makes it another one; without its reference where that is the default, as older runs wrote it."""
     told = (item.case.id, item.case.content_hash(), item.gold)
-    return msgspec.msgpack.encode(told if item.reference == _BY_LABEL else (*told, item.reference))
+    if item.reference == _BY_LABEL:
+        return msgspec.msgpack.encode(told)
+    reference = msgspec.structs.asdict(item.reference)
+    if not item.reference.tags:
+        del reference["tags"]
+    return msgspec.msgpack.encode((*told, reference))

@@ -17,6 +17,7 @@ from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.floor import Brief, Request
 from moot.protocols.labels import fold
+from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
     Decision,
     Decoding,
@@ -67,6 +68,8 @@ class ScriptedFloor:
         seed: int = 0,
         judges: int = 1,
         decisions: Mapping[str, Decision] | None = None,
+        passages: Sequence[Passage] = (),
+        classified: Classified | None = None,
     ) -> None:
         self.case = case
         self.seed = seed
@@ -77,6 +80,10 @@ class ScriptedFloor:
         self._judges = [f"judge/{i}" for i in range(judges)]
         self._decisions = dict(decisions or {})
         self.forms: dict[str, Form] = {}
+        self._passages, self._classified = list(passages), classified
+        self.searched: list[str] = []
+        self.classified: list[str] = []
+        self.shared_keys: dict[str, str] = {}
 
     def event(self, kind: str, path: str | None = None) -> dict[str, Any]:
         """The data of the only event of a kind (at a path)."""
@@ -188,8 +195,20 @@ class ScriptedFloor:
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         return list(range(len(documents)))[:n]
 
+    async def search(self, query: str, *, n: int = 5) -> list[Passage]:
+        self.searched.append(query)
+        return self._passages[:n]
+
+    async def classify(self, text: str) -> Classified | None:
+        self.classified.append(text)
+        return self._classified
+
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
-        raise NotImplementedError
+        self.shared_keys[request.path] = key
+        outcome = self._say(request)
+        if isinstance(outcome, Failure):
+            raise AskFailed(outcome.path, outcome.kind, outcome.message)
+        return outcome
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         request = self.asks[turn.path]

@@ -1,0 +1,27 @@
+"""Claims: statements that are checked, and the two labels that every such case has."""
+
+from __future__ import annotations
+
+from moot.protocols.case import Case
+
+SUPPORTED, HALLUCINATED = "supported", "hallucinated"
+
+CLAIM_LABELS = (SUPPORTED, HALLUCINATED)
+"""The labels of a claim, in the order in which prompts list them."""
+
+CLAIM_ALIASES = (("correct", "true", "not hallucinated", "1"), ("incorrect", "wrong", "false", "not supported", "0"))
+"""For each of `CLAIM_LABELS` its other spellings."""
+
+
+def is_claim(case: Case) -> bool:
+    """Whether a case is a claim to check: its question is the claim, its labels are `CLAIM_LABELS`."""
+    return case.labels == CLAIM_LABELS
+
+
+def answered_claim(question: str, answer: str) -> str:
+    """The claim that `answer` is right for `question`.
+
+    >>> answered_claim("Who wrote Emma?", "Jane Austen")
+    'Question: Who wrote Emma?\\nAnswer: Jane Austen'
+    """
+    return f"Question: {question.strip()}\nAnswer: {answer.strip()}"

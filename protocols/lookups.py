@@ -1,0 +1,35 @@
+"""What a floor looks up for a protocol: passages of the run's library, and a classifier's reading of a text."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Passage(msgspec.Struct, frozen=True, kw_only=True):
+    """A chunk of a document of the run's library.
+
+    Attributes:
+        document: the document's name, as the user gave it.
+        chunk: 0-based number of the chunk in its document.
+        text: of the chunk, as it stands in the document.
+        page: 1-based page on which it begins; None for documents without pages.
+        similarity: cosine of its vector and the query's, in [-1, 1].
+    """
+
+    document: str
+    chunk: int
+    text: str
+    page: int | None = None
+    similarity: float
+
+
+class Classified(msgspec.Struct, frozen=True, kw_only=True):
+    """What the run's classifier makes of a judge's summary.
+
+    Attributes:
+        p_hallucinated: probability that the claim is hallucinated, in [0, 1].
+        trained_on: whether the classifier was trained on this very case, so that its reading proves nothing.
+    """
+
+    p_hallucinated: float
+    trained_on: bool = False
