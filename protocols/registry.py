@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from moot.protocols.case import Case
+from moot.protocols.ceda.protocol import Ceda
+from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.protocol import ConstructorAuditor
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import ConfigError, unknown_name
@@ -101,6 +103,11 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
             read_settings(ConstructorAuditorSettings, settings, name="constructor-auditor")
         ),
         ConstructorAuditorSettings,
+    ),
+    "ceda": ProtocolEntry(
+        "is a claim supported or hallucinated? Evidence from texts and pictures, a debate of two, judges, a classifier",
+        lambda settings: Ceda(read_settings(CedaSettings, settings, name="ceda")),
+        CedaSettings,
     ),
     "judge-panel": ProtocolEntry(
         "no debate: judges score replies that were given elsewhere under a rubric, in one or several passes",

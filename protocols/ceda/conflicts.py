@@ -1,0 +1,146 @@
+"""Agent C's tests, without a model: whether two texts are at odds, and whether a text speaks for or against a claim.
+
+Each test asks first whether two sentences are about the same thing: at least two content words in common, and at least
+`SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only: what they find is shown to
+debaters and judges as a hint, and decides nothing but who is shown what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import msgspec
+
+from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
+from moot.protocols.selene.sentences import split_sentences
+
+Why = Literal["number", "negation", "antonym"]
+
+SAME_THING = 0.7
+"""The least share of content words that two sentences about the same thing have in common."""
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """Two items of evidence that are at odds.
+
+    Attributes:
+        between: the items' ids, in the items' order.
+        why: which test says so.
+        detail: what differs, in the items' own words.
+    """
+
+    between: tuple[str, str]
+    why: Why
+    detail: str
+
+
+def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
+    """The pairs of items that are at odds, each with the first reason that is found."""
+    read = [(item.id, sentences_of(item.text)) for item in items]
+    found = []
+    for (one, ones), (other, others) in combinations(read, 2):
+        at_odds = first_difference(ones, others)
+        if at_odds is not None:
+            found.append(Conflict(between=(one, other), why=at_odds[0], detail=at_odds[1]))
+    return tuple(found)
+
+
+def sentences_of(text: str) -> tuple[Wording, ...]:
+    """The wording of every sentence."""
+    return tuple(wording_of(sentence) for sentence in split_sentences(text))
+
+
+def first_difference(ones: Sequence[Wording], others: Sequence[Wording]) -> tuple[Why, str] | None:
+    """Why the first two sentences that are at odds are so; None when no two are."""
+    return next((found for one in ones for other in others if (found := difference(one, other))), None)
+
+
+def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
+    """Why two sentences are at odds, and what differs; None when the tests find nothing.
+
+    A negation and an antonym cancel each other out: "not open" and "closed" are not at odds.
+
+    >>> difference(wording_of("The bridge opened in 1932."), wording_of("The bridge was opened to all in 1934."))
+    ('number', '1932 against 1934 (year)')
+    >>> difference(wording_of("The old bridge is open."), wording_of("The old bridge is not open."))
+    ('negation', 'only one says `not`')
+    >>> difference(wording_of("The bridge is not open."), wording_of("The bridge is closed.")) is None
+    True
+    """
+    contrary = _contrary(one, other)
+    if not _same_thing(one.words - {contrary[0]}, other.words - {contrary[1]}):
+        return None
+    if one.negated == other.negated:
+        if contrary[0]:
+            return "antonym", f"{one.spelled[contrary[0]]} against {other.spelled[contrary[1]]}"
+        return _other_number(one, other)
+    return None if contrary[0] else ("negation", f"only one says `{one.negation or other.negation}`")
+
+
+def _same_thing(one: frozenset[str], other: frozenset[str]) -> bool:
+    common = len(one & other)
+    return common >= 2 and common >= SAME_THING * min(len(one), len(other))
+
+
+def _contrary(one: Wording, other: Wording) -> tuple[str, str]:
+    """A word of one and its antonym in the other, where each says but one of the two; else two empty words."""
+    for word in sorted(one.words - other.words):
+        for antonym in sorted(OPPOSITES.get(word, frozenset()) & (other.words - one.words)):
+            return word, antonym
+    return "", ""
+
+
+def _other_number(one: Wording, other: Wording) -> tuple[Why, str] | None:
+    for unit in sorted(one.quantities.keys() & other.quantities.keys()):
+        ours, theirs = one.quantities[unit], other.quantities[unit]
+        if not ours & theirs:
+            named = f" ({one.spelled.get(unit, unit)})" if unit else ""
+            return "number", f"{_listed(ours)} against {_listed(theirs)}{named}"
+    return None
+
+
+def _listed(values: frozenset[float]) -> str:
+    return ", ".join(f"{value:.15g}" for value in sorted(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a claim: its wording, and words without which nothing speaks for it."""
+
+    wording: Wording
+    needed: frozenset[str] = frozenset()
+
+
+def leaning_of(claim: str, text: str) -> Leaning | None:
+    """Whether a text speaks for or against a claim; None when the tests do not tell.
+
+    Against: a sentence is at odds with one of the claim. For: none is, and a sentence has nearly all words of one of
+    the claim, all of its numbers, and, where the claim is the answer to a question, all of the answer.
+
+    >>> leaning_of("The bridge opened in 1932.", "It rained. The bridge opened in 1934.")
+    'against'
+    """
+    parts, sentences = _parts(claim), sentences_of(text)
+    if any(difference(part.wording, sentence) for part in parts for sentence in sentences):
+        return "against"
+    return "for" if any(_speaks_for(part, sentence) for part in parts for sentence in sentences) else None
+
+
+def _parts(claim: str) -> list[_Part]:
+    question, is_answered, answer = claim.partition("\nAnswer:")
+    if is_answered and question.startswith("Question:"):
+        return [_Part(wording_of(f"{question} {answer}"), wording_of(answer).words)]
+    return [_Part(wording) for wording in sentences_of(claim)]
+
+
+def _speaks_for(part: _Part, sentence: Wording) -> bool:
+    wording = part.wording
+    common = len(wording.words & sentence.words)
+    if common < 2 or common < SAME_THING * len(wording.words) or not part.needed <= sentence.words:
+        return False
+    numbers, theirs = (frozenset().union(*read.quantities.values()) for read in (wording, sentence))
+    return wording.negated == sentence.negated and numbers <= theirs

@@ -1,0 +1,55 @@
+"""Agent C: the evidence as structured facts: how each leans, which are at odds, and who is shown what. No model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of
+from moot.protocols.ceda.dealing import dealt
+from moot.protocols.ceda.items import Item, Leaning
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the debate goes by.
+
+    Attributes:
+        leanings: by item's id, for or against the claim; items that do not tell are left out.
+        conflicts: the pairs of items that are at odds.
+        considered: how many pairs were tested.
+        shown_to: by debater the ids of the items that it is shown.
+    """
+
+    leanings: dict[str, Leaning]
+    conflicts: tuple[Conflict, ...]
+    considered: int
+    shown_to: dict[str, tuple[str, ...]]
+
+
+def context_of(claim: str, items: Sequence[Item], split: bool) -> Context:
+    """The context of a claim; see `conflicts` and `dealing`."""
+    leanings = {item.id: leaning for item in items if (leaning := leaning_of(claim, item.text)) is not None}
+    conflicts = conflicts_of(items)
+    considered = len(items) * (len(items) - 1) // 2
+    return Context(leanings, conflicts, considered, dealt(items, conflicts, split=split))
+
+
+def evidence_record(items: Sequence[Item], context: Context) -> dict[str, Any]:
+    """The data of the event `evidence`.
+
+    Args:
+        items: with their leanings.
+    """
+    found: dict[str, Any] = msgspec.to_builtins(
+        {
+            "items": items,
+            "conflicts": context.conflicts,
+            "considered": context.considered,
+            "shown_to": context.shown_to,
+        }
+    )
+    return found

@@ -1,0 +1,53 @@
+"""Agents D and E: two debaters in turn, until they are of one mind about the claim or out of turns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.slots import debater_slots
+from moot.protocols.ceda.stance import Said, about_what, is_consensus, relation_of, stance_of
+from moot.protocols.ceda.state import Content
+from moot.protocols.ceda.versions import Versions
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Event
+from moot.protocols.replies import FreeText
+
+DEBATER = "ceda/debater"
+
+Ending = Literal["consensus", "max turns"]
+
+
+async def debate(floor: Floor, versions: Versions, *, max_turns: int, parted: bool) -> Ending:
+    """Hold the debate, adding every message to the state; notes an event `stance` for each.
+
+    Raises:
+        AskFailed: a debater gave no message.
+    """
+    for turn in range(1, max_turns + 1):
+        debater = DEBATERS[(turn - 1) % 2]
+        said = await _speak(floor, versions.content, debater, turn, parted=parted)
+        versions.add("intermediate", debater, Content(debate=(said,)))
+        agreed = is_consensus(versions.content.debate)
+        floor.note(Event("stance", f"turn/{turn}/stance", _stance_record(said, agreed)))
+        if agreed:
+            return "consensus"
+    return "max turns"
+
+
+async def _speak(floor: Floor, content: Content, debater: str, turn: int, *, parted: bool) -> Said:
+    slots = debater_slots(content, debater, parted=parted)
+    answered = await floor.ask(debater, DEBATER, slots, reply=FreeText, path=f"turn/{turn}")
+    text, of = answered.reply.text.strip(), about_what(content.debate)
+    says = relation_of(text)
+    last = content.debate[-1].stance if content.debate else None
+    return Said(turn=turn, debater=debater, text=text, says=says, of=of, stance=stance_of(says, of, last))
+
+
+def _stance_record(said: Said, agreed: bool) -> dict[str, object]:
+    """The data of the event `stance`: the message but for its text, which is in the turns."""
+    record: dict[str, object] = msgspec.to_builtins(said)
+    del record["text"]
+    return record | {"consensus": agreed}

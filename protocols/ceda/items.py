@@ -1,0 +1,50 @@
+"""An item of evidence: a chunk of a text, or what a picture shows, with where it comes from."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Leaning = Literal["for", "against"]
+
+_LONGEST_NAME = 120
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One item of evidence.
+
+    Attributes:
+        id: `E1`, `E2` ... in the order of rank, pictures last.
+        kind: a chunk of the case's own passage, a chunk of a document, or a picture.
+        document: its document's name; `passage` where the case's passage has no title.
+        chunk: 0-based number of the chunk in its document; None for pictures.
+        page: 1-based page on which the chunk begins; None where there are none.
+        picture: 0-based number of the case's picture; None for texts.
+        text: of the chunk, or the description of the picture.
+        similarity: cosine with the claim, in [-1, 1]; None for pictures.
+        leans: whether it speaks for or against the claim by the tests of `conflicts`; None when they do not tell.
+    """
+
+    id: str
+    kind: Literal["passage", "document", "picture"]
+    document: str
+    chunk: int | None = None
+    page: int | None = None
+    picture: int | None = None
+    text: str
+    similarity: float | None = None
+    leans: Leaning | None = None
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, as people count: from 1.
+
+        >>> Item(id="E1", kind="document", document="cats.pdf", chunk=2, page=4, text="").source
+        'cats.pdf, page 4, chunk 3'
+        >>> Item(id="E2", kind="picture", document="picture 1", picture=0, text="").source
+        'picture 1'
+        """
+        name = " ".join(self.document.split())[:_LONGEST_NAME]
+        page = "" if self.page is None else f", page {self.page}"
+        return name + page + ("" if self.chunk is None else f", chunk {self.chunk + 1}")

@@ -1,0 +1,121 @@
+"""The judges: each reads the whole debate; their verdict is the majority's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from moot.protocols.ceda.replies import JudgeReply
+from moot.protocols.ceda.slots import judge_slots
+from moot.protocols.ceda.state import Content
+from moot.protocols.errors import QuorumFailed
+from moot.protocols.floor import Floor, Request
+from moot.protocols.lookups import Classified
+from moot.protocols.messages import Failure
+
+JUDGE = "ceda/judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """One judge: its full role name, and its reply, or why that is missing."""
+
+    judge: str
+    reply: JudgeReply | None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What the judges make of a debate. Missing judges are left out of everything, and listed.
+
+    Attributes:
+        heard: all judges, in the panel's order; at least one replied.
+        verdict: the majority's, 1 for supported and 0 for hallucinated; None for a tie, or when all abstain.
+        p_hallucinated: mean of what judges state; None when none does.
+        spoken_by: the first judge with the verdict; without one the first who replied. Whose summary counts.
+    """
+
+    heard: tuple[Heard, ...]
+    verdict: Literal[0, 1] | None
+    p_hallucinated: float | None
+    spoken_by: JudgeReply
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a judge is missing."""
+        return any(each.reply is None for each in self.heard)
+
+
+async def rule(floor: Floor, content: Content) -> Ruling:
+    """Ask every judge; paths `judge/J`.
+
+    Raises:
+        QuorumFailed: no judge gave a reply that could be read.
+    """
+    judges, slots = floor.panel("judge"), judge_slots(content)
+    turns = await floor.ask_all(
+        [Request(name, JUDGE, slots, JudgeReply, f"judge/{number}") for number, name in enumerate(judges)]
+    )
+    heard = tuple(
+        Heard(name, None, f"{turn.kind}: {turn.message}") if isinstance(turn, Failure) else Heard(name, turn.reply)
+        for name, turn in zip(judges, turns, strict=True)
+    )
+    return ruling_of(heard)
+
+
+def ruling_of(heard: Sequence[Heard]) -> Ruling:
+    """The judges' replies put together.
+
+    Raises:
+        QuorumFailed: there is no reply.
+    """
+    replies = [each.reply for each in heard if each.reply is not None]
+    if not replies:
+        raise QuorumFailed(f"no judge replied; {heard[0].judge}: {heard[0].missing}")
+    verdict = majority([reply.verdict for reply in replies])
+    stated = [p for reply in replies if (p := reply.p_hallucinated) is not None]
+    spoken_by = next((reply for reply in replies if reply.verdict == verdict), replies[0])
+    return Ruling(tuple(heard), verdict, fmean(stated) if stated else None, spoken_by)
+
+
+def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:
+    """What more say than the other; None for a tie, or when nobody says anything.
+
+    >>> majority([1, None, 0, 1]), majority([1, 0]), majority([None])
+    (1, None, None)
+    """
+    lead = verdicts.count(1) - verdicts.count(0)
+    return None if lead == 0 else 1 if lead > 0 else 0
+
+
+def ruling_record(ruling: Ruling, classified: Classified | None) -> dict[str, Any]:
+    """The data of the event `ruling`."""
+    return {
+        "judges": [_judge_record(each) for each in ruling.heard],
+        "verdict": ruling.verdict,
+        "p_hallucinated": ruling.p_hallucinated,
+        "summary": ruling.spoken_by.summary,
+        "classifier": classifier_record(classified),
+    }
+
+
+def classifier_record(classified: Classified | None) -> dict[str, Any] | None:
+    """A classifier's reading as the record holds it; None when there is none."""
+    if classified is None:
+        return None
+    return {"p_hallucinated": classified.p_hallucinated, "trained_on": classified.trained_on}
+
+
+def _judge_record(heard: Heard) -> dict[str, Any]:
+    reply = heard.reply
+    return {
+        "judge": heard.judge,
+        "verdict": reply.verdict if reply else None,
+        "confidence": reply.confidence if reply else None,
+        "summary": reply.summary if reply else "",
+        "consensus": reply.consensus if reply else None,
+        "missing": heard.missing,
+    }

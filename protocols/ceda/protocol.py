@@ -1,0 +1,120 @@
+"""CEDA: evidence from texts and pictures, a debate of two about a claim, judges of it, and a classifier's label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from moot.protocols.calls import CallPlan
+from moot.protocols.case import Case
+from moot.protocols.ceda.calls import calls_for
+from moot.protocols.ceda.context import context_of, evidence_record
+from moot.protocols.ceda.debate import debate
+from moot.protocols.ceda.judging import rule, ruling_record
+from moot.protocols.ceda.outcome import output_of, verdict_of
+from moot.protocols.ceda.pictures import look
+from moot.protocols.ceda.retrieval import retrieve
+from moot.protocols.ceda.settings import CedaSettings
+from moot.protocols.ceda.slots import conflicts_in_words
+from moot.protocols.ceda.state import Content, Material, SystemPrompt
+from moot.protocols.ceda.versions import Versions
+from moot.protocols.claims import CLAIM_LABELS, is_claim
+from moot.protocols.errors import CaseUnfit
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Event, Verdict
+
+
+class Ceda:
+    """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
+
+    Source: the CEDA paper; where it is silent or does not add up, deploy/docs/ceda.md says what happens here.
+
+    Args:
+        settings: see `CedaSettings`.
+
+    Attributes:
+        roles: `debater` (two members), `judge` (one or several), `vision` (asked where there are pictures).
+        speakers: who sees the pictures.
+        needs_logprobs: never.
+        needs_claims: always: its cases are claims, with their two labels.
+        reads_documents, classifies: whether it asks the run's library and the run's classifier.
+        reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
+    """
+
+    name = "ceda"
+    roles: tuple[str, ...] = ("debater", "judge", "vision")
+    speakers: tuple[str, ...] = ("vision",)
+    needs_logprobs = False
+    needs_claims = True
+    reads_documents = True
+    classifies = True
+    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
+    temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
+
+    def __init__(self, settings: CedaSettings | None = None) -> None:
+        self.settings = settings if settings is not None else CedaSettings()
+
+    def effective_settings(self) -> Mapping[str, Any]:
+        """Its settings, without the difference that those make which have no effect."""
+        return self.settings.effective().model_dump(mode="json")
+
+    def calls(self, case: Case, judges: int) -> CallPlan:
+        """What one case takes, with a panel of so many judges."""
+        return calls_for(self.settings, case, judges)
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Check one claim. Notes the events `state`, `evidence`, `stance` and `ruling`.
+
+        Raises:
+            CaseUnfit: the case is no claim.
+            AskFailed: a debater gave no message, or nothing is left to go by because pictures could not be described.
+            QuorumFailed: no judge replied.
+        """
+        if not is_claim(case) or not case.question.strip():
+            raise CaseUnfit(f"ceda checks claims: the case needs a question and the labels {', '.join(CLAIM_LABELS)}")
+        settings = self.settings
+        versions = Versions(floor, self._initial(case))
+        texts = await retrieve(case, floor, settings.evidence)
+        versions.add("intermediate", "retrieval", Content(evidence=tuple(texts)))
+        if case.images:
+            seen = await look(case, floor, settings, texts)
+            versions.add(
+                "intermediate",
+                "vision",
+                Content(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
+            )
+        await self._set_context(case, floor, versions)
+        ending = await debate(floor, versions, max_turns=settings.max_turns, parted=_is_parted(versions.content))
+        ruling = await rule(floor, versions.content)
+        versions.add("output", "judge", Content(output=output_of(ruling, None)))
+        classified = await floor.classify(ruling.spoken_by.summary)
+        if classified is not None:
+            versions.add("output", "classifier", Content(output=output_of(ruling, classified)))
+        floor.note(Event("ruling", "ruling", ruling_record(ruling, classified)))
+        return verdict_of(versions.content, ending, ruling, classified)
+
+    def _initial(self, case: Case) -> Content:
+        return Content(
+            claim=case.question,
+            material=Material(passage=len(case.passage), documents=len(case.documents), pictures=len(case.images)),
+            system_prompt=SystemPrompt(role=self.settings.role, instruction=self.settings.instruction),
+        )
+
+    async def _set_context(self, case: Case, floor: Floor, versions: Versions) -> None:
+        """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
+        before = versions.content
+        context = await floor.compute(context_of, case.question, before.evidence, self.settings.splits)
+        found = Content(leanings=context.leanings, conflicts=context.conflicts, shown_to=context.shown_to)
+        prompt = before.system_prompt
+        assert prompt is not None, "the first version of the state has it"
+        prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
+        versions.add("intermediate", "context", found.with_added(Content(system_prompt=prompt)))
+        floor.note(Event("evidence", "evidence", evidence_record(versions.content.evidence, context)))
+
+
+def _is_parted(content: Content) -> bool:
+    """Whether the debaters are shown different evidence."""
+    return len(set(content.shown_to.values())) > 1

@@ -1,0 +1,70 @@
+"""The settings of CEDA: one frozen tree."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from moot.protocols.settings import Settings
+
+
+def _trimmed(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+PromptText = Annotated[str, BeforeValidator(_trimmed), Field(min_length=1, max_length=4000)]
+"""A text of the user's that stands in prompts; a blank one is refused."""
+
+
+class EvidenceSettings(Settings):
+    """Which texts are evidence, and who is shown them (sections 3.1 and 3.3).
+
+    Attributes:
+        passages: n, the most chunks that are retrieved for a claim.
+        shown: `split` gives each debater a part of the texts, chunks that are at odds to different debaters; `shared`
+            gives both everything, as in the printed prompts.
+        least_similarity: a chunk is evidence only if its cosine with the claim is above.
+    """
+
+    passages: int = Field(default=5, ge=1, le=50)
+    shown: Literal["split", "shared"] = "split"
+    least_similarity: float = Field(default=0.0, ge=-1.0, lt=1.0, allow_inf_nan=False)
+
+
+class VisionSettings(Settings):
+    """How pictures are read.
+
+    Attributes:
+        prompt: `dynamic` has a model write what to look for, claim by claim; `fixed` looks for everything, so that a
+            picture that many claims are about is read once in a run.
+    """
+
+    prompt: Literal["dynamic", "fixed"] = "dynamic"
+
+
+class CedaSettings(Settings):
+    """All settings of CEDA.
+
+    Attributes:
+        max_turns: the most messages of a debate; with 1 there is no second message to agree with.
+        evidence: the texts.
+        vision: the pictures.
+        role, instruction: who a debater is and what it is to do, as the user puts it; slots of the system prompt.
+    """
+
+    max_turns: int = Field(default=5, ge=1, le=20)
+    evidence: EvidenceSettings = EvidenceSettings()
+    vision: VisionSettings = VisionSettings()
+    role: PromptText = "fact verifier"
+    instruction: PromptText = "Verify from the evidence whether the claim is supported or hallucinated."
+
+    @property
+    def splits(self) -> bool:
+        """Whether debaters are shown different texts: one who debates alone is shown them all."""
+        return self.evidence.shown == "split" and self.max_turns > 1
+
+    def effective(self) -> CedaSettings:
+        """These settings, with `evidence.shown` as it comes out: settings that are equal then debate alike."""
+        shown = "split" if self.splits else "shared"
+        return self.model_copy(update={"evidence": self.evidence.model_copy(update={"shown": shown})})

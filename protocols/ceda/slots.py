@@ -1,0 +1,102 @@
+"""What prompts are filled with: all of it is read from the state of the debate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.stance import Said, about_what
+from moot.protocols.ceda.state import Content
+
+_WHY = {"number": "their numbers differ", "negation": "one negates", "antonym": "they say opposite words"}
+
+
+def conflicts_in_words(content: Content) -> tuple[str, ...]:
+    """The conflicts as a system prompt names them: by number of the items, and none of the items' own words."""
+    return tuple(f"{' and '.join(each.between)} ({_WHY[each.why]})" for each in content.conflicts)
+
+
+def speaker_in_words(debater: str) -> str:
+    """A debater as prompts call it.
+
+    >>> speaker_in_words("debater/0")
+    'debater 1'
+    """
+    return f"debater {DEBATERS.index(debater) + 1}"
+
+
+def debater_slots(content: Content, debater: str, *, parted: bool) -> dict[str, Any]:
+    """What a debater is sent, in its turn.
+
+    Args:
+        content: of the state as it stands.
+        parted: whether the other one is shown other texts.
+    """
+    assert content.system_prompt is not None, "the first version of the state has it"
+    shown = set(content.shown_to[debater])
+    return {
+        "role": content.system_prompt.role,
+        "instruction": content.system_prompt.instruction,
+        "conflicts": list(content.system_prompt.conflicts),
+        "parted": parted,
+        "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
+        "claim": content.claim,
+        "evidence": [_evidence_slot(item) for item in content.evidence if item.id in shown],
+        "messages": [_message_slot(said) for said in content.debate],
+        "about": about_what(content.debate),
+    }
+
+
+def judge_slots(content: Content) -> dict[str, Any]:
+    """What a judge is sent: all of the evidence, what in it is at odds, the debate, and where it disagrees."""
+    return {
+        "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
+        "claim": content.claim,
+        "evidence": [_evidence_slot(item) for item in content.evidence],
+        "conflicts": [
+            {"between": ", ".join(each.between), "text": f"{_WHY[each.why]}: {each.detail}"}
+            for each in content.conflicts
+        ],
+        "messages": [
+            {**_message_slot(said), "says": said.says or "unclear", "stance": said.stance or "unknown"}
+            for said in content.debate
+        ],
+        "disagreements": disagreements(content),
+    }
+
+
+def disagreements(content: Content) -> list[str]:
+    """The points of disagreement: each message whose stance on the claim is not the one before it.
+
+    Numbers of turns and of items only: nothing that a document or a message says.
+    """
+    found = []
+    for before, after in zip(content.debate, content.debate[1:], strict=False):
+        if None not in (before.stance, after.stance) and before.stance != after.stance:
+            found.append(f"{_in_words(content, after)} against {_in_words(content, before)}")
+    return found
+
+
+def _in_words(content: Content, said: Said) -> str:
+    named = [item.id for item in content.evidence if _names(said.text, item.id)]
+    grounds = f", naming {', '.join(named)}" if named else ""
+    return f"turn {said.turn} ({speaker_in_words(said.debater)} {said.stance} the claim{grounds})"
+
+
+def _names(text: str, item: str) -> bool:
+    """Whether a text names an item; `E1` is not in `E12`."""
+    places = (place for place in range(len(text)) if text.startswith(item, place))
+    return any(
+        not text[max(0, place - 1) : place].isalnum() and not text[place + len(item) :][:1].isalnum()
+        for place in places
+    )
+
+
+def _evidence_slot(item: Item) -> Mapping[str, str]:
+    return {"number": item.id, "source": item.source, "text": item.text}
+
+
+def _message_slot(said: Said) -> Mapping[str, Any]:
+    return {"turn": said.turn, "speaker": speaker_in_words(said.debater), "text": said.text}

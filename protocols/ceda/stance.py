@@ -1,0 +1,84 @@
+"""Stances on the claim, derived from AGREE and DENY, which a debater says of the message before its own."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+Relation = Literal["AGREE", "DENY"]
+About = Literal["claim", "message"]
+Stance = Literal["supports", "denies"]
+
+_ADVERB = r"(?:(?:fully|completely|entirely|strongly|firmly|respectfully|still|also|must)\s+)?"
+_AGREE, _DENY = r"agree(?:s|d)?", r"(?:disagree(?:s|d)?|den(?:y|ies|ied))"
+_FIRST = re.compile(rf"[\W_]*(?:i\s+{_ADVERB})?(?:(?P<agree>{_AGREE})|(?P<deny>{_DENY}))(?![^\W_])", re.IGNORECASE)
+_SECOND = re.compile(rf"[^\w.!?;:]*(?:(?:and|or|to)\b[^\w.!?;:]*)*(?:{_AGREE}|{_DENY})(?![^\W_])", re.IGNORECASE)
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of the debate.
+
+    Attributes:
+        turn: its number, from 1.
+        debater: who said it: `debater/0` or `debater/1`.
+        text: as it was said.
+        says: its first word; None when that is neither AGREE nor DENY.
+        of: what it was asked to agree with or deny.
+        stance: on the claim; None when unknown.
+    """
+
+    turn: int
+    debater: str
+    text: str
+    says: Relation | None
+    of: About
+    stance: Stance | None
+
+
+def relation_of(text: str) -> Relation | None:
+    """What the first word of a message says: tolerant of marks, case, and "I agree"; None when it is unclear.
+
+    >>> relation_of("**Deny**: it opened in 1890."), relation_of("I agree, E1 says so.")
+    ('DENY', 'AGREE')
+    >>> relation_of("AGREE/DENY: who knows") is None, relation_of("It is so. AGREE") is None
+    (True, True)
+    """
+    plain = unicodedata.normalize("NFKC", text)
+    first = _FIRST.match(plain)
+    if first is None or _SECOND.match(plain, first.end()):
+        return None
+    return "AGREE" if first["agree"] else "DENY"
+
+
+def opposite(stance: Stance) -> Stance:
+    """The other stance."""
+    return "denies" if stance == "supports" else "supports"
+
+
+def stance_of(says: Relation | None, of: About, last: Stance | None) -> Stance | None:
+    """The stance on the claim of who says so of the claim, or of a message whose stance is `last`.
+
+    >>> stance_of("DENY", "message", "denies")
+    'supports'
+    """
+    known: Stance | None = "supports" if of == "claim" else last
+    if says is None or known is None:
+        return None
+    return known if says == "AGREE" else opposite(known)
+
+
+def about_what(said: Sequence[Said]) -> About:
+    """What the next debater is asked about: the last message, or the claim where there is none of known stance."""
+    return "message" if said and said[-1].stance is not None else "claim"
+
+
+def is_consensus(said: Sequence[Said]) -> bool:
+    """Whether the last two messages, one of each debater, have one known stance (the window of two turns)."""
+    if len(said) < 2:
+        return False
+    before, last = said[-2:]
+    return last.debater != before.debater and last.stance is not None and last.stance == before.stance

@@ -1,0 +1,169 @@
+"""The state of a debate: what each agent reads and adds to, version by version (section 3.2).
+
+The record holds what each step added, as events of kind `state`; `rebuild` gives every full version back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from moot.protocols.ceda.conflicts import Conflict
+from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.pictures import MissingPicture
+from moot.protocols.ceda.stance import Said
+from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
+
+STATE = "state"
+"""The kind of the events."""
+
+Stage = Literal["initial", "intermediate", "output"]
+
+
+class SystemPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """The slots of the debaters' system prompt, which evolves.
+
+    Attributes:
+        role, instruction: as the user put them.
+        evidence: whether any was found; None before that is known.
+        conflicts: the pairs of items that are at odds, and why, in words.
+    """
+
+    role: str
+    instruction: str
+    evidence: bool | None = None
+    conflicts: tuple[str, ...] = ()
+
+
+class Material(msgspec.Struct, frozen=True, kw_only=True):
+    """What the case brings besides its claim.
+
+    Attributes:
+        passage: characters of its passage.
+        documents, pictures: how many.
+    """
+
+    passage: int
+    documents: int
+    pictures: int
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The output state.
+
+    Attributes:
+        label: supported or hallucinated; None while undecided.
+        p_hallucinated: in [0, 1]; None when unknown.
+        rationale: the summary of the first judge who holds the verdict.
+    """
+
+    label: str | None = None
+    p_hallucinated: float | None = None
+    rationale: str = ""
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a state holds, or what a step adds to one.
+
+    Attributes:
+        claim: to be checked.
+        material: what the case brings with it.
+        system_prompt: its slots as they stand.
+        evidence: items, in the order in which they came.
+        looked_for: the extraction prompt for the pictures.
+        missing_pictures: those that could not be described.
+        leanings: by item's id, for or against the claim.
+        conflicts: items that are at odds.
+        shown_to: by debater the ids of items.
+        debate: the messages.
+        output: the outcome, once there is one.
+    """
+
+    claim: str = ""
+    material: Material | None = None
+    system_prompt: SystemPrompt | None = None
+    evidence: tuple[Item, ...] = ()
+    looked_for: str = ""
+    missing_pictures: tuple[MissingPicture, ...] = ()
+    leanings: dict[str, Leaning] = {}
+    conflicts: tuple[Conflict, ...] = ()
+    shown_to: dict[str, tuple[str, ...]] = {}
+    debate: tuple[Said, ...] = ()
+    output: Output | None = None
+
+    def with_added(self, added: Content) -> Content:
+        """This content after a step: lists grow, everything else is replaced by what was added."""
+        leanings = {**self.leanings, **added.leanings}
+        items = (*self.evidence, *added.evidence)
+        return Content(
+            claim=added.claim or self.claim,
+            material=added.material or self.material,
+            system_prompt=added.system_prompt or self.system_prompt,
+            evidence=tuple(msgspec.structs.replace(item, leans=leanings.get(item.id)) for item in items),
+            looked_for=added.looked_for or self.looked_for,
+            missing_pictures=(*self.missing_pictures, *added.missing_pictures),
+            leanings=leanings,
+            conflicts=(*self.conflicts, *added.conflicts),
+            shown_to={**self.shown_to, **added.shown_to},
+            debate=(*self.debate, *added.debate),
+            output=added.output or self.output,
+        )
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """One version.
+
+    Attributes:
+        version: from 0.
+        stage: initial, intermediate (mutable) or output.
+        by: who added last.
+        content: all that is known by then.
+    """
+
+    version: int
+    stage: Stage
+    by: str
+    content: Content
+
+
+def next_state(before: State | None, stage: Stage, by: str, added: Content) -> State:
+    """The version after `before`; the first one when there is none."""
+    content = (before.content if before else Content()).with_added(added)
+    return State(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
+
+
+def state_event(state: State, added: Content) -> Event:
+    """The event of a version: what was added, not all that is known."""
+    data = {"version": state.version, "stage": state.stage, "by": state.by, "added": msgspec.to_builtins(added)}
+    return Event(STATE, f"state/{state.version}", data)
+
+
+class _Step(msgspec.Struct, frozen=True):
+    version: int
+    stage: Stage
+    by: str
+    added: Content
+
+
+def rebuild(data: Iterable[dict[str, Any]]) -> list[State]:
+    """Every version in full, in order.
+
+    Args:
+        data: of the events of kind `state` of one debate, in any order.
+
+    Raises:
+        RecordError: the data is no such event's, or a version is missing.
+    """
+    try:
+        steps = sorted((msgspec.convert(each, _Step) for each in data), key=lambda step: step.version)
+    except msgspec.ValidationError as error:
+        raise RecordError(f"an event of kind `state` cannot be read: {error}") from None
+    states: list[State] = []
+    for number, step in enumerate(steps):
+        if step.version != number:
+            raise RecordError(f"version {number} of the state is not on record: the next one is {step.version}")
+        states.append(next_state(states[-1] if states else None, step.stage, step.by, step.added))
+    return states
