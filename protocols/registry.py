@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -240,11 +240,14 @@ class OwnProtocol:
         needs_logprobs: its `needs_logprobs`, else False.
         needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
         needs_reply: its `needs_reply`, else False: whether its cases are replies to judge, as `replies:PATH` has them.
+        needs_claims: its `needs_claims`, else False: whether its cases are claims to check.
+        reads_documents: its `reads_documents`, else False: whether it searches the run's library.
+        classifies: its `classifies`, else False: whether it asks the run's classifier.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
-        temperatures: its `temperatures`, else empty: by role family, the temperature of its replies, unless the run
-            says otherwise.
+        temperatures: its `temperatures`, else empty: by role family, the temperature of its replies, or one for each
+            of its members, unless the run says otherwise.
         speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
         without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
         inner: the user's object.
@@ -256,9 +259,12 @@ class OwnProtocol:
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
         self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
         self.needs_reply: bool = bool(getattr(inner, "needs_reply", False))
+        self.needs_claims: bool = bool(getattr(inner, "needs_claims", False))
+        self.reads_documents: bool = bool(getattr(inner, "reads_documents", False))
+        self.classifies: bool = bool(getattr(inner, "classifies", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
-        self.temperatures: dict[str, float] = dict(getattr(inner, "temperatures", {}))
+        self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))
         self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
         self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))
         self.inner = inner

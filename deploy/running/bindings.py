@@ -22,22 +22,24 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
 
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
     `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
-    `temperatures`, which a model that takes none is spared like every other default.
+    `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
+    own, a family with fewer members has them again, in turn, until there is one for each.
 
     Raises:
-        ConfigError: `roles` names a family that the protocol does not ask, or a model's name is malformed.
+        ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
+            name is malformed.
     """
     for family in config.roles:
         if family not in protocol.roles:
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
-    temperatures: Mapping[str, float] = getattr(protocol, "temperatures", {})
+    temperatures: Mapping[str, float | Sequence[float]] = getattr(protocol, "temperatures", {})
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
         if family in temperatures:
-            members = [_at_temperature(member, temperatures[family]) for member in members]
+            members = _at_temperatures(family, members, temperatures[family])
         if protocol.needs_logprobs and family in speakers(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
@@ -59,6 +61,17 @@ def shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     """The role families that are sent a case's pictures: its speakers and, where it says so, its judges."""
     judges = frozenset({"judge"} if getattr(protocol, "judges_see_pictures", False) else ())
     return (speakers(protocol) | judges) & frozenset(protocol.roles)
+
+
+def _at_temperatures(
+    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float]
+) -> list[RoleBinding]:
+    """The members at the protocol's temperature, or each at its own."""
+    if not isinstance(temperatures, Sequence):
+        return [_at_temperature(member, temperatures) for member in members]
+    if len(members) > len(temperatures):
+        raise ConfigError(f"role {family!r} has {len(members)} members: the protocol asks {len(temperatures)} only")
+    return [_at_temperature(members[i % len(members)], each) for i, each in enumerate(temperatures)]
 
 
 def _at_temperature(member: RoleBinding, temperature: float) -> RoleBinding:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of
 from moot.protocols.ceda.dealing import dealt
 from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.state import as_recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +43,10 @@ def evidence_record(items: Sequence[Item], context: Context) -> dict[str, Any]:
     Args:
         items: with their leanings.
     """
-    found: dict[str, Any] = msgspec.to_builtins(
-        {
-            "items": items,
-            "conflicts": context.conflicts,
-            "considered": context.considered,
-            "shown_to": context.shown_to,
-        }
-    )
-    return found
+    record = {
+        "items": items,
+        "conflicts": context.conflicts,
+        "considered": context.considered,
+        "shown_to": context.shown_to,
+    }
+    return as_recorded(record)

@@ -135,9 +135,15 @@ def next_state(before: State | None, stage: Stage, by: str, added: Content) -> S
     return State(version=before.version + 1 if before else 0, stage=stage, by=by, content=content)
 
 
+def as_recorded(value: Any) -> dict[str, Any]:
+    """A struct or a mapping as it is read back from the record: lists for tuples."""
+    recorded: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    return recorded
+
+
 def state_event(state: State, added: Content) -> Event:
     """The event of a version: what was added, not all that is known."""
-    data = {"version": state.version, "stage": state.stage, "by": state.by, "added": msgspec.to_builtins(added)}
+    data = {"version": state.version, "stage": state.stage, "by": state.by, "added": as_recorded(added)}
     return Event(STATE, f"state/{state.version}", data)
 
 

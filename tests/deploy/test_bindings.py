@@ -14,9 +14,10 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare, warn
 from moot.deploy.running.run import run
 from moot.protocols.case import Case
+from moot.protocols.errors import ConfigError
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
-from moot.protocols.registry import OwnProtocol
+from moot.protocols.registry import OwnProtocol, make_protocol
 
 
 class Silent:
@@ -103,3 +104,23 @@ class TestReplyTokens:
         config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
         bound = bind_roles(config, OwnProtocol("m:Long", Long()))
         assert bound["judge"][0].max_tokens == 70
+
+
+class TestMembersAtTheirOwnTemperatures:
+    def test_a_single_model_is_bound_once_for_each(self) -> None:
+        bound = bind_roles(RunConfig(), make_protocol("ceda"))
+        assert [member.temperature for member in bound["debater"]] == [0.2, 0.6]
+        assert [member.temperature for member in bound["judge"]] == [0.3]
+
+    def test_what_the_run_says_of_a_member_counts_more(self) -> None:
+        config = RunConfig.build(None, {"roles": {"debater": [{"model": "openai/a"}, {"temperature": 0.9}]}})
+        bound = bind_roles(config, make_protocol("ceda"))
+        assert [(member.model, member.temperature) for member in bound["debater"]] == [
+            ("openai/a", 0.2),
+            ("simulated", 0.9),
+        ]
+
+    def test_a_member_whom_nobody_would_ask_is_refused(self) -> None:
+        config = RunConfig.build(None, {"roles": {"debater": ["simulated", "simulated", "simulated"]}})
+        with pytest.raises(ConfigError, match="role 'debater' has 3 members: the protocol asks 2 only"):
+            bind_roles(config, make_protocol("ceda"))

@@ -1,0 +1,67 @@
+"""Scripted CEDA debates: claims, evidence, and replies by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scripted_floor import Script, ScriptedFloor
+
+from moot.protocols.case import Case, Image
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
+from moot.protocols.lookups import Classified, Passage
+from moot.protocols.messages import Verdict
+from moot.protocols.registry import make_protocol
+
+CLAIM = "The old bridge opened in 1932."
+AGREE, DENY, UNCLEAR = "AGREE: E1 says so.", "DENY: E1 says otherwise.", "It rained."
+PICTURES = (Image("image/png", b"one"), Image("image/webp", b"two"))
+
+
+def claim_case(question: str = CLAIM, **more: Any) -> Case:
+    """A claim to check."""
+    return Case(id="c", question=question, labels=CLAIM_LABELS, aliases=CLAIM_ALIASES, **more)
+
+
+def ruling(verdict: Any = 1, confidence: Any = 0.8, summary: str = "E1 settles it.", **more: Any) -> dict[str, Any]:
+    """A judge's reply."""
+    return {"consensus": True, "summary": summary, "verdict": verdict, "confidence": confidence, **more}
+
+
+def messages(*texts: str | None) -> dict[str, Any]:
+    """The script of a debate: a text by turn; None for a debater that fails."""
+    return {f"turn/{k}": None if text is None else {"text": text} for k, text in enumerate(texts, start=1)}
+
+
+GOOD: Mapping[str, Any] = {
+    "turn/*": {"text": AGREE},
+    "judge/*": ruling(),
+    "vision/prompt": {"text": "Look for a date."},
+    "vision/image/*": {"text": "A bridge with a date."},
+}
+
+
+async def check(
+    case: Case | None = None,
+    changes: Script | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    judges: int = 1,
+    passages: Sequence[Passage] = (),
+    classified: Classified | None = None,
+) -> tuple[ScriptedFloor, Verdict]:
+    """A debate of which `changes` script what they name; they come before what goes well."""
+    case = case or claim_case(passage="It is an old bridge.")
+    script = {**(changes or {}), **(dict(GOOD) | dict(changes or {}))}
+    floor = ScriptedFloor(case, script, judges=judges, passages=passages, classified=classified)
+    return floor, await make_protocol("ceda", settings or {}).run(case, floor)
+
+
+def states(floor: ScriptedFloor) -> list[dict[str, Any]]:
+    """The data of the events of kind `state`, in the order in which they were noted."""
+    return [event.data for event in floor.events if event.kind == "state"]
+
+
+def stances(floor: ScriptedFloor) -> list[Any]:
+    """The stance of each message."""
+    return [event.data["stance"] for event in floor.events if event.kind == "stance"]

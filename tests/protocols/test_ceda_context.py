@@ -1,0 +1,147 @@
+"""Agent C: what is at odds with what, what leans where, and who is shown which evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of, difference, leaning_of
+from moot.protocols.ceda.context import context_of
+from moot.protocols.ceda.dealing import DEBATERS, dealt
+from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.wording import wording_of
+from moot.protocols.claims import answered_claim
+
+
+def texts(*said: str) -> list[Item]:
+    return [Item(id=f"E{i}", kind="document", document="d", chunk=i, text=text) for i, text in enumerate(said, start=1)]
+
+
+def at_odds(*pairs: tuple[int, int]) -> list[Conflict]:
+    return [Conflict(between=(f"E{a}", f"E{b}"), why="number", detail="") for a, b in pairs]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "why"),
+    [
+        ("The bridge opened in 1932.", "In 1934 the bridge was opened.", "number"),
+        ("The tower is 300 metres high.", "The tower is 324 metres high.", "number"),
+        ("The flood cost $3.5 million in damage.", "The flood cost $35 million in damage.", "number"),
+        ("The cat has five toes on each paw.", "The cat has 4 toes on each paw.", "number"),
+        ("Turnout in the town was 40 percent.", "Turnout in the town was 45%.", "number"),
+        ("The museum is open on Mondays.", "The museum isn't open on Mondays.", "negation"),
+        ("Bats are blind animals.", "No bats are blind animals.", "negation"),
+        ("Female cats are right pawed.", "Female cats are left pawed.", "antonym"),
+        ("Prices in the city rose sharply.", "Prices in the city fell sharply.", "antonym"),
+    ],
+)
+def test_texts_that_are_at_odds(one: str, other: str, why: Why) -> None:
+    (found,) = conflicts_of(texts(f"It rained. {one}", f"{other} We left."))
+    assert (found.between, found.why) == (("E1", "E2"), why)
+    assert found.detail
+    (turned,) = conflicts_of(texts(other, one))
+    assert turned.why == why
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The bridge opened in 1932.", "The bridge was opened in 1932 by the mayor."),
+        ("The bridge opened in 1932.", "The library in town burnt in 1934."),
+        ("The flood cost 3,500,000 dollars.", "The flood cost 3.5 million dollars."),
+        ("The tower is 300 metres high.", "The tower is 1063 feet high."),
+        ("The museum is not open on Mondays.", "The museum is closed on Mondays."),
+        ("The museum is open on Mondays.", "The harbour is not open to ships."),
+        ("Right of the left door is a window.", "Left of the right door is a window."),
+        ("He came in 1932.", "She left in 1934."),
+        ("", "The bridge opened in 1932."),
+    ],
+)
+def test_texts_that_are_not(one: str, other: str) -> None:
+    assert conflicts_of(texts(one, other)) == ()
+    assert conflicts_of(texts(other, one)) == ()
+
+
+def test_details_are_in_the_items_own_words() -> None:
+    pair = difference(wording_of("Prices in the city increased."), wording_of("Prices in the city decreased."))
+    assert pair == ("antonym", "increased against decreased")
+    pair = difference(wording_of("The tower is 300 metres high."), wording_of("The tower is 324 metres high."))
+    assert pair == ("number", "300 against 324 (metres)")
+
+
+QUESTION = "When did the bridge open?"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "leaning"),
+    [
+        ("The bridge opened in 1932.", "We know that the bridge opened in 1932, on a Sunday.", "for"),
+        ("The bridge opened in 1932.", "The bridge opened in 1934.", "against"),
+        ("The bridge is open.", "Sadly the bridge is not open.", "against"),
+        ("The bridge opened in 1932.", "The bridge opened on a Sunday.", None),
+        ("The bridge opened in 1932.", "Apples are red.", None),
+        ("It rained all day. The bridge opened in 1932.", "The bridge opened in 1934.", "against"),
+        (answered_claim(QUESTION, "In 1932"), "The bridge was open in 1932.", "for"),
+        (answered_claim(QUESTION, "In 1932"), "The bridge was open in 1934.", "against"),
+        (answered_claim("Who wrote the novel Emma?", "Jane Austen"), "Jane Austen wrote the novel Emma.", "for"),
+        (answered_claim("Who wrote the novel Emma?", "Victor Hugo"), "Jane Austen wrote the novel Emma.", None),
+        (answered_claim("Is the top line shorter?", "No"), "The top line is shorter.", "against"),
+        (answered_claim("Is the top line shorter?", "Yes"), "The top line is shorter.", "for"),
+    ],
+)
+def test_leanings(claim: str, text: str, leaning: Leaning | None) -> None:
+    assert leaning_of(claim, text) == leaning
+
+
+def test_texts_that_are_at_odds_go_to_different_debaters() -> None:
+    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), split=True)
+    assert shown == {"debater/0": ("E1", "E4", "E5"), "debater/1": ("E2", "E3")}
+
+
+def test_without_conflicts_texts_alternate_by_rank() -> None:
+    shown = dealt(texts(*"abcde"), (), split=True)
+    assert shown == {"debater/0": ("E1", "E3", "E5"), "debater/1": ("E2", "E4")}
+
+
+def test_pictures_go_to_both() -> None:
+    picture = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
+    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), split=True)
+    assert shown == {"debater/0": ("E1", "E3"), "debater/1": ("E2", "E3")}
+
+
+@pytest.mark.parametrize(("items", "split"), [(texts("a"), True), ([], True), (texts("a", "b", "c"), False)])
+def test_both_see_everything_where_nothing_is_split(items: list[Item], split: bool) -> None:
+    everything = tuple(item.id for item in items)
+    assert dealt(items, (), split=split) == dict.fromkeys(DEBATERS, everything)
+
+
+PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1]), max_size=12)
+
+
+@given(st.integers(2, 8), PAIRS)
+def test_every_text_is_shown_to_one_and_each_debater_has_some(count: int, pairs: list[tuple[int, int]]) -> None:
+    items = texts(*"abcdefgh"[:count])
+    conflicts = at_odds(*(pair for pair in pairs if pair[1] <= count))
+    shown = dealt(items, conflicts, split=True)
+    assert sorted((*shown["debater/0"], *shown["debater/1"])) == [item.id for item in items]
+    assert all(shown.values())
+    if _can_be_parted(count, conflicts):
+        assert not any(set(conflict.between) <= set(seen) for conflict in conflicts for seen in shown.values())
+
+
+def _can_be_parted(count: int, conflicts: Sequence[Conflict]) -> bool:
+    """Whether some division leaves no conflict on one side, by trying them all."""
+    pairs = [tuple(int(name[1:]) - 1 for name in conflict.between) for conflict in conflicts]
+    return any(all((sides >> a & 1) != (sides >> b & 1) for a, b in pairs) for sides in range(2**count))
+
+
+def test_the_context_counts_what_it_tested_and_names_what_it_found() -> None:
+    items = texts("The bridge opened in 1932.", "The bridge opened in 1934.", "Apples are red.")
+    found = context_of("The bridge opened in 1932.", items, True)
+    assert found.considered == 3
+    assert found.leanings == {"E1": "for", "E2": "against"}
+    assert [conflict.between for conflict in found.conflicts] == [("E1", "E2")]
+    assert found.shown_to == {"debater/0": ("E1", "E3"), "debater/1": ("E2",)}

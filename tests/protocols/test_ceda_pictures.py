@@ -1,0 +1,72 @@
+"""Agent B: what is asked of the vision agent, what becomes evidence, and pictures that cannot be described."""
+
+from __future__ import annotations
+
+import pytest
+from ceda_script import PICTURES, check, claim_case, states
+
+from moot.protocols.errors import AskFailed
+
+
+async def test_one_prompt_for_the_claim_and_one_description_for_each_picture() -> None:
+    floor, verdict = await check(claim_case(images=PICTURES))
+    assert floor.paths("vision") == ["vision/prompt", "vision/image/0", "vision/image/1"]
+    prompt, first, second = (floor.asks[path] for path in floor.paths("vision"))
+    assert (prompt.role, prompt.template, prompt.images) == ("vision/0", "ceda/image_prompt", ())
+    assert [tuple(request.images) for request in (first, second)] == [PICTURES[:1], PICTURES[1:]]
+    assert first.slots == second.slots == {"looked_for": "Look for a date."}
+    items = floor.event("evidence")["items"]
+    assert [(item["id"], item["kind"], item["document"], item["picture"]) for item in items] == [
+        ("E1", "picture", "picture 1", 0),
+        ("E2", "picture", "picture 2", 1),
+    ]
+    assert items[0]["similarity"] is None
+    assert "no-evidence" not in verdict.flags
+
+
+async def test_descriptions_are_shared_by_picture() -> None:
+    same, _ = await check(claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0])))
+    keys = same.shared_keys
+    assert list(keys) == ["vision/image/0", "vision/image/1", "vision/image/2"]
+    assert keys["vision/image/0"] == keys["vision/image/2"] != keys["vision/image/1"]
+
+
+async def test_the_fixed_prompt_is_the_same_for_every_claim() -> None:
+    slots = []
+    for question in ("The bridge is red.", "The bridge is blue."):
+        floor, _ = await check(claim_case(question, images=PICTURES[:1]), settings={"vision.prompt": "fixed"})
+        assert floor.paths("vision") == ["vision/image/0"]
+        slots.append(floor.asks["vision/image/0"].slots)
+    assert slots[0] == slots[1]
+
+
+async def test_without_pictures_the_vision_agent_is_not_asked() -> None:
+    floor, _ = await check()
+    assert floor.paths("vision") == []
+    assert "vision" not in [state["by"] for state in states(floor)]
+
+
+async def test_a_picture_that_fails_is_missing_evidence() -> None:
+    floor, verdict = await check(claim_case(images=PICTURES), {"vision/image/0": None})
+    (item,) = floor.event("evidence")["items"]
+    assert (item["id"], item["picture"], item["document"]) == ("E1", 1, "picture 2")
+    assert floor.asks["turn/1"].slots["missing_pictures"] == [1]
+    assert floor.asks["judge/0"].slots["missing_pictures"] == [1]
+    (added,) = (state["added"] for state in states(floor) if state["by"] == "vision")
+    assert added["missing_pictures"] == [{"picture": 0, "reason": "refused: scripted"}]
+    assert verdict.answer == "supported"
+
+
+@pytest.mark.parametrize("path", ["vision/image/*", "vision/prompt"])
+async def test_texts_are_enough_to_go_on_without_pictures(path: str) -> None:
+    floor, verdict = await check(claim_case(images=PICTURES, passage="It is so."), {path: None})
+    assert [item["kind"] for item in floor.event("evidence")["items"]] == ["passage"]
+    assert floor.asks["turn/1"].slots["missing_pictures"] == [1, 2]
+    assert verdict.answer == "supported"
+
+
+@pytest.mark.parametrize("path", ["vision/image/*", "vision/prompt"])
+async def test_with_nothing_left_to_go_by_the_case_fails(path: str) -> None:
+    first = "vision/prompt" if path == "vision/prompt" else "vision/image/0"
+    with pytest.raises(AskFailed, match=f"{first}: refused"):
+        await check(claim_case(images=PICTURES), {path: None})

@@ -1,0 +1,237 @@
+"""CEDA from the claim to the verdict: the debate's turns, its end, and what fails a case."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from ceda_script import AGREE, DENY, PICTURES, UNCLEAR, check, claim_case, messages, ruling, stances
+
+from moot.protocols.case import Case
+from moot.protocols.ceda.settings import CedaSettings
+from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
+from moot.protocols.lookups import Passage
+from moot.protocols.registry import make_protocol, read_settings
+
+ODD = "The old bridge opened in 1932. The old bridge opened in 1934."
+
+
+async def test_the_steps_and_the_events() -> None:
+    floor, verdict = await check(claim_case(passage=ODD))
+    assert floor.paths() == ["turn/1", "turn/2", "judge/0"]
+    assert [floor.asks[path].role for path in floor.paths()] == ["debater/0", "debater/1", "judge/0"]
+    assert floor.kinds() == [*["state"] * 3, "evidence", *["state", "stance"] * 2, "state", "ruling"]
+    assert (verdict.answer, verdict.how, verdict.rounds, verdict.flags) == ("supported", "consensus", 2, ())
+
+
+@pytest.mark.parametrize(
+    ("texts", "stances_", "how"),
+    [
+        ((AGREE, AGREE), ["supports", "supports"], "consensus"),
+        ((DENY, AGREE), ["denies", "denies"], "consensus"),
+        ((DENY, DENY, AGREE), ["denies", "supports", "supports"], "consensus"),
+        ((DENY, DENY, DENY, DENY, DENY), ["denies", "supports", "denies", "supports", "denies"], "max turns"),
+        ((UNCLEAR, AGREE, AGREE), [None, "supports", "supports"], "consensus"),
+        ((AGREE, UNCLEAR, AGREE, UNCLEAR, AGREE), ["supports", None, "supports", None, "supports"], "max turns"),
+    ],
+)
+async def test_a_debate_ends_when_both_hold_one_stance(texts: tuple[str, ...], stances_: list[Any], how: str) -> None:
+    floor, verdict = await check(changes=messages(*texts))
+    assert stances(floor) == stances_
+    assert (verdict.how, verdict.rounds) == (how, len(texts))
+    assert floor.event("stance", f"turn/{len(texts)}/stance")["consensus"] is (how == "consensus")
+    assert ("stance-unknown" in verdict.flags) is (None in stances_)
+
+
+@pytest.mark.parametrize("turns", [1, 2, 4, 20])
+async def test_no_more_turns_than_allowed(turns: int) -> None:
+    floor, verdict = await check(changes={"turn/*": {"text": DENY}}, settings={"max_turns": turns})
+    assert floor.paths("turn") == [f"turn/{k}" for k in range(1, turns + 1)]
+    assert verdict.how == "max turns"
+
+
+async def test_after_an_unclear_message_the_next_debater_is_asked_about_the_claim() -> None:
+    floor, _ = await check(changes=messages(AGREE, UNCLEAR, DENY, AGREE))
+    about = [floor.asks[path].slots["about"] for path in floor.paths("turn")]
+    assert about == ["claim", "message", "claim", "message"]
+    third = floor.event("stance", "turn/3/stance")
+    assert third == {
+        "turn": 3,
+        "debater": "debater/0",
+        "says": "DENY",
+        "of": "claim",
+        "stance": "denies",
+        "consensus": False,
+    }
+
+
+async def test_a_debater_hears_all_earlier_messages() -> None:
+    floor, _ = await check(changes=messages(DENY, DENY, AGREE))
+    heard = floor.asks["turn/3"].slots["messages"]
+    assert heard == [
+        {"turn": 1, "speaker": "debater 1", "text": DENY},
+        {"turn": 2, "speaker": "debater 2", "text": DENY},
+    ]
+
+
+async def test_evidence_at_odds_is_shown_to_different_debaters_and_all_of_it_to_the_judge() -> None:
+    floor, _ = await check(claim_case(passage=ODD))
+    seen = {path: [item["number"] for item in floor.asks[path].slots["evidence"]] for path in floor.paths()}
+    assert seen == {"turn/1": ["E1"], "turn/2": ["E2"], "judge/0": ["E1", "E2"]}
+    evidence = floor.event("evidence")
+    assert evidence["shown_to"] == {"debater/0": ["E1"], "debater/1": ["E2"]}
+    assert (evidence["considered"], len(evidence["conflicts"])) == (1, 1)
+    assert [item["leans"] for item in evidence["items"]] == ["for", "against"]
+    named = ["E1 and E2 (their numbers differ)"]
+    assert floor.asks["turn/1"].slots["conflicts"] == floor.asks["turn/2"].slots["conflicts"] == named
+    (conflict,) = floor.asks["judge/0"].slots["conflicts"]
+    assert conflict == {"between": "E1, E2", "text": "their numbers differ: 1932 against 1934 (year)"}
+
+
+@pytest.mark.parametrize("settings", [{"evidence.shown": "shared"}, {"max_turns": 1}])
+async def test_nothing_is_kept_from_a_debater_in_the_printed_way_or_without_another(settings: Any) -> None:
+    floor, _ = await check(claim_case(passage=ODD), settings=settings)
+    assert [item["number"] for item in floor.asks["turn/1"].slots["evidence"]] == ["E1", "E2"]
+    assert not floor.asks["turn/1"].slots["parted"]
+
+
+async def test_the_judge_is_told_where_the_debaters_disagree() -> None:
+    floor, _ = await check(claim_case(passage=ODD), messages("DENY: E2 says so.", "DENY: E1, not E2.", AGREE))
+    slots = floor.asks["judge/0"].slots
+    assert slots["disagreements"] == [
+        "turn 2 (debater 2 supports the claim, naming E1, E2) against turn 1 (debater 1 denies the claim, naming E2)"
+    ]
+    assert [(each["says"], each["stance"]) for each in slots["messages"]] == [
+        ("DENY", "denies"),
+        ("DENY", "supports"),
+        ("AGREE", "supports"),
+    ]
+
+
+async def test_item_numbers_are_not_found_inside_longer_ones() -> None:
+    floor, _ = await check(claim_case(passage=ODD), messages("DENY: E12 and PRE1.", "DENY: (E1)."))
+    assert "naming" not in floor.asks["judge/0"].slots["disagreements"][0].partition(" against ")[2]
+    assert "naming E1)" in floor.asks["judge/0"].slots["disagreements"][0]
+
+
+async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
+    floor, verdict = await check(claim_case(passage="Far from it @120."))
+    assert floor.event("evidence")["items"] == []
+    assert verdict.flags == ("no-evidence",)
+    assert verdict.answer == "supported"
+
+
+async def test_the_library_of_the_run_is_searched() -> None:
+    notes = [Passage(document="notes.txt", chunk=2, text="It opened.", similarity=0.4)]
+    floor, _ = await check(claim_case(), passages=notes)
+    assert floor.asks["judge/0"].slots["evidence"] == [
+        {"number": "E1", "source": "notes.txt, chunk 3", "text": "It opened."}
+    ]
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_a_debater_that_fails_fails_the_case(turn: int) -> None:
+    with pytest.raises(AskFailed, match=f"turn/{turn}: refused"):
+        await check(changes=messages(*[AGREE, AGREE][: turn - 1], None))
+
+
+@pytest.mark.parametrize(
+    "case", [Case(id="x", question="Is it?", labels=("Yes", "No")), Case(id="x", question="Is it?"), claim_case("  ")]
+)
+async def test_what_is_no_claim_is_refused(case: Case) -> None:
+    with pytest.raises(CaseUnfit, match="ceda checks claims"):
+        await check(case)
+
+
+@pytest.mark.parametrize(
+    ("settings", "images", "judges"),
+    [
+        ({}, (), 1),
+        ({"max_turns": 1}, (), 2),
+        ({"max_turns": 4}, PICTURES, 3),
+        ({"vision.prompt": "fixed"}, PICTURES, 1),
+    ],
+)
+async def test_the_calls_are_those_that_are_foretold(settings: dict[str, Any], images: Any, judges: int) -> None:
+    case = claim_case(images=images, passage=ODD)
+    protocol: Any = make_protocol("ceda", settings)
+    plan = protocol.calls(case, judges)
+    shared = len(images)
+    short, _ = await check(case, settings=settings, judges=judges)
+    long, _ = await check(case, {"turn/*": {"text": DENY}}, settings, judges=judges)
+    assert plan.least.count == len(short.asks) - shared
+    assert plan.most.count == len(long.asks)
+    short_read, long_read = [_read(floor.asks.values()) for floor in (short, long)]
+    assert plan.least.replies_read == short_read - _read(r for r in short.asks.values() if r.template == "ceda/image")
+    assert plan.most.replies_read == long_read
+
+
+def _read(requests: Any) -> int:
+    """How many earlier replies stand in prompts."""
+    total = 0
+    for request in requests:
+        slots = request.slots
+        pictures = [item for item in slots.get("evidence", ()) if item["source"].startswith("picture")]
+        total += len(slots.get("messages", ())) + len(pictures) + bool(slots.get("looked_for"))
+    return total
+
+
+async def test_the_plan_shows_the_case_s_own_texts() -> None:
+    case = claim_case(passage=ODD)
+    protocol: Any = make_protocol("ceda", {"evidence.passages": 1})
+    plan = protocol.calls(case, 1)
+    assert plan.template == "ceda/debater"
+    assert [item["text"] for item in plan.slots["evidence"]] == ["The old bridge opened in 1932."]
+    floor, _ = await check(case)
+    assert plan.slots.keys() == floor.asks["turn/1"].slots.keys()
+
+
+async def test_the_same_replies_give_the_same_debate() -> None:
+    async def once() -> Any:
+        floor, verdict = await check(
+            claim_case(passage=ODD, images=PICTURES), {**messages(DENY, DENY, DENY), "judge/*": ruling(0)}
+        )
+        return copy.deepcopy([(path, r.slots) for path, r in floor.asks.items()]), floor.events, verdict
+
+    assert await once() == await once()
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"max_turns": 0}, "`max_turns`"),
+        ({"max_turns": 21}, "`max_turns`"),
+        ({"evidence.passages": 0}, "`evidence.passages`"),
+        ({"evidence.least_similarity": 1.0}, "`evidence.least_similarity`"),
+        ({"evidence.shown": "both"}, "`evidence.shown`"),
+        ({"vision.prompt": "static"}, "`vision.prompt`"),
+        ({"role": "  "}, "`role`"),
+        ({"instruction": ""}, "`instruction`"),
+        ({"turns": 3}, "did you mean 'max_turns'"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        make_protocol("ceda", settings)
+
+
+def test_settings_without_an_effect_are_equal() -> None:
+    alone: Any = make_protocol("ceda", {"max_turns": 1})
+    shared: Any = make_protocol("ceda", {"max_turns": 1, "evidence.shown": "shared"})
+    assert alone.effective_settings() == shared.effective_settings()
+    two: Any = make_protocol("ceda", {"max_turns": 2})
+    assert two.effective_settings()["evidence"]["shown"] == "split"
+
+
+def test_what_a_run_reads_of_the_protocol() -> None:
+    one: Any = make_protocol("ceda")
+    assert one.roles == ("debater", "judge", "vision")
+    assert one.speakers == ("vision",)
+    assert one.needs_claims
+    assert one.reads_documents
+    assert one.classifies
+    assert not one.needs_logprobs
+    assert one.reply_tokens["debater"] == 100
+    assert one.temperatures["debater"] == (0.2, 0.6)
+    assert read_settings(CedaSettings, {"role": " clerk "}, name="ceda").role == "clerk"

@@ -1,0 +1,97 @@
+"""Agent A: which chunks become evidence, in which order, and from where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ceda_script import check, claim_case
+from scripted_floor import ScriptedFloor
+
+from moot.protocols.ceda.retrieval import retrieve
+from moot.protocols.ceda.settings import EvidenceSettings
+from moot.protocols.lookups import Passage
+
+PASSAGE = "Apples are red @60. Pears are green @10. Plums are blue @80."
+
+
+def library(*similarities: float) -> list[Passage]:
+    return [
+        Passage(document="notes.pdf", chunk=i, page=i + 1, text=f"Note number {i}.", similarity=similarity)
+        for i, similarity in enumerate(similarities)
+    ]
+
+
+async def found(passages: Any = (), settings: Any = None, **case: Any) -> tuple[ScriptedFloor, list[Any]]:
+    one = claim_case(**case)
+    floor = ScriptedFloor(one, {}, passages=passages)
+    return floor, await retrieve(one, floor, EvidenceSettings(**(settings or {})))
+
+
+async def test_the_nearest_come_first_over_all_sources() -> None:
+    floor, items = await found(library(0.9, 0.3), passage=PASSAGE, documents=("Quinces are yellow @30.",))
+    assert [(item.id, item.kind, item.document, item.chunk) for item in items] == [
+        ("E1", "passage", "passage", 1),
+        ("E2", "document", "notes.pdf", 0),
+        ("E3", "document", "document 1", 0),
+        ("E4", "passage", "passage", 0),
+        ("E5", "document", "notes.pdf", 1),
+    ]
+    assert [item.similarity for item in items] == pytest.approx([0.9848, 0.9, 0.866, 0.5, 0.3], abs=1e-3)
+    assert items[1].page == 1
+    assert floor.searched == [claim_case().question]
+    assert floor.embedded[0] == claim_case().question
+
+
+async def test_no_more_than_n_are_kept() -> None:
+    _, items = await found(library(0.9, 0.8, 0.7), {"passages": 2}, passage=PASSAGE)
+    assert [item.document for item in items] == ["passage", "notes.pdf"]
+
+
+async def test_ties_go_by_place() -> None:
+    _, items = await found(
+        [Passage(document="library", chunk=0, text="In the library.", similarity=1.0)],
+        passage="In the passage.",
+        documents=("In one document.", "In another document."),
+    )
+    assert [item.document for item in items] == ["passage", "document 1", "document 2", "library"]
+
+
+async def test_what_is_not_above_the_least_similarity_is_no_evidence() -> None:
+    _, items = await found(library(0.5, 0.49999), {"least_similarity": 0.5}, passage="Beside it @90.")
+    assert items == []
+    _, items = await found(library(0.5, 0.0, -0.2))
+    assert [item.similarity for item in items] == [0.5]
+
+
+async def test_what_says_the_same_is_evidence_once() -> None:
+    again = [
+        Passage(document="copy.txt", chunk=0, text="Pears are  green @10.", similarity=0.99),
+        Passage(document="other.txt", chunk=0, text="Figs are brown.", similarity=0.2),
+    ]
+    _, items = await found(again, {"passages": 4}, passage=PASSAGE)
+    assert [item.text.split()[0] for item in items] == ["Pears", "Apples", "Figs", "Plums"]
+    assert items[0].document == "copy.txt", "the nearest one stays"
+
+
+async def test_a_title_names_the_passage_and_sources_count_from_one() -> None:
+    _, items = await found(library(0.1), passage="Only one.", title="The  <Guide>")
+    assert [item.source for item in items] == ["The <Guide>, chunk 1", "notes.pdf, page 1, chunk 1"]
+
+
+async def test_nothing_is_embedded_where_the_case_brings_nothing() -> None:
+    floor, items = await found()
+    assert items == []
+    assert floor.embedded == []
+
+
+async def test_long_texts_give_the_same_as_short_ones() -> None:
+    text = " ".join(f"Sentence {i} tells of apples." for i in range(2000))
+    _, items = await found(passage=text, settings={"passages": 3})
+    assert [item.chunk for item in items] == [0, 1, 2]
+
+
+async def test_numbers_of_the_encoder_do_not_reach_the_record() -> None:
+    floor, _ = await check(claim_case(passage=PASSAGE))
+    assert not any(isinstance(item["similarity"], np.generic) for item in floor.event("evidence")["items"])

@@ -1,0 +1,169 @@
+"""Stances on the claim: what the first word says, what follows from it, and when both are of one mind."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.stance import (
+    About,
+    Relation,
+    Said,
+    Stance,
+    about_what,
+    is_consensus,
+    opposite,
+    relation_of,
+    stance_of,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AGREE",
+        "agree.",
+        "Agreed: so it is.",
+        "**AGREE** - E1 says so",
+        '"Agree", because',
+        "\u201cAGREE\u201d so",
+        "I agree, E1 says so.",
+        "I fully agree.",
+        "- AGREE",
+        "AGREE. Deny it who may.",
+        "AGREE: denying it makes no sense.",
+        "AGREE, but deny the second half.",
+        "\uff21\uff27\uff32\uff25\uff25 it is",
+        "_agrees_ with that",
+    ],
+)
+def test_first_words_that_agree(text: str) -> None:
+    assert relation_of(text) == "AGREE"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DENY", "deny: no.", "**Deny**", "I deny that.", "Denied.", "Disagree.", "I respectfully disagree", "# DENY\n"],
+)
+def test_first_words_that_deny(text: str) -> None:
+    assert relation_of(text) == "DENY"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "It is so. AGREE",
+        "AGREE/DENY",
+        "AGREE or DENY: hard to say",
+        "**AGREE** / **DENY**",
+        "Deny and agree.",
+        "Agree to disagree.",
+        "I do not agree.",
+        "I partially agree.",
+        "Agreeable as it is, no.",
+        "Denying it is hard.",
+        "AGREEMENT",
+        "The last message is right.",
+        "42",
+    ],
+)
+def test_first_words_that_are_unclear(text: str) -> None:
+    assert relation_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("says", "of", "last", "stance"),
+    [
+        ("AGREE", "claim", None, "supports"),
+        ("DENY", "claim", None, "denies"),
+        ("AGREE", "claim", "denies", "supports"),
+        ("AGREE", "message", "supports", "supports"),
+        ("AGREE", "message", "denies", "denies"),
+        ("DENY", "message", "supports", "denies"),
+        ("DENY", "message", "denies", "supports"),
+        ("AGREE", "message", None, None),
+        ("DENY", "message", None, None),
+        (None, "claim", None, None),
+        (None, "message", "supports", None),
+    ],
+)
+def test_the_truth_table(says: Relation | None, of: About, last: Stance | None, stance: Stance | None) -> None:
+    assert stance_of(says, of, last) == stance
+
+
+def held(*words: Relation | None) -> list[Said]:
+    """A debate in which these are the first words."""
+    said: list[Said] = []
+    for number, says in enumerate(words):
+        of, last = about_what(said), said[-1].stance if said else None
+        stance = stance_of(says, of, last)
+        said.append(Said(turn=number + 1, debater=DEBATERS[number % 2], text="", says=says, of=of, stance=stance))
+    return said
+
+
+@pytest.mark.parametrize(
+    ("words", "stances", "consensus"),
+    [
+        (("AGREE",), ["supports"], False),
+        (("AGREE", "AGREE"), ["supports", "supports"], True),
+        (("DENY", "AGREE"), ["denies", "denies"], True),
+        (("DENY", "DENY"), ["denies", "supports"], False),
+        (("AGREE", "DENY"), ["supports", "denies"], False),
+        (("DENY", "DENY", "AGREE"), ["denies", "supports", "supports"], True),
+        (("AGREE", "DENY", "DENY"), ["supports", "denies", "supports"], False),
+        ((None, "AGREE"), [None, "supports"], False),
+        ((None, "DENY", "AGREE"), [None, "denies", "denies"], True),
+        (("DENY", None, "DENY"), ["denies", None, "denies"], False),
+        (("DENY", None, "DENY", "AGREE"), ["denies", None, "denies", "denies"], True),
+        ((None, None), [None, None], False),
+    ],
+)
+def test_debates(words: tuple[Relation | None, ...], stances: list[Stance | None], consensus: bool) -> None:
+    said = held(*words)
+    assert [each.stance for each in said] == stances
+    assert is_consensus(said) is consensus
+
+
+def test_two_messages_of_one_debater_are_no_consensus() -> None:
+    one = Said(turn=1, debater="debater/0", text="", says="AGREE", of="claim", stance="supports")
+    assert not is_consensus([one, one])
+
+
+BELIEFS = st.lists(st.sampled_from(["supports", "denies", None]), max_size=20)
+
+
+@given(BELIEFS)
+def test_who_says_what_they_believe_is_read_as_believing_it(beliefs: list[Stance | None]) -> None:
+    """A debater who knows what it is asked about picks the word that fits; the derived stance is its belief."""
+    words: list[Relation | None] = []
+    for belief in beliefs:
+        before = held(*words)
+        meant: Stance | None = "supports" if about_what(before) == "claim" else before[-1].stance
+        words.append(None if belief is None else "AGREE" if belief == meant else "DENY")
+    said = held(*words)
+    assert [each.stance for each in said] == beliefs
+    for end in range(2, len(beliefs) + 1):
+        one, other = beliefs[end - 2 : end]
+        assert is_consensus(said[:end]) == (one is not None and one == other)
+
+
+@given(st.lists(st.sampled_from(["AGREE", "DENY"]), min_size=1, max_size=20))
+def test_the_other_first_word_turns_every_stance_round(words: list[Relation]) -> None:
+    turned: list[Relation] = ["DENY" if words[0] == "AGREE" else "AGREE", *words[1:]]
+    for one, other in zip(held(*words), held(*turned), strict=True):
+        assert one.stance is not None
+        assert other.stance == opposite(one.stance)
+        denials = sum(word == "DENY" for word in words[: one.turn])
+        assert one.stance == ("denies" if denials % 2 else "supports")
+
+
+def test_a_known_stance_needs_a_known_word_and_what_it_is_about() -> None:
+    for says, of, last in product(("AGREE", "DENY", None), ("claim", "message"), ("supports", "denies", None)):
+        known = says is not None and (of == "claim" or last is not None)
+        assert (stance_of(says, of, last) is not None) == known  # type: ignore[arg-type]
