@@ -240,9 +240,6 @@ class OwnProtocol:
         needs_logprobs: its `needs_logprobs`, else False.
         needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
         needs_reply: its `needs_reply`, else False: whether its cases are replies to judge, as `replies:PATH` has them.
-        needs_claims: its `needs_claims`, else False: whether its cases are claims to check.
-        reads_documents: its `reads_documents`, else False: whether it searches the run's library.
-        classifies: its `classifies`, else False: whether it asks the run's classifier.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
@@ -250,6 +247,7 @@ class OwnProtocol:
             of its members, unless the run says otherwise.
         speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
         without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
+        classifies: its `classifies`, else False: whether it asks the run's classifier.
         inner: the user's object.
     """
 
@@ -259,14 +257,12 @@ class OwnProtocol:
         self.needs_logprobs: bool = bool(getattr(inner, "needs_logprobs", False))
         self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
         self.needs_reply: bool = bool(getattr(inner, "needs_reply", False))
-        self.needs_claims: bool = bool(getattr(inner, "needs_claims", False))
-        self.reads_documents: bool = bool(getattr(inner, "reads_documents", False))
-        self.classifies: bool = bool(getattr(inner, "classifies", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))
         self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
         self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))
+        self.classifies: bool = bool(getattr(inner, "classifies", False))
         self.inner = inner
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
