@@ -21,7 +21,7 @@ SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
 """The label that each side believes in."""
 
 _FIRST_WORD = re.compile(r"[\W_]*(?:I\s+)?(AGREE|DENY)\b(?!\s*/)", re.IGNORECASE)
-_FRAME = frozenset({"question", "answer"})
+_FRAME = frozenset({"question", "answer", "yes"})
 """Words of a claim that an answer is right, which say nothing of what is claimed."""
 
 

@@ -91,7 +91,7 @@ class SimulatedClaimDebater:
         asked = replace(prompt, question=claim_of(prompt), labels=CLAIM_LABELS, passage="", own=None, others=())
         own = next((side for side in heard[-2::-2] if side), None)
         answered = heard[-1] if heard else None
-        alone = _pulled(self._agent.independent(asked, random, greedy), lean, random)
+        alone = _pulled(self._agent.independent(asked, random, greedy), lean, random, greedy)
         before = _as_reply(own) if own else SeenReply(alone.answer, alone.belief[alone.answer])
         if answered:
             return self._agent.position(replace(asked, own=before, others=(_as_reply(answered),)), random, greedy)
@@ -110,12 +110,13 @@ def _as_reply(side: Side) -> SeenReply:
     return SeenReply(SIDE_LABELS[side], _HEARD_CONFIDENCE)
 
 
-def _pulled(stance: Stance, lean: float, random: Random) -> Stance:
+def _pulled(stance: Stance, lean: float, random: Random, greedy: bool) -> Stance:
     """Mixed with a belief in the side that the evidence leans to."""
     share, drawn = _PULL * abs(lean), random.random()
     side = SIDE_LABELS["supports" if lean > 0.0 else "denies"]
     belief = {label: (1.0 - share) * mass + share * (label == side) for label, mass in stance.belief.items()}
-    return Stance(side if drawn < share else stance.answer, belief)
+    pulled = max(belief, key=belief.__getitem__) == side if greedy else drawn < share
+    return Stance(side if pulled else stance.answer, belief)
 
 
 def _cited(claim: str, evidence: Sequence[SeenEvidence], random: Random) -> SeenEvidence | None:

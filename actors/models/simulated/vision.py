@@ -63,21 +63,17 @@ def write_description(prompt: SeenPrompt, random: Random, greedy: bool) -> Draft
     terms = [word for word in dict.fromkeys(_WORD.findall(looked_for.casefold())) if word in words]
     several = len(prompt.pictures) > 1
     names = [f"Picture {place}" if several else "The picture" for place in range(1, len(prompt.pictures) + 1)]
-    told = [
-        f"{name} {_what(image)} {_reading(image, terms)}" for name, image in zip(names, prompt.pictures, strict=True)
-    ]
-    return Draft(" ".join(told))
+    return Draft(" ".join(_told(name, image, terms) for name, image in zip(names, prompt.pictures, strict=True)))
 
 
-def _what(image: Image) -> str:
-    """What can be told of the bytes for certain."""
-    size = f"{len(image.data)} bytes, and their SHA-256 begins with {sha256(image.data).hexdigest()[:_DIGITS]}."
+def _told(name: str, image: Image, terms: list[str]) -> str:
+    size = f"it has {len(image.data)} bytes, and their SHA-256 begins with {sha256(image.data).hexdigest()[:_DIGITS]}."
     try:
         opened = Pillow.open(io.BytesIO(image.data), formats=_READ)  # reads the header only
     except Exception:  # Pillow's decoders raise whatever a broken file leads them into
-        return f"cannot be read; it has {size}"
-    name = _NAMES.get(opened.format or "", opened.format)
-    return f"is a {name} of {opened.width} x {opened.height} pixels; it has {size}"
+        return f"{name} cannot be read; {size}"
+    kind = _NAMES.get(opened.format or "", opened.format)
+    return f"{name} is a {kind} of {opened.width} x {opened.height} pixels; {size} {_reading(image, terms)}"
 
 
 def _reading(image: Image, terms: list[str]) -> str:
