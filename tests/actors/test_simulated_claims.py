@@ -126,6 +126,14 @@ class TestDebater:
             text = model(7, KEY, **settings).reply(messages, COLD, "turn/3").text
             assert sides_of([*said, text])[-1] == "denies"
             assert text.startswith("DENY. ")
+            assert SPEAKING_AGAINST.search(text)
+
+    def test_what_takes_no_side_moves_nobody(self) -> None:
+        """Its own last side stays, though it would believe otherwise on its own."""
+        for said, word in ((["AGREE. E1 bears it out.", "Hard to say."], "AGREE"), (["DENY. No.", "Hmm."], "DENY")):
+            for number in range(40):
+                text = model(7, KEY).reply(debating(claim(number), said, last_known=False), WARM, str(number)).text
+                assert text.startswith(f"{word}. ")
 
     def test_a_message_is_short_cites_and_ends_in_no_question(self) -> None:
         for number in range(60):

@@ -55,8 +55,8 @@ class SimulatedClaimDebater:
 
     Before it has spoken, what it believes is drawn from the agent, and with a probability of at most one tenth from
     the evidence that it was shown: the further the share of the claim's words in it is from one half, the likelier.
-    Then its last side and that of the message it answers are weighed as replies in a revision, each as if stated with
-    a confidence of .75.
+    What it believes, or the side that it last said, and the side of the message it answers are weighed as replies in a
+    revision; a side that was said counts as if stated with a confidence of .75.
 
     Args:
         agent: what it believes; it alone knows the key.
