@@ -33,6 +33,9 @@ def simulate(
     confidence_signal: Annotated[
         float | None, typer.Option(help="How far an argument's tokens show its quality, 0 to 1.")
     ] = None,
+    unclear_rate: Annotated[
+        float | None, typer.Option(help="Share of a claim debate's messages with neither AGREE nor DENY, 0 to 1.")
+    ] = None,
     token_env: Annotated[str | None, typer.Option(help="Variable with the token clients must send.")] = None,
 ) -> None:
     """Serve the simulated model over HTTP with the wires of OpenAI and Anthropic."""
@@ -52,6 +55,7 @@ def simulate(
         "hallucination_rate": hallucination_rate,
         "contentiousness_effect": contentiousness_effect,
         "confidence_signal": confidence_signal,
+        "unclear_rate": unclear_rate,
     }
     given = {key: value for key, value in behaviour.items() if value is not None}
     options = SimulateOptions(

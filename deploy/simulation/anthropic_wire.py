@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -12,8 +13,10 @@ from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERS
 from moot.actors.models.interface import ModelReply
 from moot.deploy.simulation.rate_limit import anthropic_rate_headers
 from moot.deploy.simulation.wire import TOKENS_PER_EVENT, ChatRequest, Wire, WireError, require
+from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
+_PICTURES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens"}
 _TYPES = {
     401: "authentication_error",
@@ -26,9 +29,16 @@ _TYPES = {
 _encode = msgspec.json.Encoder().encode
 
 
+class _Source(msgspec.Struct):
+    type: str
+    media_type: str | None = None
+    data: str | None = None
+
+
 class _Block(msgspec.Struct):
     type: str
     text: str | None = None
+    source: _Source | None = None
 
 
 class _Message(msgspec.Struct):
@@ -108,9 +118,27 @@ def _check_sampling(asked: _Body, version: str) -> None:
 
 
 def _message(message: _Message) -> Message:
-    text = _text(message.content)
-    require(bool(text.strip()), "messages: text content must not be empty")
-    return Message(message.role, text)
+    blocks = message.content if isinstance(message.content, list) else []
+    images = tuple(_image(block.source) for block in blocks if block.type == "image")
+    require(message.role == "user" or not images, "messages: only the user can send pictures")
+    texts = [block for block in blocks if block.type != "image"]
+    text = _text(message.content if isinstance(message.content, str) else texts)
+    require(bool(images or text.strip()), "messages: text content must not be empty")
+    return Message(message.role, text, images)
+
+
+def _image(source: _Source | None) -> Image:
+    """The picture in a block, its bytes as they were sent."""
+    if source is None or source.type != "base64":
+        raise WireError(400, "content of type 'image' is read with a base64 source only")
+    kind = source.media_type or ""
+    require(kind in _PICTURES, f"image.source.media_type: must be one of {', '.join(_PICTURES)}")
+    try:
+        data = b64decode(source.data or "", validate=True)
+    except ValueError:
+        raise WireError(400, "image.source.data: no base64") from None
+    require(bool(data), "image.source.data: must not be empty")
+    return Image(kind, data)
 
 
 def _text(content: str | list[_Block]) -> str:

@@ -140,7 +140,7 @@ def _message(message: _Message) -> Message:
 
 
 def _image(url: str) -> Image:
-    """The picture in a `data:` address; it makes replies differ, and nobody looks at it."""
+    """The picture in a `data:` address, its bytes as they were sent."""
     head, _, encoded = url.partition(";base64,")
     require(head.startswith("data:image/"), "`image_url` must be data:image/...;base64,...")
     try:

@@ -96,7 +96,7 @@ class _Server:
         with self._stats.flying():
             attempt = await self._attempt(step_key)
             reply = self._reply(asked, step_key)
-            self._stats.serve(step_key, reply)
+            self._stats.serve(step_key, asked.messages, reply)
             if self._drawn("cut", step_key, attempt):
                 self._stats.cut.add(reply)
                 return await _cut_off(request, wire.whole(asked, reply, "cut", 0))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import msgspec
 
 from moot.actors.models.interface import ModelReply
+from moot.protocols.messages import Message
 
 
 class Served(msgspec.Struct):
@@ -32,6 +33,7 @@ class Stats(Served):
         in_flight: calls that wait for their reply.
         failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
         hung: calls that were never answered.
+        pictures, picture_bytes: pictures that came with calls that were served, and their bytes as the model got them.
         embedding_calls, embedded_texts: requests for embeddings that were answered, and their texts.
         cut: calls whose reply was cut off on its way: they are among those that were served, and their client does
             not know what they used.
@@ -43,13 +45,18 @@ class Stats(Served):
     limited: int = 0
     garbled: int = 0
     hung: int = 0
+    pictures: int = 0
+    picture_bytes: int = 0
     embedding_calls: int = 0
     embedded_texts: int = 0
     cut: Served = msgspec.field(default_factory=Served)
 
-    def serve(self, step_key: str, reply: ModelReply) -> None:
-        """Count one reply for its step and in all."""
+    def serve(self, step_key: str, messages: Iterable[Message], reply: ModelReply) -> None:
+        """Count one reply to these messages for its step and in all."""
         self.add(reply)
+        sizes = [len(image.data) for message in messages for image in message.images]
+        self.pictures += len(sizes)
+        self.picture_bytes += sum(sizes)
         self.by_step.setdefault(step_key, Served()).add(reply)
 
     @contextmanager

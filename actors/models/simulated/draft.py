@@ -41,20 +41,21 @@ def json_draft(
     """A JSON object with `values` in the order of `form`; keys of the form without a value are left out.
 
     Args:
-        decisive: the key whose value, a string, is the decision.
-        belief: probability of every value that it could have.
+        decisive: the key whose value is the decision; one that is no string is spelled as JSON spells it.
+        belief: probability of every value that it could have, each as text.
         invented: words in one of the other values that are made up; empty when there are none.
     """
     keys = [key for key in form if key in values]
     members = [f"{_encode(key)}: {_encode(values[key])}" for key in keys]
     place = keys.index(decisive)
-    spelled = _spelled(str(values[decisive]))
+    decision = values[decisive]
+    spelled, quote = (_spelled(decision), '"') if isinstance(decision, str) else (_encode(decision), "")
     before = "".join(f"{member}, " for member in members[:place])
     after = "".join(f", {member}" for member in members[place + 1 :])
     return Draft(
-        before=f'{{{before}{_encode(decisive)}: "',
+        before=f"{{{before}{_encode(decisive)}: {quote}",
         decision=spelled,
-        after=f'"{after}}}',
+        after=f"{quote}{after}}}",
         belief={_spelled(label): probability for label, probability in belief.items()},
         invented=_spelled(invented),
     )

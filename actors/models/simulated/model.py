@@ -20,6 +20,7 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.simulated.agent import SimulatedAgent
 from moot.actors.models.simulated.argument import SimulatedArguer
+from moot.actors.models.simulated.claims import SimulatedClaimDebater, asks_for_side
 from moot.actors.models.simulated.crit import SimulatedCrit
 from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated.draft import Draft
@@ -29,11 +30,18 @@ from moot.actors.models.simulated.judge import SimulatedJudge
 from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
 from moot.actors.models.simulated.panel import SimulatedPanelist
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
+from moot.actors.models.simulated.ruling import SimulatedDebateJudge
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
 from moot.actors.models.simulated.topics import write_agenda, write_themes
+from moot.actors.models.simulated.vision import (
+    asks_for_extraction,
+    asks_to_look,
+    write_description,
+    write_extraction,
+)
 from moot.protocols.messages import Decoding, Message, Usage
 
 __all__ = ["MAX_ALTERNATIVES", "AnswerKey", "SimulatedModel", "SimulatedSettings"]
@@ -73,9 +81,15 @@ class SimulatedModel:
         debater = SimulatedDebater(settings)
         # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
         self._marker = SimulatedMarker(settings)
-        # The first row whose keys are all in the form that the prompt asks for.
         agent = SimulatedAgent(settings, seed, key)
         self._argue: Writer = SimulatedArguer(agent, settings).write
+        # What a prompt without a form asks for: the first row that fits it.
+        self._plain_writers: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
+            (asks_for_side, SimulatedClaimDebater(agent, settings).write),
+            (asks_to_look, write_description),
+            (asks_for_extraction, write_extraction),
+        )
+        # The first row whose keys are all in the form that the prompt asks for.
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
             (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
             (frozenset({"questions", "tests"}), write_follow_ups),
@@ -91,6 +105,7 @@ class SimulatedModel:
             (frozenset({"title", "description"}), write_themes),
             (frozenset({"points", "questions"}), write_proposal),
             (frozenset({"consents"}), write_consent),
+            (frozenset({"summary", "verdict"}), SimulatedDebateJudge(settings).write),
             (frozenset({"first", "second", "rationale"}), SimulatedPanelist(settings).write),
             (frozenset(), write_plain),
         )
@@ -143,6 +158,9 @@ class SimulatedModel:
             return self._marker.write
         if prompt.sections:
             return self._argue
+        for fits, writer in self._plain_writers:
+            if fits(prompt):
+                return writer
         keys = frozenset(prompt.form)
         return next(writer for needed, writer in self._writers if needed <= keys)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from moot.protocols.case import Image
 from moot.protocols.messages import Message
 from moot.protocols.templates import unfenced
 
@@ -68,6 +69,8 @@ class SeenPrompt:
         contentiousness: the level that the instructions state, in [0, 1]; None when they state none.
         most_labels: how many labels a distribution shall name; None when the instructions do not say.
         joint_estimate: the estimate that follow-up questions are asked about; may be empty.
+        instructions: all that stands outside of tags.
+        pictures: those that go along, in order.
         fences: everything between tags, in order.
         sent: the texts of all messages, as they were sent.
     """
@@ -89,6 +92,8 @@ class SeenPrompt:
     contentiousness: float | None
     most_labels: int | None
     joint_estimate: str
+    instructions: str
+    pictures: tuple[Image, ...]
     fences: tuple[SeenFence, ...]
     sent: tuple[str, ...]
 
@@ -105,9 +110,8 @@ def count_reasks(messages: Sequence[Message]) -> int:
 def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
     """Read a conversation; re-asks in it say nothing new. Nothing is required: a bare text is a question."""
     system = "\n".join(message.content for message in messages if message.role == "system")
-    user = "\n".join(
-        message.content for message in messages if message.role == "user" and not message.content.startswith(_REASK)
-    )
+    asked = [message for message in messages if message.role == "user" and not message.content.startswith(_REASK)]
+    user = "\n".join(message.content for message in asked)
     fences = list(_fences(user))
     outside = _outside(user, fences)
     instructions = f"{system}\n{outside}"
@@ -132,6 +136,8 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
         opposing=first.get("opposing", ""),
         contentiousness=_contentiousness(_outside(system, list(_fences(system))), outside),
         most_labels=int(named[1]) if (named := _MOST_LABELS.search(instructions)) else None,
+        instructions=instructions,
+        pictures=tuple(image for message in asked for image in message.images),
         fences=tuple(fences),
         sent=tuple(message.content for message in messages),
     )

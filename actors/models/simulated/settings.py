@@ -27,6 +27,7 @@ class SimulatedSettings(BaseModel):
             stubbornness; at 0 it does not change the words either; 0 to 1.
         confidence_signal: how much surer the tokens of an argument are drawn, the better it is reasoned; 0: no link; 0
             to 1.
+        unclear_rate: share of the messages of a debate about a claim that say neither AGREE nor DENY; 0 to 1.
         latency_ms: how long every reply waits; of the embedded model only, a server has a latency of its own.
     """
 
@@ -40,6 +41,7 @@ class SimulatedSettings(BaseModel):
     hallucination_rate: float = Field(default=0.0, ge=0.0, le=1.0)
     contentiousness_effect: float = Field(default=0.5, ge=0.0, le=1.0)
     confidence_signal: float = Field(default=0.5, ge=0.0, le=1.0)
+    unclear_rate: float = Field(default=0.0, ge=0.0, le=1.0)
     latency_ms: float = Field(default=0.0, ge=0.0, le=3.6e6)
 
     @classmethod

@@ -1,0 +1,110 @@
+"""How the simulated model reads a prompt about a claim: the claim, the evidence, and where each message stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from moot.actors.models.simulated.judge import content_words
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+AGREE, DENY = "AGREE", "DENY"
+"""The words of which one begins a message."""
+
+Side = Literal["supports", "denies"]
+"""Where somebody stands on the claim itself."""
+
+SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
+"""The label that each side believes in."""
+
+_FIRST_WORD = re.compile(r"[\W_]*(?:I\s+)?(AGREE|DENY)\b(?!\s*/)", re.IGNORECASE)
+_FRAME = frozenset({"question", "answer", "yes"})
+"""Words of a claim that an answer is right, which say nothing of what is claimed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEvidence:
+    """A piece of evidence: its number as the prompt gives it, such as `E1`, and its text."""
+
+    number: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMessage:
+    """A message of the debate: who wrote it, and their side on the claim; None when it is not known."""
+
+    speaker: str
+    side: Side | None
+
+
+def claim_of(prompt: SeenPrompt) -> str:
+    """The claim; where none is marked, the message that is answered, which then is the claim."""
+    return prompt.claim or next((fence.body for fence in prompt.tagged("last_message")), "")
+
+
+def evidence_of(prompt: SeenPrompt) -> list[SeenEvidence]:
+    """The pieces of evidence, in order; those without a number get their place."""
+    shown = enumerate(prompt.tagged("evidence"), 1)
+    return [SeenEvidence(fence.attributes.get("number") or f"E{place}", fence.body) for place, fence in shown]
+
+
+def telling_words(claim: str) -> frozenset[str]:
+    """The words by which a claim is compared with evidence, in lower case."""
+    return content_words(claim) - _FRAME
+
+
+def covered_words(claim: str, evidence: Iterable[SeenEvidence]) -> frozenset[str]:
+    """The telling words of the claim that stand in any of the evidence."""
+    found: frozenset[str] = frozenset().union(*(content_words(each.text) for each in evidence))
+    return telling_words(claim) & found
+
+
+def evidence_lean(claim: str, evidence: Sequence[SeenEvidence]) -> float:
+    """How the evidence leans, from -1 (it has none of the claim's telling words) to 1 (all); 0 without evidence."""
+    words = telling_words(claim)
+    return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
+
+
+def other_side(side: Side) -> Side:
+    """The opposite side."""
+    return "denies" if side == "supports" else "supports"
+
+
+def sides_of(texts: Iterable[str]) -> list[Side | None]:
+    """The side on the claim of each message of a debate, in order.
+
+    The first message speaks of the claim, each later one of the message before it; after one whose side is not known
+    the claim is what is spoken of again.
+
+    >>> sides_of(["DENY. E1 says otherwise.", "AGREE. So it does.", "Hard to say.", "AGREE. It fits E2."])
+    ['denies', 'denies', None, 'supports']
+    """
+    sides: list[Side | None] = []
+    for text in texts:
+        answered: Side = (sides[-1] if sides else None) or "supports"
+        word = _FIRST_WORD.match(text)
+        agrees = word is not None and word[1].upper() == AGREE
+        sides.append(None if word is None else answered if agrees else other_side(answered))
+    return sides
+
+
+def heard_sides(prompt: SeenPrompt) -> list[Side | None]:
+    """The sides of all messages so far, that which is answered included, in order."""
+    shown, answered = prompt.tagged("message"), prompt.tagged("last_message")
+    if answered and (shown or answered[-1].body != claim_of(prompt)):
+        last, before = answered[-1], shown[-1:]
+        turns = {fence.attributes.get("turn", "") for fence in (last, *before)}
+        if not before or last.body != before[0].body or len(turns - {""}) > 1:
+            shown = [*shown, last]
+    return sides_of(fence.body for fence in shown)
+
+
+def judged_messages(prompt: SeenPrompt) -> list[SeenMessage]:
+    """The messages that a judge is shown, with the sides that the prompt says they take."""
+    known: dict[str, Side] = {"supports": "supports", "denies": "denies"}
+    shown = [fence.attributes for fence in prompt.tagged("message")]
+    return [SeenMessage(each.get("speaker", ""), known.get(each.get("stance", ""))) for each in shown]

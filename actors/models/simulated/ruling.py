@@ -1,0 +1,189 @@
+"""The simulated judge of a debate about a claim: reads the debaters' sides and the evidence, with noise.
+
+It has no answer key. The wording of its summary is planted: it differs by verdict and by how contested the claim was,
+so that a classifier of summaries has something to learn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+from statistics import NormalDist, fmean
+
+from moot.actors.models.simulated.claim_prompt import (
+    SeenMessage,
+    Side,
+    claim_of,
+    covered_words,
+    evidence_lean,
+    evidence_of,
+    judged_messages,
+    telling_words,
+)
+from moot.actors.models.simulated.draft import Draft, json_draft
+from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.settings import SimulatedSettings
+
+_NORMAL = NormalDist()
+_LAST_WORD = 0.7
+_DEBATE, _EVIDENCE = 0.75, 0.25
+_SUREST = 0.99
+_TORN_BELIEF = {"1": 0.2, "0": 0.2, "null": 0.6}
+_NULL = 0.02
+_CITED = re.compile(r"\bE\d{1,4}\b")
+_SIGNS: dict[Side, float] = {"supports": 1.0, "denies": -1.0}
+
+_COURSE = {
+    "of one mind": (
+        "Both debaters took the same side from the start.",
+        "There was no dispute to speak of.",
+        "The two were of one mind throughout.",
+    ),
+    "settled": (
+        "One debater gave way in the course of the debate.",
+        "They began apart and came together.",
+        "What was disputed at first was settled in the end.",
+    ),
+    "open": (
+        "The two did not come together.",
+        "Each kept to a view of its own.",
+        "The dispute stayed open to the last.",
+    ),
+    "one-sided": (
+        "Not both debaters said where they stand.",
+        "One view at most was heard.",
+        "There was hardly a debate.",
+    ),
+}
+"""What the summary says of the debate, by how contested the claim was."""
+
+_GROUNDS = {
+    1: (
+        "Names and figures go together with what was cited.",
+        "The points that were raised hold up.",
+        "The sources carry it.",
+    ),
+    0: (
+        "Some of it goes beyond what was cited.",
+        "The points that were raised do not hold up.",
+        "The sources do not carry it.",
+    ),
+    None: (
+        "What was cited points neither way.",
+        "As much speaks for it as against it.",
+        "The sources leave it open.",
+    ),
+}
+_RULINGS = {
+    1: ("The claim is supported.", "I find the claim correct.", "So the claim is true."),
+    0: ("The claim is hallucinated.", "I find the claim wrong.", "So the claim is false."),
+    None: ("I cannot rule on the claim.", "The claim stays undecided.", "So there is no verdict."),
+}
+
+
+class SimulatedDebateJudge:
+    """Rules on a claim by a score in [0, 1]: above one half it is supported, below hallucinated.
+
+    The score is one half, plus .375 times where the debaters stand (from -1 to 1; for each debater its last side counts
+    .7, the mean of all its sides .3), plus .125 times how the evidence leans, plus noise. It abstains where the score
+    comes to exactly .50, and where the debaters' sides cancel out and there is no evidence.
+    """
+
+    def __init__(self, settings: SimulatedSettings) -> None:
+        self._noise = settings.judge_noise
+
+    def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
+        """The ruling as JSON in the form asked for; it is noisy at temperature 0, too, so that two judges differ."""
+        messages, evidence = judged_messages(prompt), evidence_of(prompt)
+        standing = _standing(messages)
+        reading = 0.5 + 0.5 * (_DEBATE * standing + _EVIDENCE * evidence_lean(claim_of(prompt), evidence))
+        noise = self._noise * _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, random.random())))
+        score = round(min(_SUREST, max(1.0 - _SUREST, reading + noise)), 2)
+        torn = score == 0.5 or (standing == 0.0 and not evidence)
+        verdict = None if torn else int(score > 0.5)
+        values = {
+            "consensus": _agree_at_last(messages),
+            "agreed": _agreed(prompt, messages),
+            "disputed": _disputed(prompt, messages),
+            "summary": _summary(prompt, messages, verdict, random),
+            "verdict": verdict,
+            "confidence": None if torn else round(max(score, 1.0 - score), 2),
+        }
+        return json_draft(prompt.form, values, "verdict", _belief(score, torn))
+
+
+def _belief(score: float, torn: bool) -> Mapping[str, float]:
+    rest = 1.0 - _NULL
+    return _TORN_BELIEF if torn else {"1": rest * score, "0": rest * (1.0 - score), "null": _NULL}
+
+
+def _signs(messages: Sequence[SeenMessage]) -> dict[str, list[float]]:
+    """Every debater's known sides, in order; those who never said one are left out."""
+    signs: dict[str, list[float]] = {}
+    for message in messages:
+        if message.side:
+            signs.setdefault(message.speaker, []).append(_SIGNS[message.side])
+    return signs
+
+
+def _standing(messages: Sequence[SeenMessage]) -> float:
+    """The mean over debaters, from -1 (all deny) to 1 (all support); 0 where nobody said a side."""
+    signs = _signs(messages).values()
+    return fmean(_LAST_WORD * each[-1] + (1.0 - _LAST_WORD) * fmean(each) for each in signs) if signs else 0.0
+
+
+def _agree_at_last(messages: Sequence[SeenMessage]) -> bool:
+    """Whether the last two messages are of two debaters and on one known side."""
+    if len(messages) < 2:
+        return False
+    first, last = messages[-2:]
+    return first.speaker != last.speaker and first.side is not None and first.side == last.side
+
+
+def _course(messages: Sequence[SeenMessage]) -> str:
+    """How contested the claim was: a key of `_COURSE`."""
+    signs = _signs(messages)
+    if len(signs) < 2:
+        return "one-sided"
+    if len({each[-1] for each in signs.values()}) > 1:
+        return "open"
+    return "of one mind" if len({sign for each in signs.values() for sign in each}) == 1 else "settled"
+
+
+def _agreed(prompt: SeenPrompt, messages: Sequence[SeenMessage]) -> list[str]:
+    told = []
+    if _agree_at_last(messages):
+        holds = "holds" if messages[-1].side == "supports" else "does not hold"
+        told.append(f"Both say in the end that the claim {holds}.")
+    cited: dict[str, set[str]] = {}
+    for fence in prompt.tagged("message"):
+        cited.setdefault(fence.attributes.get("speaker", ""), set()).update(_CITED.findall(fence.body))
+    shared = set.intersection(*cited.values()) if len(cited) > 1 else set()
+    return told + [f"Both go by {number}." for number in sorted(shared, key=lambda number: (len(number), number))]
+
+
+def _disputed(prompt: SeenPrompt, messages: Sequence[SeenMessage]) -> list[str]:
+    told = ["Whether the claim holds."] if _course(messages) == "open" else []
+    between = [fence.attributes.get("between", "") for fence in prompt.tagged("conflict")]
+    return told + [f"What to make of {each}, which do not go together." for each in between if each]
+
+
+def _summary(prompt: SeenPrompt, messages: Sequence[SeenMessage], verdict: int | None, random: Random) -> str:
+    claim, evidence = claim_of(prompt), evidence_of(prompt)
+    found = (
+        f"{len(covered_words(claim, evidence))} of {len(telling_words(claim))} words that matter stand in the evidence."
+    )
+    conflicts = len(prompt.tagged("conflict"))
+    told = [
+        _drawn(_COURSE[_course(messages)], random),
+        found if evidence else "There was no evidence.",
+        *([f"Places that do not go together: {conflicts}."] if conflicts else []),
+        _drawn(_GROUNDS[verdict], random),
+        _drawn(_RULINGS[verdict], random),
+    ]
+    return " ".join(told)
+
+
+def _drawn(sentences: Sequence[str], random: Random) -> str:
+    return sentences[int(random.random() * len(sentences))]
