@@ -52,7 +52,7 @@ def sample_problems_task() -> Task:
 
 
 def sample_claims_task() -> Task:
-    """40 claims, a right and a wrong one about each of 20 passages, in four of which sources conflict. Raises nothing."""
+    """40 claims, a right and a wrong one about each of 20 passages, four of which hold a conflict. Raises nothing."""
     return own_claims_task(_bundled("sample-claims"), spec="sample-claims", name="sample-claims")
 
 
