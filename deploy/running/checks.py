@@ -54,7 +54,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
     """The models that are sent the cases' pictures; none when that cannot be known before the cases are read."""
-    if not (prepared.in_memory and prepared.task.replayable):
+    if prepared.checked is None or not prepared.checked.pictured:
         return set()
     if not any(labelled.case.images for labelled in prepared.cases()):
         return set()

@@ -6,7 +6,7 @@ Nothing is written here, and no network is touched; `moot.deploy.running.checks`
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath
@@ -26,13 +26,14 @@ from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.recorded import placed, reused_folder
-from moot.protocols.case import LabelledCase
+from moot.protocols.case import Image, LabelledCase
+from moot.protocols.claims import is_claim
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.tasks import Task, TaskSummary, open_task
-from moot.protocols.tasks.registry import absolute_spec
+from moot.protocols.tasks.registry import absolute_spec, as_claims, claim_forms
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
@@ -137,7 +138,7 @@ class Prepared:
     def _key(self) -> dict[int, str]:
         """The answer key of cases in memory, for the simulated model."""
         wanted = self.simulated and self.task.replayable
-        return AnswerKey.from_cases(self.task.cases()).slots if wanted else {}
+        return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if wanted else {}
 
 
 def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
@@ -151,7 +152,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         UserError: one line for the first thing that is wrong.
     """
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
-    found = open_task(config.task) if task is None else _as_task(task)
+    found = _opened(config.task, made) if task is None else _as_task(task)
     checked = found.validate()
     _check_first_case(made, found)
     bindings = bind_roles(config, made)
@@ -180,10 +181,22 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     )
 
 
+def _opened(spec: str, protocol: DebateProtocol) -> Task:
+    return open_task(as_claims(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
+
+
+def _load_picture(file: Path) -> Image:
+    from moot.actors.models.pictures import load_image
+
+    return load_image(file)
+
+
 def _check_first_case(protocol: DebateProtocol, task: Task) -> None:
     """Refuse a task that the protocol has no use for, as far as its first case tells; later ones fail by themselves."""
-    needs_labels, needs_reply = (getattr(protocol, name, False) for name in ("needs_labels", "needs_reply"))
-    if not (needs_labels or needs_reply) or not task.replayable:
+    needs_labels, needs_reply, needs_claims = (
+        getattr(protocol, name, False) for name in ("needs_labels", "needs_reply", "needs_claims")
+    )
+    if not (needs_labels or needs_reply or needs_claims) or not task.replayable:
         return
     first = next(task.cases()).case
     if needs_reply and first.judged is None:
@@ -194,6 +207,11 @@ def _check_first_case(protocol: DebateProtocol, task: Task) -> None:
         raise ConfigError(
             f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
             "with labels, or give some with --labels"
+        )
+    if needs_claims and not is_claim(first):
+        raise ConfigError(
+            f"protocol {protocol.name!r} checks claims, and case {first.id!r} is none: take one of the tasks "
+            f"{', '.join(claim_forms())}"
         )
 
 
@@ -232,7 +250,7 @@ def _begins_with_a_comment(task: Task) -> bool:
 
 def _as_task(cases: Cases) -> Task:
     if isinstance(cases, Task):
-        return cases
+        return replace(cases, load_picture=cases.load_picture or _load_picture)
     if not isinstance(cases, Iterable):
         raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
     return Task.from_cases([_with_pictures(case) for case in cases])

@@ -1,4 +1,7 @@
-"""From a source's bytes to rows: JSON Lines, CSV and tab-separated text, streaming, one row in memory at a time."""
+"""From a source's bytes to rows: JSON Lines, CSV and tab-separated text, streaming, one row in memory at a time.
+
+A JSON list is the exception: it is in memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,32 @@ def jsonl_rows(source: Source) -> Iterator[Row]:
     """
     with source.open() as stream:
         yield from _jsonl(Lines(stream, source.file), source.file)
+
+
+def json_list_rows(source: Source) -> Iterator[Row]:
+    """The rows of a source that is one JSON list of objects; `line` is an object's place in it, from 1 on.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read, is longer than `MAX_LINE`, or is no JSON list.
+    """
+    with source.open() as stream:
+        raw = stream.read(MAX_LINE + 1)
+    if len(raw) > MAX_LINE:
+        raise TaskFileError(source.file, 0, "", f"expected at most {MAX_LINE >> 20} MiB")
+    try:
+        values = json.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise TaskFileError(source.file, 0, "", NOT_UTF8) from None
+    except (ValueError, RecursionError) as error:
+        where = getattr(error, "lineno", 0)
+        raise TaskFileError(source.file, where, "", "expected one JSON list of objects") from None
+    if not isinstance(values, list):
+        raise TaskFileError(source.file, 0, "", f"expected one JSON list of objects, found {shown(values)}")
+    for place, value in enumerate(values, start=1):
+        if isinstance(value, dict):
+            yield Row(source.file, place, value)
+        else:
+            yield _unread(source.file, place, f"expected one JSON list of objects, found {shown(value)} in it")
 
 
 def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ import msgspec
 from moot.protocols.case import Case, Criterion, Domain, Image, JudgedReply, LabelledCase
 from moot.protocols.errors import TaskFileError
 from moot.protocols.labels import fold
+from moot.protocols.tasks.claim_fields import spelled_out
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.label_set import LabelSet
 from moot.protocols.tasks.memory_reference import KEYS as REFERENCE_KEYS
@@ -39,6 +40,11 @@ def memory_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: st
         else:
             expected = f"expected a LabelledCase or a mapping, found {shown(item)}"
             yield Row(file, line, {}, TaskFileError(file, line, "", expected))
+
+
+def case_rows(cases: tuple[LabelledCase | Mapping[str, object], ...], file: str) -> Iterator[Row]:
+    """As `memory_rows`; one that is written as a `claim` is spelled out. Raises nothing."""
+    return map(spelled_out, memory_rows(cases, file))
 
 
 def parse_memory(row: Row, default_id: str) -> tuple[Case, str | None]:

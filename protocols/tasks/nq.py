@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from moot.protocols.case import Case, Reference
+from moot.protocols.claims import SUPPORTED, answered_claim
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks.claim_rows import Claim, claims_task
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 
 
-def nq_task(source: Source, spec: str) -> Task:
-    """A task over NQ-open; `open_task("nq:PATH")` is the usual way to it. Raises nothing."""
+def nq_task(source: Source, spec: str, kind: str = "questions") -> Task:
+    """A task over NQ-open; `open_task("nq:PATH")` is the usual way to it.
+
+    Args:
+        source: the file.
+        spec: as the user wrote it.
+        kind: `questions`, or `claims`: that the first accepted answer is right, which is true of all of them.
+
+    Raises:
+        ConfigError: `kind` is something else.
+    """
+    if kind not in ("questions", "claims"):
+        raise ConfigError(f"task 'nq': `as` is one of questions and claims, not {kind!r}")
+    if kind == "claims":
+        return claims_task(
+            partial(jsonl_rows, source),
+            _claims,
+            name="nq",
+            spec=spec,
+            path=source.file,
+            replayable=source.replayable,
+        )
     return Task(
         spec=spec,
         name="nq",
@@ -51,3 +75,16 @@ def refer_nq(row: Row) -> Reference:
         TaskFileError: `answer` is no list of texts.
     """
     return Reference(scoring="short answer", accepted=row.texts("answer"))
+
+
+def _claims(row: Row) -> Iterator[Claim]:
+    """The claim of a question that has an answer; one without has nothing to claim."""
+    case, answer = parse_nq(row, "question")
+    if answer is not None:
+        yield Claim(
+            text=answered_claim(case.question, answer),
+            gold=SUPPORTED,
+            id=row.identity() if "id" in row.values else "",
+            passage=case.passage,
+            title=case.title,
+        )

@@ -11,11 +11,17 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.tasks.asap import DEFAULT_SETS, asap_task
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.cosmosqa import cosmosqa_task
+from moot.protocols.tasks.fever import fever_task
 from moot.protocols.tasks.gsm8k import gsm8k_task
+from moot.protocols.tasks.hallusionbench import hallusionbench_task
+from moot.protocols.tasks.halueval import halueval_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.nq import nq_task
+from moot.protocols.tasks.own_claims import own_claims_task
+from moot.protocols.tasks.qags import qags_task
 from moot.protocols.tasks.replies import replies_task
 from moot.protocols.tasks.sample import (
+    sample_claims_task,
     sample_essays_task,
     sample_problems_task,
     sample_replies_task,
@@ -27,7 +33,8 @@ from moot.protocols.tasks.source import Source, locate
 from moot.protocols.tasks.spec import TaskSpec
 from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.symptoms import symptoms_task
-from moot.protocols.tasks.task import Task
+from moot.protocols.tasks.task import LoadPicture, Task
+from moot.protocols.tasks.truthfulqa import truthfulqa_task
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class TaskKind:
         about: what is debated, in one line.
         layout: what the file must hold; empty for a task that takes none.
         options: what can be written behind the path as `:OPTION=VALUE`, with what it does.
+        claims: whether its cases are claims to check, or can be by `:as=claims`.
         opener: gives the task of a path and a spec; of neither for a task that takes no path. Options come by name.
     """
 
@@ -48,6 +56,7 @@ class TaskKind:
     about: str
     layout: str = ""
     options: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    claims: bool = field(default=False, kw_only=True)
     opener: Callable[..., Task] = field(kw_only=True, repr=False, compare=False)
 
 
@@ -57,6 +66,10 @@ def _of_file(task: Callable[[Source, str], Task]) -> Callable[[str, str], Task]:
 
 def _asap(path: str, spec: str, **options: str) -> Task:
     return asap_task(locate(path), spec, options.get("set", DEFAULT_SETS))
+
+
+def _nq(path: str, spec: str, **options: str) -> Task:
+    return nq_task(locate(path), spec, options.get("as", "questions"))
 
 
 TASKS: Mapping[str, TaskKind] = MappingProxyType(
@@ -95,6 +108,13 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 opener=sample_problems_task,
             ),
             TaskKind(
+                "sample-claims",
+                "sample-claims",
+                "40 made-up claims with passages, half of them hallucinated, bundled with moot",
+                claims=True,
+                opener=sample_claims_task,
+            ),
+            TaskKind(
                 "asap",
                 "asap:PATH[:set=7,8]",
                 "ASAP-AES essays, a case per essay and trait, held against each rater's score",
@@ -110,6 +130,14 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 opener=_of_file(boolq_task),
             ),
             TaskKind(
+                "claims",
+                "claims:PATH",
+                "claims of your own, supported or hallucinated",
+                "CSV or JSON Lines: claim; optional label, id, passage, documents, images, group, part, category",
+                claims=True,
+                opener=_of_file(own_claims_task),
+            ),
+            TaskKind(
                 "cosmosqa",
                 "cosmosqa:PATH",
                 "CosmosQA: four answers to a question about a short story, labels A to D",
@@ -117,11 +145,36 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 opener=_of_file(cosmosqa_task),
             ),
             TaskKind(
+                "fever",
+                "fever:PATH",
+                "FEVER: claims that evidence supports or refutes; those without enough evidence are left out",
+                "JSON Lines: claim, label (SUPPORTS, REFUTES, NOT ENOUGH INFO); optional evidence (text or pointers)",
+                claims=True,
+                opener=_of_file(fever_task),
+            ),
+            TaskKind(
                 "gsm8k",
                 "gsm8k:PATH",
                 "GSM8K: word problems, answers compared as numbers",
                 "JSON Lines: question, answer (a solution that ends in #### and the number); optional id",
                 opener=_of_file(gsm8k_task),
+            ),
+            TaskKind(
+                "hallusionbench",
+                "hallusionbench:DIR[:pictures=present]",
+                "HallusionBench: yes/no questions about pictures, each as the claim that the answer is yes",
+                "the folder with HallusionBench.json and, below it, the authors' pictures",
+                options={"pictures": "present: leave out questions whose picture is not there"},
+                claims=True,
+                opener=hallusionbench_task,
+            ),
+            TaskKind(
+                "halueval",
+                "halueval:PATH",
+                "HaluEval: right and hallucinated answers, responses or summaries; or replies marked by people",
+                "qa_data, dialogue_data, summarization_data or general_data .json as downloaded",
+                claims=True,
+                opener=_of_file(halueval_task),
             ),
             TaskKind(
                 "labels",
@@ -132,10 +185,20 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
             ),
             TaskKind(
                 "nq",
-                "nq:PATH",
-                "NQ-open: questions with short answers, exact match and token F1",
+                "nq:PATH[:as=claims]",
+                "NQ-open: questions with short answers, exact match and token F1; or claims that are all supported",
                 "JSON Lines: question, answer (a list, each one right); optional passage, title, id",
-                opener=_of_file(nq_task),
+                options={"as": "questions, or claims: each question with its first answer"},
+                claims=True,
+                opener=_nq,
+            ),
+            TaskKind(
+                "qags",
+                "qags:PATH",
+                "QAGS: a claim per sentence of a summary, the article as passage, what most of three people said",
+                "mturk_cnndm.jsonl or mturk_xsum.jsonl as downloaded",
+                claims=True,
+                opener=_of_file(qags_task),
             ),
             TaskKind(
                 "replies",
@@ -158,18 +221,28 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 "the downloaded folder: dataset.csv and, for documents, symptom_Description.csv",
                 opener=symptoms_task,
             ),
+            TaskKind(
+                "truthfulqa",
+                "truthfulqa:PATH",
+                "TruthfulQA: per question two claims, its best answer and an incorrect one",
+                "TruthfulQA.csv as downloaded",
+                claims=True,
+                opener=_of_file(truthfulqa_task),
+            ),
         )
     }
 )
 """The built-in tasks by name."""
 
 
-def open_task(spec: str) -> Task:
+def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     """The task that a spec names; nothing of its content is read yet.
 
     Args:
         spec: `NAME`, `NAME:PATH`, split at the first colon, or `NAME:PATH:OPTION=VALUE`; the path `-` is standard
             input.
+        load_picture: reads the pictures that a file names, such as `moot.load_image`; without it the cases come
+            without them.
 
     Raises:
         ConfigError: no such task, a path is missing or not wanted, or an option is unknown or has a wrong value.
@@ -191,7 +264,30 @@ def open_task(spec: str) -> Task:
         found = found.with_options(kind.options)
     if not found.path:
         raise ConfigError(f"task {found.name!r} needs a path: write `{kind.form}`")
-    return kind.opener(found.path, spec, **found.options)
+    return replace(kind.opener(found.path, spec, **found.options), load_picture=load_picture)
+
+
+def as_claims(spec: str) -> str:
+    """The spec of the same task's cases as claims, where it has another kind of them, too; else as it is.
+
+    Raises:
+        ConfigError: an option is unknown.
+
+    >>> as_claims("nq:NQ-open.dev.jsonl"), as_claims("fever:dev.jsonl")
+    ('nq:NQ-open.dev.jsonl:as=claims', 'fever:dev.jsonl')
+    """
+    found = TaskSpec.parse(spec)
+    kind = TASKS.get(found.name)
+    if kind is None or not found.path or "as" not in kind.options:
+        return spec
+    found = found.with_options(kind.options)
+    return str(replace(found, options={**found.options, "as": "claims"}))
+
+
+def claim_forms() -> list[str]:
+    """How the tasks are written whose cases are claims. Raises nothing."""
+    forms = (kind.form for kind in TASKS.values() if kind.claims)
+    return [form.replace("[", "").replace("]", "") if "as=claims" in form else form.split("[")[0] for form in forms]
 
 
 def absolute_spec(spec: str) -> str:

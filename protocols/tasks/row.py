@@ -32,7 +32,8 @@ class Row:
 
     Attributes:
         file: the source as the user named it.
-        line: 1-based line in it (CSV: the line on which the record starts; cases in memory: index + 1).
+        line: 1-based line in it (CSV: the line on which the record starts; a JSON list and
+            cases in memory: index + 1).
         values: the fields; empty when the row could not be read.
         problem: why the row could not be read at all; None for a readable one.
     """

@@ -10,6 +10,7 @@ from typing import IO
 from moot.protocols.tasks.boolq import boolq_task
 from moot.protocols.tasks.gsm8k import gsm8k_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
+from moot.protocols.tasks.own_claims import own_claims_task
 from moot.protocols.tasks.replies import replies_task
 from moot.protocols.tasks.sample_essays import sample_essays
 from moot.protocols.tasks.source import Source
@@ -48,6 +49,11 @@ def sample_essays_task() -> Task:
 def sample_problems_task() -> Task:
     """24 arithmetic word problems with worked solutions, as GSM8K plus an `id`. Raises nothing."""
     return gsm8k_task(_bundled("sample-problems"), spec="sample-problems", name="sample-problems")
+
+
+def sample_claims_task() -> Task:
+    """40 claims, a right and a wrong one about each of 20 passages, four of which hold a conflict. Raises nothing."""
+    return own_claims_task(_bundled("sample-claims"), spec="sample-claims", name="sample-claims")
 
 
 def _bundled(name: str) -> Source:

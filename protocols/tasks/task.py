@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
+from pathlib import Path
 
 import msgspec
 
-from moot.protocols.case import Case, LabelledCase, Reference
-from moot.protocols.errors import TaskFileError
-from moot.protocols.tasks.memory import memory_rows, parse_memory
+from moot.protocols.case import Case, Image, LabelledCase, Reference
+from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks.memory import case_rows, parse_memory
 from moot.protocols.tasks.memory_reference import refer_memory
 from moot.protocols.tasks.row import Row, shown
 
@@ -21,7 +22,20 @@ Parse = Callable[[Row, str], tuple[Case, str | None]]
 Refer = Callable[[Row], Reference]
 """From a row to what else is known of its right answer; raises TaskFileError."""
 
+Pictures = Callable[[Row], tuple[Path, ...]]
+"""From a row to the files of its pictures; raises TaskFileError."""
+
+LoadPicture = Callable[[Path], Image]
+"""From a picture's file to what is sent of it; raises ConfigError."""
+
 _BY_LABEL = Reference()
+_PICTURES_KEPT = 8
+"""Pictures in memory while the cases are read: several cases in a row may be about the same ones."""
+
+
+def no_pictures(row: Row) -> tuple[Path, ...]:
+    """The pictures of a row that has none. Raises nothing."""
+    return ()
 
 
 def _by_label(row: Row) -> Reference:
@@ -39,6 +53,7 @@ class TaskSummary:
         digest: 32 hex digits over every id, content, gold label and reference, in order, whatever the file's layout.
         gold: cases per gold label, zeros included where the task has a closed set.
         unlabelled: cases without a gold label; they are debated, not scored.
+        pictured: cases with pictures.
     """
 
     spec: str
@@ -47,6 +62,7 @@ class TaskSummary:
     digest: str
     gold: dict[str, int]
     unlabelled: int
+    pictured: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +76,7 @@ class Task:
         labels: the closed set of answers of every case; None when each case brings its own or has none.
         replayable: whether the source can be read twice; False for standard input and pipes, whose bad rows
             become invalid cases instead of errors.
+        load_picture: reads the pictures that a file names; without it such cases come without them.
     """
 
     spec: str
@@ -70,6 +87,8 @@ class Task:
     read: Callable[[], Iterator[Row]] = field(repr=False, compare=False)
     parse: Parse = field(repr=False, compare=False)
     refer: Refer = field(default=_by_label, repr=False, compare=False)
+    pictures: Pictures = field(default=no_pictures, repr=False, compare=False)
+    load_picture: LoadPicture | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
     def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
@@ -81,7 +100,8 @@ class Task:
                 by label or one per label), `gold`, `images`, `documents` (texts to retrieve from), `domain`,
                 `criterion` (a mapping with `trait`, `lowest`, `highest`, `guide` and, if there is one, `assignment`),
                 `judged` (a mapping with `reply`, `sent`, `role`, `domain`), `scoring`, `accepted`, `ratings` (by rater,
-                None for a missing one), `group`, `part` and `tags` (texts by name); see `Reference`.
+                None for a missing one), `group`, `part` and `tags` (texts by name); see `Reference`. A claim to check
+                may have `claim`, `label` and `category` instead, as a file of them.
             name: begins the generated ids, and makes the spec `memory:NAME`.
         """
         spec = f"memory:{name}"
@@ -91,7 +111,7 @@ class Task:
             path=spec,
             labels=None,
             replayable=True,
-            read=partial(memory_rows, tuple(cases), spec),
+            read=partial(case_rows, tuple(cases), spec),
             parse=parse_memory,
             refer=refer_memory,
         )
@@ -99,18 +119,19 @@ class Task:
     def validate(self) -> TaskSummary | None:
         """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
 
-        Only one row and the ids are held in memory.
+        Only one row, a few pictures and the ids are held in memory.
 
         Raises:
-            TaskFileError: the source cannot be read, a row is no case, an id occurs twice, or there are no
-                cases.
+            TaskFileError: the source cannot be read, a row is no case, a picture of one is none, an id occurs twice,
+                or there are no cases.
         """
         if not self.replayable:
             return None
-        count, unlabelled, digest = 0, 0, blake2b(digest_size=16)
+        count, unlabelled, pictured, digest = 0, 0, 0, blake2b(digest_size=16)
         gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
         for item in self.cases():
             count += 1
+            pictured += bool(item.case.images)
             digest.update(_fingerprint(item))
             for label in (item.case.labels or ()) if self.labels is None else ():
                 gold.setdefault(label, 0)
@@ -120,7 +141,7 @@ class Task:
                 gold[item.gold] = gold.get(item.gold, 0) + 1
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
-        return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled)
+        return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured)
 
     def cases(self) -> Iterator[LabelledCase]:
         """Reads the cases lazily, in the source's order.
@@ -133,6 +154,7 @@ class Task:
                 source as a whole cannot be read, its header is wrong, or it was read before.
         """
         seen: set[str] = set()
+        load = lru_cache(_PICTURES_KEPT)(self.load_picture) if self.load_picture else None
         for index, row in enumerate(self.read()):
             gold, invalid, reference = None, "", _BY_LABEL
             fallback = f"{self.name}-{index}"
@@ -140,6 +162,8 @@ class Task:
                 if row.problem is not None:
                     raise row.problem
                 case, gold = self.parse(row, fallback)
+                if load is not None and (files := self.pictures(row)):
+                    case = msgspec.structs.replace(case, images=_loaded(row, files, load))
                 reference = self.refer(row)
                 if case.id in seen:
                     fallback = f"{case.id}~{index}"
@@ -153,6 +177,13 @@ class Task:
                 reference = _BY_LABEL
             seen.add(case.id)
             yield LabelledCase(case, index, gold, invalid, reference)
+
+
+def _loaded(row: Row, files: tuple[Path, ...], load: LoadPicture) -> tuple[Image, ...]:
+    try:
+        return tuple(map(load, files))
+    except ConfigError as error:
+        raise row.error("", str(error)) from None
 
 
 def _fingerprint(item: LabelledCase) -> bytes:

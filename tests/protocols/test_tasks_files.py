@@ -319,7 +319,8 @@ def test_bad_spec(spec: str, message: str) -> None:
 
 def test_registry_describes_every_task() -> None:
     public = {"asap", "boolq", "cosmosqa", "gsm8k", "labels", "nq", "replies", "subjects", "symptoms"}
-    samples = ("", "-essays", "-problems", "-replies", "-subjects", "-symptoms")
+    public |= {"claims", "fever", "hallusionbench", "halueval", "qags", "truthfulqa"}
+    samples = ("", "-claims", "-essays", "-problems", "-replies", "-subjects", "-symptoms")
     assert set(TASKS) == public | {f"sample{of}" for of in samples}
     for name, kind in TASKS.items():
         assert kind.name == name

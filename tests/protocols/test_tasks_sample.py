@@ -92,3 +92,24 @@ def test_problems_hold_numbers_that_must_be_read_with_care() -> None:
     assert sum("." in each for each in gold) >= 3
     assert sum(each.startswith("-") for each in gold) == 2
     assert len({item.case.question for item in task.cases()}) == 24
+
+
+def test_claims_are_pairs_about_passages_and_their_order_tells_nothing() -> None:
+    task = open_task("sample-claims")
+    found = task.validate()
+    assert found is not None
+    assert (task.spec, task.name, found.count, found.unlabelled) == (*("sample-claims",) * 2, 40, 0)
+    assert found.gold == {"supported": 20, "hallucinated": 20}
+    items = list(task.cases())
+    assert [item.case.id for item in items] == [f"claim-{n:02d}" for n in range(1, 41)]
+    assert len({item.case.question for item in items}) == 40
+    of_group: dict[str, set[tuple[str, str | None]]] = {}
+    for item in items:
+        of_group.setdefault(item.reference.group, set()).add((item.case.passage, item.gold))
+    assert all(len({passage for passage, _ in pair}) == 1 and len(pair) == 2 for pair in of_group.values())
+    gold = [item.gold for item in items]
+    assert max(len(list(run)) for _, run in groupby(gold)) <= 3
+    assert gold[:20].count("supported") == 10
+    categories = [item.reference.tags["category"] for item in items]
+    assert categories.count("conflicting sources") == 8
+    assert len(set(categories)) > 10

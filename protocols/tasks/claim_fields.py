@@ -1,0 +1,65 @@
+"""The fields of a claim as users write them: its label in any spelling, and a claim in memory as a whole case."""
+
+from __future__ import annotations
+
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
+from moot.protocols.errors import TaskFileError
+from moot.protocols.labels import canonical_label
+from moot.protocols.tasks.row import Row, shown
+
+SHORTHAND = ("claim", "label", "category")
+"""What a claim in memory may have instead of `SPELLED_OUT`."""
+
+SPELLED_OUT = ("question", "labels", "aliases", "choices", "gold", "tags")
+"""What follows from the fields of `SHORTHAND`."""
+
+
+def claim_label(row: Row) -> str | None:
+    """The row's label, in any of its spellings; None when it is missing, null or blank.
+
+    Raises:
+        TaskFileError: it is none.
+    """
+    value = row.values.get("label")
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    text = str(value) if isinstance(value, int) else row.checked("label", value)
+    found = canonical_label(text, CLAIM_LABELS, aliases=CLAIM_ALIASES)
+    if found is None:
+        expected = f"expected {' or '.join(CLAIM_LABELS)} (also true or false, 1 or 0) or nothing"
+        raise row.error("label", f"{expected}, found {shown(value)}")
+    return found
+
+
+def claim_tags(row: Row) -> dict[str, str]:
+    """The row's category as its tag; of none, no tags.
+
+    Raises:
+        TaskFileError: it is no text.
+    """
+    category = row.text("category", default="").strip()
+    return {"category": category} if category else {}
+
+
+def spelled_out(row: Row) -> Row:
+    """A case in memory that is written as a claim, with question, labels and gold label; any other row as it is.
+
+    Raises nothing: what is wrong with the claim is the row's problem.
+    """
+    if row.problem is not None or "claim" not in row.values:
+        return row
+    try:
+        for field in SPELLED_OUT:
+            if field in row.values:
+                raise row.error(field, "follows from the claim, its label and category: leave it out")
+        case = {
+            **{name: value for name, value in row.values.items() if name not in SHORTHAND},
+            "question": row.text("claim"),
+            "labels": CLAIM_LABELS,
+            "aliases": CLAIM_ALIASES,
+            "gold": claim_label(row),
+            "tags": claim_tags(row),
+        }
+    except TaskFileError as problem:
+        return Row(row.file, row.line, {}, problem)
+    return Row(row.file, row.line, case)

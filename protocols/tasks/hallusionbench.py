@@ -1,0 +1,126 @@
+"""HallusionBench as it is downloaded: yes/no questions about pictures, each a claim that the answer is yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from moot.protocols.claims import HALLUCINATED, SUPPORTED, answered_claim
+from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks.claim_rows import Claim, claims_task
+from moot.protocols.tasks.formats import json_list_rows
+from moot.protocols.tasks.picture_files import picture_within
+from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.source import locate_within
+from moot.protocols.tasks.task import Task
+
+FILE = "HallusionBench.json"
+"""The file of the folder that is read."""
+
+UNPACKED = "hallusion_bench"
+"""The folder that the authors' zip of pictures unpacks to, which may lie in the other one."""
+
+_GOLD = {"1": SUPPORTED, "0": HALLUCINATED}
+_TAGS = {
+    "category": "category",
+    "subcategory": "subcategory",
+    "set": "set_id",
+    "figure": "figure_id",
+    "question": "question_id",
+    "visual_input": "visual_input",
+}
+_NUMBER = "(number)"
+
+
+def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
+    """A task over the folder; `open_task("hallusionbench:DIR")` is the usual way to it.
+
+    Args:
+        folder: where the file lies, and the pictures below it.
+        spec: as the user wrote it.
+        pictures: `present` leaves out questions whose picture is not there; empty takes all of them.
+
+    Raises:
+        ConfigError: `pictures` is something else.
+        TaskFileError: there is no such folder, or no such file in it.
+    """
+    if pictures not in ("", "present"):
+        raise ConfigError(f"task 'hallusionbench': `pictures` is `present` or left out, not {pictures!r}")
+    source = locate_within(folder, FILE)
+    if source is None:
+        raise TaskFileError(folder, 0, "", f"expected a folder with {FILE}, found none in it")
+    bench = _Bench(Path(folder).expanduser(), present_only=pictures == "present")
+    return claims_task(
+        partial(_numbered, partial(json_list_rows, source)),
+        bench.claims,
+        name="hallusionbench",
+        spec=spec,
+        path=folder,
+        pictures=bench.pictures,
+    )
+
+
+def _numbered(records: partial[Iterator[Row]]) -> Iterator[Row]:
+    """Each record with its place in the file, which names its case whether or not others are left out."""
+    for number, row in enumerate(records()):
+        yield Row(row.file, row.line, {**row.values, _NUMBER: number}, row.problem)
+
+
+class _Bench:
+    """The claims of the records, and where their pictures lie."""
+
+    def __init__(self, folder: Path, present_only: bool) -> None:
+        self._folder, self._present_only = folder, present_only
+
+    def claims(self, row: Row) -> Iterator[Claim]:
+        """A record's claim; none where its picture is not there and such records are left out.
+
+        Raises:
+            TaskFileError: a field is missing, blank or of the wrong type, or the answer is neither 0 nor 1.
+        """
+        row.require((*_TAGS.values(), "question", "gt_answer", "filename"))
+        tags = {name: row.text(column) for name, column in _TAGS.items()}
+        answer = row.text("gt_answer")
+        if answer not in _GOLD:
+            raise row.error("gt_answer", f"expected '0' or '1', found {shown(answer)}")
+        claim = Claim(
+            id=f"hallusionbench-{row.values[_NUMBER]}",
+            text=answered_claim(row.text("question"), "Yes"),
+            gold=_GOLD[answer],
+            group="/".join((tags["category"], tags["subcategory"], tags["set"])),
+            tags=tags,
+        )
+        named = _filename(row)
+        if not (self._present_only and named is not None and self._find(row, named) is None):
+            yield claim
+
+    def pictures(self, row: Row) -> tuple[Path, ...]:
+        """The file of the record's picture, if it needs one.
+
+        Raises:
+            TaskFileError: it is not there, or its name leads out of the folder.
+        """
+        named = _filename(row)
+        if named is None:
+            return ()
+        found = self._find(row, named)
+        if found is None:
+            expected = f"expected the picture {shown(named)} in {self._folder}, or in {UNPACKED} there, found none"
+            mend = "unpack the authors' zip of pictures there, or add :pictures=present to the task"
+            raise row.error("filename", f"{expected}: {mend}")
+        return (found,)
+
+    def _find(self, row: Row, name: str) -> Path | None:
+        folders = (self._folder, self._folder / UNPACKED)
+        found = (picture_within(row, "filename", folder, name) for folder in folders)
+        return next((file for file in found if file is not None), None)
+
+
+def _filename(row: Row) -> str | None:
+    """The name of the record's picture; None for a question that is asked without one."""
+    if row.values["filename"] is not None:
+        return row.text("filename")
+    if row.text("visual_input") != "0":
+        raise row.error("filename", "expected a picture, as `visual_input` is not 0, found null")
+    return None

@@ -1,0 +1,24 @@
+"""The pictures that a row names by file: found inside its folder, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moot.protocols.tasks.row import Row, shown
+
+
+def picture_within(row: Row, field: str, folder: Path, name: str) -> Path | None:
+    """The file of a folder that `field` names; None when there is none.
+
+    Raises:
+        TaskFileError: it would be outside of the folder, also by way of a link, or cannot be looked for.
+    """
+    try:
+        root = folder.resolve()
+        file = (root / name).resolve()
+        inside, there = file.is_relative_to(root), file.is_file()
+    except (OSError, ValueError, RuntimeError):
+        raise row.error(field, f"expected the name of a picture, found {shown(name)}") from None
+    if not inside:
+        raise row.error(field, f"expected a picture in the folder {folder} or below it, {shown(name)} is outside")
+    return file if there else None

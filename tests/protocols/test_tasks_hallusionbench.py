@@ -1,0 +1,161 @@
+"""HallusionBench from its folder: claims, tags, and pictures that are there, missing or nowhere to be."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.protocols.case import Image
+from moot.protocols.claims import is_claim
+from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks import open_task
+from moot.protocols.tasks.registry import absolute_spec
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
+FILE = "HallusionBench.json"
+ROW: dict[str, Any] = {
+    "category": "VD",
+    "subcategory": "video",
+    "visual_input": "1",
+    "set_id": "3",
+    "figure_id": "2",
+    "question_id": "0",
+    "question": "Is the cat asleep?",
+    "gt_answer": "1",
+    "filename": "./VD/video/3_2.png",
+}
+WITHOUT = {**ROW, "category": "VS", "visual_input": "0", "figure_id": "0", "gt_answer": "0", "filename": None}
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def _write(*rows: object, below: str = "", pictures: tuple[str, ...] = ()) -> str:
+        (tmp_path / FILE).write_text(json.dumps(rows))
+        for name in pictures:
+            file = tmp_path / below / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(name.encode())
+        return f"hallusionbench:{tmp_path}"
+
+    return _write
+
+
+def load(file: Path) -> Image:
+    return Image("image/png", file.read_bytes())
+
+
+def fails(spec: str, line: int, field: str, expected: str) -> None:
+    with pytest.raises(TaskFileError) as caught:
+        open_task(spec, load).validate()
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert expected in caught.value.expected
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("below", ["", "hallusion_bench"])
+def test_a_question_is_the_claim_that_the_answer_is_yes(write: Write, below: str) -> None:
+    spec = write(ROW, WITHOUT, below=below, pictures=("VD/video/3_2.png",))
+    one, two = open_task(spec, load).cases()
+    assert is_claim(one.case)
+    assert (one.case.question, one.gold) == ("Question: Is the cat asleep?\nAnswer: Yes", "supported")
+    assert one.case.images == (Image("image/png", b"VD/video/3_2.png"),)
+    assert (one.reference.group, two.reference.group) == ("VD/video/3", "VS/video/3")
+    assert one.reference.tags == {
+        "category": "VD",
+        "subcategory": "video",
+        "set": "3",
+        "figure": "2",
+        "question": "0",
+        "visual_input": "1",
+    }
+    assert (two.gold, two.case.images, two.reference.tags["visual_input"]) == ("hallucinated", (), "0")
+
+
+def test_a_missing_picture_says_what_to_do(write: Write) -> None:
+    spec = write(WITHOUT, ROW)
+    fails(spec, 2, "filename", "'./VD/video/3_2.png'")
+    fails(spec, 2, "filename", "unpack the authors' zip of pictures there, or add :pictures=present")
+    assert [len(item.case.images) for item in open_task(spec).cases()] == [0, 0], "no reader, no pictures"
+
+
+def test_only_what_needs_no_missing_picture_is_taken_and_keeps_its_name(write: Write) -> None:
+    there = {**ROW, "filename": "./a.png"}
+    spec = f"{write(ROW, there, WITHOUT, ROW, there, pictures=('a.png',))}:pictures=present"
+    items = list(open_task(spec, load).cases())
+    assert [item.case.id for item in items] == [f"hallusionbench-{n}" for n in (1, 2, 4)]
+    assert [len(item.case.images) for item in items] == [1, 0, 1]
+    assert [item.case.id for item in open_task(spec).cases()] == [item.case.id for item in items]
+    assert absolute_spec(spec) == spec
+
+
+@pytest.mark.parametrize("option", ["", ":pictures=present"])
+@pytest.mark.parametrize("name", ["../x.png", "/etc/hostname", "a/../../x.png"])
+def test_a_picture_outside_the_folder_is_refused(write: Write, name: str, option: str) -> None:
+    fails(f"{write(WITHOUT, {**ROW, 'filename': name})}{option}", 2, "filename", "is outside")
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "expected"),
+    [
+        ({"gt_answer": "2"}, "gt_answer", "expected '0' or '1', found '2'"),
+        ({"gt_answer": 1}, "gt_answer", "expected text, found 1"),
+        ({"question": ""}, "question", "expected text, found none"),
+        ({"filename": None}, "filename", "expected a picture, as `visual_input` is not 0, found null"),
+        ({"filename": 3}, "filename", "expected text, found 3"),
+        ({"set_id": None}, "set_id", "expected text, found null"),
+    ],
+)
+def test_bad_rows_are_named(write: Write, change: dict[str, object], field: str, expected: str) -> None:
+    fails(write(WITHOUT, {**ROW, **change}), 2, field, expected)
+
+
+def test_a_missing_field_is_named(write: Write) -> None:
+    fails(write({name: value for name, value in ROW.items() if name != "figure_id"}), 1, "figure_id", "is missing")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "expected"),
+    [
+        (b"", 1, "expected one JSON list of objects"),
+        (b"[{}", 1, "expected one JSON list of objects"),
+        (b"[]\n[]", 2, "expected one JSON list of objects"),
+        (b"{}", 0, "found an object"),
+        (b"[3]", 1, "found 3 in it"),
+        (b'["\xff"]', 0, "expected UTF-8 text"),
+        (b"[]", 0, "at least one case"),
+        (b"[" * 100_000, 0, "expected one JSON list of objects"),
+    ],
+)
+def test_a_file_that_is_no_list_of_objects(tmp_path: Path, content: bytes, line: int, expected: str) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    fails(f"hallusionbench:{tmp_path}", line, "", expected)
+
+
+def test_the_folder_and_the_option_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(TaskFileError, match=f"expected a folder with {FILE}"):
+        open_task(f"hallusionbench:{tmp_path}")
+    with pytest.raises(TaskFileError, match="no such folder"):
+        open_task(f"hallusionbench:{tmp_path}/none")
+    (tmp_path / FILE).write_text("[]")
+    with pytest.raises(ConfigError, match="`pictures` is `present` or left out, not 'all'"):
+        open_task(f"hallusionbench:{tmp_path}:pictures=all")
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="the slice of the public file is not here")
+def test_the_real_slice() -> None:
+    found = open_task(f"hallusionbench:{REAL}").validate()
+    assert found is not None
+    assert (found.count, found.gold) == (180, {"supported": 78, "hallucinated": 102})
+    items = list(open_task(f"hallusionbench:{REAL}").cases())
+    assert Counter(item.reference.tags["visual_input"] for item in items) == {"0": 25, "1": 66, "2": 89}
+    fails(f"hallusionbench:{REAL}", 5, "filename", "'./VS/chart/3_1.png'")
+    present = open_task(f"hallusionbench:{REAL}:pictures=present", load).validate()
+    assert present is not None
+    assert (present.count, present.pictured) == (29, 4)

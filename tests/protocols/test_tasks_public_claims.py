@@ -1,0 +1,329 @@
+"""Claims out of public files: TruthfulQA, FEVER, HaluEval, QAGS and NQ, made up here and as their real slices."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.protocols.case import LabelledCase
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
+from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks import open_task
+from moot.protocols.tasks.registry import absolute_spec, as_claims, claim_forms
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def _write(*rows: object) -> str:
+        path = tmp_path / "rows.json"
+        path.write_text("".join(f"{json.dumps(row)}\r\n" for row in rows))
+        return str(path)
+
+    return _write
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Write:
+    def _table(*rows: Mapping[str, str]) -> str:
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, rows[0].keys())
+        writer.writeheader()
+        writer.writerows(rows)
+        path = tmp_path / "TruthfulQA.csv"
+        path.write_text(out.getvalue(), "utf-8", newline="")
+        return f"truthfulqa:{path}"
+
+    return _table
+
+
+def told(spec: str) -> list[tuple[str, str | None, str]]:
+    """Of every case its claim, its gold label and its passage."""
+    return [(item.case.question, item.gold, item.case.passage) for item in open_task(spec).cases()]
+
+
+def groups(spec: str) -> list[str]:
+    return [item.reference.group for item in open_task(spec).cases()]
+
+
+def fails(spec: str, line: int, field: str, expected: str) -> None:
+    with pytest.raises(TaskFileError) as caught:
+        open_task(spec).validate()
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert expected in caught.value.expected
+    assert "\n" not in str(caught.value)
+
+
+# --- TruthfulQA
+
+TRUTH = {
+    "Type": "Adversarial",
+    "Category": "Law",
+    "Question": "Is it, really?",
+    "Best Answer": "No",
+    "Correct Answers": "No; Never",
+    "Incorrect Answers": "; Yes ; Always",
+}
+
+
+def test_a_question_makes_two_claims_in_order(table: Write) -> None:
+    spec = table(TRUTH, {**TRUTH, "Question": "And it?", "Category": ""})
+    assert told(spec) == [
+        ("Question: Is it, really?\nAnswer: No", SUPPORTED, ""),
+        ("Question: Is it, really?\nAnswer: Yes", HALLUCINATED, ""),
+        ("Question: And it?\nAnswer: No", SUPPORTED, ""),
+        ("Question: And it?\nAnswer: Yes", HALLUCINATED, ""),
+    ]
+    items = list(open_task(spec).cases())
+    assert [item.case.id for item in items] == [f"truthfulqa-{n}" for n in range(4)]
+    assert [item.reference.group for item in items] == ["Is it, really?"] * 2 + ["And it?"] * 2
+    assert [item.reference.tags for item in items] == [
+        *([{"type": "Adversarial", "category": "Law"}] * 2),
+        *([{"type": "Adversarial"}] * 2),
+    ]
+    assert all(is_claim(item.case) and item.case.aliases == CLAIM_ALIASES for item in items)
+
+
+def test_the_best_incorrect_answer_is_taken_where_the_file_has_one(table: Write) -> None:
+    spec = table({**TRUTH, "Best Incorrect Answer": "Always"}, {**TRUTH, "Best Incorrect Answer": " "})
+    assert [claim.rpartition(" ")[2] for claim, _, _ in told(spec)] == ["No", "Always", "No", "Yes"]
+
+
+@pytest.mark.parametrize("answers", ["", " ", " ; ;"])
+def test_a_question_without_an_incorrect_answer_is_named(table: Write, answers: str) -> None:
+    fails(table(TRUTH, {**TRUTH, "Incorrect Answers": answers}), 3, "Incorrect Answers", "at least one answer")
+
+
+@pytest.mark.parametrize("column", ["Question", "Best Answer"])
+def test_a_blank_cell_is_named(table: Write, column: str) -> None:
+    fails(table(TRUTH, {**TRUTH, column: " "}), 3, column, "expected text, found none")
+
+
+def test_a_missing_column_is_named(table: Write) -> None:
+    row = {name: text for name, text in TRUTH.items() if name != "Best Answer"}
+    fails(table(row), 1, "Best Answer", "is missing")
+
+
+# --- FEVER
+
+FEVER: dict[str, Any] = {"id": 7, "label": "SUPPORTS", "claim": "It flies.", "evidence": [[[1, 2, "The_Bird", 0]]]}
+
+
+def test_what_is_not_settled_by_evidence_is_left_out(write: Write) -> None:
+    nothing = {**FEVER, "label": "NOT ENOUGH INFO", "evidence": [[[1, None, None, None]]]}
+    spec = f"fever:{write(nothing, FEVER, {**FEVER, 'label': 'REFUTES', 'evidence': []}, nothing)}"
+    assert told(spec) == [("It flies.", SUPPORTED, ""), ("It flies.", HALLUCINATED, "")]
+    assert groups(spec) == ["The_Bird", ""]
+
+
+def test_evidence_with_text_is_the_passage(write: Write) -> None:
+    one, two = ({**FEVER, "evidence": text} for text in ("Birds fly .", "Stones do not ."))
+    spec = f"fever:{write(one, two, {**one, 'label': 'REFUTES'})}"
+    assert [passage for _, _, passage in told(spec)] == ["Birds fly .", "Stones do not .", "Birds fly ."]
+    first, second, third = groups(spec)
+    assert first == third != second
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "expected"),
+    [
+        ({"label": "MAYBE"}, "label", "expected SUPPORTS, REFUTES or NOT ENOUGH INFO, found 'MAYBE'"),
+        ({"label": 1}, "label", "expected text, found 1"),
+        ({"claim": ""}, "claim", "expected text, found none"),
+        ({"claim": ["It flies."]}, "claim", "expected text, found a list"),
+        ({"evidence": 3}, "evidence", "expected a text, or lists"),
+        ({"evidence": [[]]}, "evidence", "expected a text, or lists"),
+        ({"evidence": {"page": "x"}}, "evidence", "expected a text, or lists"),
+        ({"evidence": " "}, "evidence", "expected text, found none"),
+    ],
+)
+def test_bad_rows_of_fever_are_named(write: Write, change: dict[str, object], field: str, expected: str) -> None:
+    fails(f"fever:{write(FEVER, {**FEVER, **change})}", 2, field, expected)
+
+
+@pytest.mark.parametrize("field", ["claim", "label"])
+def test_a_missing_field_of_fever_is_named(write: Write, field: str) -> None:
+    row = {name: value for name, value in FEVER.items() if name != field}
+    fails(f"fever:{write(row)}", 1, field, "is missing; expected the fields claim, label")
+
+
+def test_a_file_of_unsettled_claims_holds_no_cases(write: Write) -> None:
+    fails(f"fever:{write({**FEVER, 'label': 'NOT ENOUGH INFO'})}", 0, "", "at least one case")
+
+
+# --- HaluEval
+
+QA = {"knowledge": "K.", "question": "Who?", "right_answer": "Ann", "hallucinated_answer": "Bob"}
+DIALOGUE = {
+    "knowledge": "K.",
+    "dialogue_history": "[Human]: Hello? ",
+    "right_response": "Hi.",
+    "hallucinated_response": "Moo.",
+}
+SUMMARY = {"document": "D.", "right_summary": "Short.", "hallucinated_summary": "Wrong."}
+GENERAL = {"ID": "1", "user_query": "Say.", "chatgpt_response": "Said.", "hallucination": "no"}
+
+
+def test_each_layout_of_halueval(write: Write) -> None:
+    spec = f"halueval:{write(QA, DIALOGUE, SUMMARY, GENERAL, {**GENERAL, 'hallucination': 'Yes '})}"
+    assert told(spec) == [
+        ("Question: Who?\nAnswer: Ann", SUPPORTED, "K."),
+        ("Question: Who?\nAnswer: Bob", HALLUCINATED, "K."),
+        ("Dialogue: [Human]: Hello?\nReply: Hi.", SUPPORTED, "K."),
+        ("Dialogue: [Human]: Hello?\nReply: Moo.", HALLUCINATED, "K."),
+        ("Short.", SUPPORTED, "D."),
+        ("Wrong.", HALLUCINATED, "D."),
+        ("Question: Say.\nAnswer: Said.", SUPPORTED, ""),
+        ("Question: Say.\nAnswer: Said.", HALLUCINATED, ""),
+    ]
+    assert groups(spec) == ["line 1", "line 1", "line 2", "line 2", "line 3", "line 3", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("row", "field", "expected"),
+    [
+        ({"claim": "x"}, "", "which has one of the fields right_answer, right_response, right_summary"),
+        ({**QA, "knowledge": " "}, "knowledge", "expected text, found none"),
+        ({**QA, "right_answer": 3}, "right_answer", "expected text, found 3"),
+        ({**GENERAL, "hallucination": "perhaps"}, "hallucination", "expected yes or no, found 'perhaps'"),
+        ({**GENERAL, "hallucination": True}, "hallucination", "expected text, found true"),
+    ],
+)
+def test_bad_rows_of_halueval_are_named(write: Write, row: dict[str, object], field: str, expected: str) -> None:
+    fails(f"halueval:{write(QA, row)}", 2, field, expected)
+
+
+@pytest.mark.parametrize(("whole", "field"), [(row, field) for row in (QA, DIALOGUE, SUMMARY) for field in row])
+def test_a_missing_field_of_a_pair_is_named(write: Write, whole: dict[str, str], field: str) -> None:
+    fails(f"halueval:{write({name: text for name, text in whole.items() if name != field})}", 1, field, "is missing")
+
+
+# --- QAGS
+
+
+def article(*votes: Sequence[object], text: str = "News.") -> dict[str, Any]:
+    sentences = [
+        {"sentence": f"S{n}.", "responses": [{"worker_id": w, "response": vote} for w, vote in enumerate(each)]}
+        for n, each in enumerate(votes)
+    ]
+    return {"article": text, "summary_sentences": sentences}
+
+
+def test_most_people_decide_and_a_tie_is_not_known(write: Write) -> None:
+    rows = (article(("yes", "no", "yes"), ("no", "no", "yes"), ("no",)), article(("yes", "no"), text="Other."))
+    spec = f"qags:{write(*rows)}"
+    assert told(spec) == [
+        ("S0.", SUPPORTED, "News."),
+        ("S1.", HALLUCINATED, "News."),
+        ("S2.", HALLUCINATED, "News."),
+        ("S0.", None, "Other."),
+    ]
+    assert Counter(Counter(groups(spec)).values()) == Counter([3, 1])
+    found = open_task(spec).validate()
+    assert found is not None
+    assert found.unlabelled == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"article": "A.", "summary_sentences": []}, "expected a list of sentences, each an object, found an empty"),
+        ({"article": "A.", "summary_sentences": "S."}, "expected a list of sentences, each an object, found 'S.'"),
+        ({"article": "A.", "summary_sentences": ["S."]}, "expected a list of sentences, each an object, found a list"),
+        ({"article": "A.", "summary_sentences": [{"sentence": "S."}]}, "expected a list of responses"),
+        (article(()), "expected a list of responses"),
+        (article(("yes", "maybe")), "expected responses yes or no, found 'maybe'"),
+        (article((["yes"],)), "expected responses yes or no, found a list"),
+        ({"article": "A.", "summary_sentences": [{"responses": []}]}, "expected text, found null"),
+    ],
+)
+def test_bad_rows_of_qags_are_named(write: Write, row: dict[str, object], expected: str) -> None:
+    fails(f"qags:{write(article(('yes',)), row)}", 2, "summary_sentences", expected)
+
+
+# --- NQ as claims
+
+
+def test_questions_with_their_first_answer_are_supported_claims(write: Write) -> None:
+    row = {"question": "who was it", "answer": ["Ann", "Bob"]}
+    file = write(row, {"question": "why", "answer": []}, {**row, "id": 9, "passage": "P.", "title": "T"})
+    spec = f"nq:{file}:as=claims"
+    assert told(spec) == [
+        ("Question: who was it\nAnswer: Ann", SUPPORTED, ""),
+        ("Question: who was it\nAnswer: Ann", SUPPORTED, "P."),
+    ]
+    assert [item.case.id for item in open_task(spec).cases()] == ["nq-0", "9"]
+    assert [item.case.labels for item in open_task(f"nq:{file}:as=questions").cases()] == [None] * 3
+    fails(f"nq:{write(row, {**row, 'answer': 'Ann'})}:as=claims", 2, "answer", "expected a list of texts")
+
+
+def test_options_of_nq_are_checked(write: Write) -> None:
+    file = write({"question": "q", "answer": ["a"]})
+    with pytest.raises(ConfigError, match="`as` is one of questions and claims, not 'claim'"):
+        open_task(f"nq:{file}:as=claim")
+    with pytest.raises(ConfigError, match="unknown option of task 'nq' 'is'"):
+        open_task(f"nq:{file}:is=claims")
+
+
+def test_only_nq_is_turned_into_claims(tmp_path: Path) -> None:
+    assert as_claims("nq:a:b.jsonl") == as_claims("nq:a:b.jsonl:as=questions") == "nq:a:b.jsonl:as=claims"
+    assert [as_claims(spec) for spec in ("sample", "boolq:x", "nq", "none:x")] == ["sample", "boolq:x", "nq", "none:x"]
+    assert absolute_spec(f"nq:{tmp_path}/x:as=claims") == f"nq:{tmp_path}/x:as=claims"
+
+
+def test_the_hint_names_how_each_task_of_claims_is_written() -> None:
+    forms = claim_forms()
+    assert {"claims:PATH", "nq:PATH:as=claims", "hallusionbench:DIR", "sample-claims"} <= set(forms)
+    assert not any("[" in form for form in forms)
+    assert "boolq:PATH" not in forms
+
+
+# --- all of them
+
+
+def test_bad_rows_of_a_pipe_become_invalid_cases_and_the_rest_goes_on(tmp_path: Path, monkeypatch: Any) -> None:
+    lines = [json.dumps(row).encode() for row in (QA, {**QA, "question": 3}, SUMMARY)]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n".join([*lines, b"{broken"]))))
+    items: list[LabelledCase] = list(open_task("halueval:-").cases())
+    assert [bool(item.invalid) for item in items] == [False, False, True, False, False, True]
+    assert "field `question`: expected text, found 3" in items[2].invalid
+
+
+@pytest.mark.parametrize(
+    ("spec", "gold", "grouped"),
+    [
+        ("truthfulqa:truthfulqa/TruthfulQA.csv", (117, 117), 117),
+        ("fever:fever/paper_dev.jsonl", (77, 87), 145),
+        ("fever:fever/fever_symmetric_dev.jsonl", (75, 67), 139),
+        ("halueval:halueval/general_data.json", (163, 33), 1),
+        ("halueval:halueval/qa_one-turn_data.json", (167, 167), 167),
+        ("halueval:halueval/summarization_data.json", (1, 1), 1),
+        ("qags:qags/mturk_cnndm.jsonl", (177, 61), 78),
+        ("qags:qags/mturk_xsum.jsonl", (39, 41), 80),
+        ("nq:nq_open/NQ-open.dev.jsonl:as=claims", (212, 0), 1),
+    ],
+)
+def test_the_real_slices(spec: str, gold: tuple[int, int], grouped: int) -> None:
+    name, _, path = spec.partition(":")
+    if not (DATA / path.partition(":")[0]).is_file():
+        pytest.skip("the slice of the public file is not here")
+    task = open_task(f"{name}:{DATA / path}")
+    found = task.validate()
+    assert found is not None
+    assert found.gold == dict(zip(CLAIM_LABELS, gold, strict=True))
+    assert (found.count, found.unlabelled, found.pictured) == (sum(gold), 0, 0)
+    items = list(task.cases())
+    assert len({item.reference.group for item in items}) == grouped
+    assert all(is_claim(item.case) and item.reference.part == "" for item in items)
+    with_passage = name in ("qags",) or "symmetric" in path or ("halueval" in path and "general" not in path)
+    assert all(bool(item.case.passage) == with_passage for item in items)
