@@ -9,14 +9,13 @@ from rich.text import Text
 
 from moot.deploy.ablation.brier import Brier, BrierAgainst
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
+from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import (
     Interval,
     count,
     emit,
     markdown_inline,
-    markdown_table,
     number,
     p_value,
     percent,
@@ -221,8 +220,7 @@ def ablation_markdown(found: Ablation) -> str:
     """The figures as Markdown."""
     parts = ["# Ablation", *(f"**{markdown_inline(remark)}**" for remark in _remarks(found))]
     for block in _blocks(found):
-        header = [head.replace(" /", " ") for head in block.header]
-        parts += [markdown_inline(block.title), markdown_table(header, block.rows)]
+        parts += [markdown_inline(block.title), block_markdown(block)]
     return "\n\n".join(parts) + "\n"
 
 

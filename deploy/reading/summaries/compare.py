@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.paired import Paired, paired
@@ -21,7 +20,6 @@ from moot.deploy.reading.text import (
     Interval,
     emit,
     markdown_inline,
-    markdown_table,
     number,
     p_value,
     percent,
@@ -160,14 +158,6 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return names
 
 
-class Block(NamedTuple):
-    """One table of a comparison; the first column names the run, and " /" in a head begins a new line."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-
-
 def _blocks(comparison: Comparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
     rows = comparison.rows
@@ -236,22 +226,12 @@ def comparison_text(comparison: Comparison) -> RenderableType:
     return Group(*parts)
 
 
-def block_table(block: Block) -> Table:
-    """A block for a terminal, without its title."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for i, head in enumerate(block.header):
-        table.add_column(head.replace(" /", "\n/"), no_wrap=i == 0, overflow="fold", vertical="bottom")
-    for row in block.rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))
-    return table
-
-
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison as Markdown."""
     parts = ["# Comparison", *(f"**{markdown_inline(remark)}**" for remark in _remarks(comparison))]
     for block in _blocks(comparison):
         parts += [markdown_inline(block.title)] if block.title else []
-        parts.append(markdown_table(block.header, block.rows))
+        parts.append(block_markdown(block))
     return "\n\n".join(parts) + "\n"
 
 
