@@ -148,7 +148,7 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
-    """How many answers are right; over claims, where one that is left open is wrong, the row says what it leaves out."""
+    """How many answers are right; over claims, of which one left open is wrong, the row says what it leaves out."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
     if summary.detection is not None:

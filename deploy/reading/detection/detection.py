@@ -86,7 +86,7 @@ def measured(claims: Sequence[Claim]) -> Detection:
     """The figures of a run's claims."""
     finished = [claim for claim in claims if claim.state == "finished"]
     labelled = [claim for claim in finished if claim.gold is not None]
-    counted = [claim for claim in labelled if not claim.trained_on]
+    counted = counted_claims(claims)
     return Detection(
         claims=len(claims),
         finished=len(finished),
@@ -101,6 +101,11 @@ def measured(claims: Sequence[Claim]) -> Detection:
         hallusionbench=hallusion_accuracies(claims),
         seconds=_seconds([claim.wall_s for claim in finished if claim.wall_s is not None]),
     )
+
+
+def counted_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims that figures are over: finished, with a gold label, and none that the classifier was trained on."""
+    return [c for c in claims if c.state == "finished" and c.gold is not None and not c.trained_on]
 
 
 def _by_category(claims: Sequence[Claim]) -> list[ClaimSet]:

@@ -67,3 +67,15 @@ def in_units(found: Estimate, digits: int = 3) -> str:
         return "unknown"
     ends = "" if found.interval is None else " [{:.{d}f}, {:.{d}f}]".format(*found.interval, d=digits)
     return f"{found.value:.{digits}f}{ends}"
+
+
+def signed_points(found: Estimate) -> str:
+    """A difference of shares in points.
+
+    >>> signed_points(Estimate(value=0.02, interval=(-0.01, 0.05)))
+    '+2.0 [-1.0, +5.0]'
+    """
+    if found.value is None:
+        return "unknown"
+    ends = "" if found.interval is None else " [{:+.1f}, {:+.1f}]".format(*(100 * end for end in found.interval))
+    return f"{100 * found.value:+.1f}{ends}"

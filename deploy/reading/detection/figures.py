@@ -56,6 +56,10 @@ class Detector(BaseModel):
     macro_f1: Estimate
     accuracy: Estimate
 
+    def of(self, label: str) -> ClassFigures:
+        """The figures with this label as the positive one."""
+        return self.supported if label == SUPPORTED else self.hallucinated
+
 
 class ClaimSet(BaseModel):
     """Ways to answer the same claims.
@@ -151,6 +155,28 @@ def _detector(
         macro_f1=macro,
         accuracy=estimate(observed.accuracy[place], resampled.accuracy[:, place]),
     )
+
+
+def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> Estimate:
+    """The macro F1 of the first verdicts minus that of the second, both over the claims that are in both.
+
+    Args:
+        first, second: by case id, claims with a gold label and a verdict each.
+
+    Returns:
+        Drawn from the same resamples; unknown where they share no claim, or only claims of one class.
+    """
+    shared = sorted(first.keys() & second.keys())
+    if len({first[each].gold for each in shared}) < 2:
+        return Estimate()
+    truth = [first[each].is_hallucinated for each in shared]
+    outcomes = [
+        detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
+    ]
+    drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
+    one, other = (detection_figures(each.sum(axis=0)).macro_f1 for each in outcomes)
+    many, others = (detection_figures(drawn[:, place : place + OUTCOMES]).macro_f1 for place in (0, OUTCOMES))
+    return estimate(one - other, many - others, lowest=-1.0)
 
 
 def _gain(

@@ -11,7 +11,7 @@ from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.calibration import Calibration
 from moot.deploy.reading.detection.debaters import DebaterErrors
 from moot.deploy.reading.detection.detection import Detection
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_units
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_units, signed_points
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, ClassFigures
 from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
 from moot.deploy.reading.text import cases, count, markdown_inline, number, percent, visible_line
@@ -31,7 +31,7 @@ def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tupl
         rows.append(("claims left open", f"{verdict.abstained:,} of {found.whole.n:,}"))
         if found.whole.gain is not None:
             said = "accuracy" if found.whole.only else "macro F1"
-            rows.append((f"{said} over the judges' bare verdict", f"{_signed(found.whole.gain)} points"))
+            rows.append((f"{said} over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
     if found.debaters is not None:
         rows += _debater_rows(found.debaters)
     if (took := found.seconds) is not None:
@@ -63,13 +63,6 @@ def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
         ("debaters' first errors, rho", f"{rho} {base}"),
         ("debaters in effect, as variance", f"{effective} of 2"),
     ]
-
-
-def _signed(found: Estimate) -> str:
-    if found.value is None:
-        return "unknown"
-    ends = "" if found.interval is None else " [{:+.1f}, {:+.1f}]".format(*(100 * end for end in found.interval))
-    return f"{100 * found.value:+.1f}{ends}"
 
 
 def detection_blocks(found: Detection) -> list[Block]:

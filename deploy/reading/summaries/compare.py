@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -12,7 +12,13 @@ from rich.text import Text
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
+from moot.deploy.reading.detection.claims import Claim, read_claims
+from moot.deploy.reading.detection.detection import Seconds, counted_claims
+from moot.deploy.reading.detection.estimates import Estimate
+from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
+from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_block
 from moot.deploy.reading.record import latest_verdicts
+from moot.deploy.reading.references import References
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.summaries.summary import summarise
@@ -41,6 +47,10 @@ class Row(BaseModel):
         tokens_per_case: tokens of a finished case, without what served only to measure.
         token_cost_x: the same relative to agent 0's openings.
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
+        claims: how well claims are told apart; None for runs over anything else, or without one that counts.
+        seconds: of a finished claim; None likewise.
+        macro_f1_vs_first: difference of the macro F1 on the claims that count in both; None for the first run itself,
+            and for runs over anything else.
         vs_first: this run (first) against the first run (second) on the cases that both scored; None for the first
             run itself.
     """
@@ -63,6 +73,9 @@ class Row(BaseModel):
     token_cost_x: float | None
     judge_stability: float | None
     flip_rate: float | None
+    claims: ClaimSet | None
+    seconds: Seconds | None
+    macro_f1_vs_first: Estimate | None
     vs_first: Paired | None
 
 
@@ -82,7 +95,14 @@ class _Cases:
     def __init__(self, folder: str | Path) -> None:
         hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
         self.content: Mapping[str, str] = {row["case_id"]: row["content_hash"] for row in hashes}
-        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in latest_verdicts(folder)}
+        verdicts = latest_verdicts(folder)
+        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts}
+        claims = counted_claims(read_claims(folder, verdicts, References.of(folder)))
+        self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in claims}
+
+    def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
+        """Those of the cases that are claims that count."""
+        return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
 def compare(folders: Sequence[str | Path]) -> Comparison:
@@ -132,6 +152,11 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 token_cost_x=summary.token_cost_x_without_audits,
                 judge_stability=summary.judge_stability_audit,
                 flip_rate=summary.flip_rate_audit,
+                claims=None if summary.detection is None else summary.detection.whole,
+                seconds=None if summary.detection is None else summary.detection.seconds,
+                macro_f1_vs_first=None
+                if each is first or not each.claims
+                else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
                 vs_first=None if each is first else against,
             )
         )
@@ -167,6 +192,10 @@ def _blocks(comparison: Comparison) -> list[Block]:
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+    if any(row.claims for row in rows):
+        blocks.append(
+            claims_block(names, [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows])
+        )
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
