@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moot.deploy.ablation.effects import Ablation, CellFigures
 from moot.deploy.reading.blocks import Block
 from moot.deploy.reading.detection.detection import Seconds
-from moot.deploy.reading.detection.estimates import Estimate, in_percent
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, VERDICT, ClaimSet, Detector
 
 _F1, _RECALL = "macro F1, %", "recall, %"
@@ -36,7 +36,7 @@ def _figure(claims: ClaimSet | None, by: str) -> Estimate:
 
 
 def _seconds(found: Seconds | None) -> str:
-    return "unknown" if found is None else f"{found.mean:,.2f}"
+    return "unknown" if found is None else in_seconds(found.mean)
 
 
 def trivial(cells: Sequence[CellFigures]) -> str:
@@ -44,13 +44,9 @@ def trivial(cells: Sequence[CellFigures]) -> str:
     claims = next((each.claims for each in cells if each.claims), None)
     if claims is None:
         return ""
-    said = ", ".join(f"{name} {in_percent(_plain(_figure(claims, name)))}" for name in ALWAYS.values())
+    said = ", ".join(f"{name} {without_interval(_figure(claims, name))}" for name in ALWAYS.values())
     figure = "recall" if claims.only else "macro F1"
     return f"; {figure} over the claims with a verdict, one left open is wrong ({said}; [95 %, groups drawn anew])"
-
-
-def _plain(found: Estimate) -> Estimate:
-    return Estimate(value=found.value)
 
 
 def crossed(found: Ablation) -> list[Block]:
@@ -69,4 +65,4 @@ def crossed(found: Ablation) -> list[Block]:
 def _place(cell: CellFigures | None) -> str:
     if cell is None:
         return "not begun"
-    return f"{in_percent(_plain(_figure(cell.claims, VERDICT)))} ({_seconds(cell.seconds)})"
+    return f"{without_interval(_figure(cell.claims, VERDICT))} ({_seconds(cell.seconds)})"

@@ -23,7 +23,7 @@ def ablate(
     over: Annotated[
         list[str] | None,
         typer.Option(
-            help="KEY=VALUE,VALUE...: a setting, role.NAME, or protocol, model, agents, seed, encoder; repeatable."
+            help="KEY=VALUE,VALUE...: a setting, protocol, model, agents, seed, encoder, role.NAME; repeatable."
         ),
     ] = None,
     baseline: Annotated[

@@ -57,6 +57,24 @@ def in_percent(found: Estimate) -> str:
     return f"{100 * found.value:.1f}{ends}"
 
 
+def without_interval(found: Estimate) -> str:
+    """An estimate of a share in percent, without the sign and its interval.
+
+    >>> without_interval(Estimate(value=0.667, interval=(0.6, 0.72)))
+    '66.7'
+    """
+    return in_percent(Estimate(value=found.value))
+
+
+def in_seconds(value: float) -> str:
+    """Seconds as a cell of a table; few of them are not printed as 0.
+
+    >>> in_seconds(10.39), in_seconds(0.00312)
+    ('10.39', '0.0031')
+    """
+    return f"{value:,.2f}" if value >= 0.1 or value == 0.0 else f"{value:.2g}"
+
+
 def in_units(found: Estimate, digits: int = 3) -> str:
     """An estimate as it is.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,10 +11,17 @@ from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.calibration import Calibration
 from moot.deploy.reading.detection.debaters import DebaterErrors
 from moot.deploy.reading.detection.detection import Detection
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_units, signed_points
+from moot.deploy.reading.detection.estimates import (
+    Estimate,
+    in_percent,
+    in_seconds,
+    in_units,
+    signed_points,
+    without_interval,
+)
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, ClassFigures
 from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
-from moot.deploy.reading.text import cases, count, markdown_inline, number, percent, visible_line
+from moot.deploy.reading.text import count, markdown_inline, number, percent, visible_line
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
@@ -35,7 +42,8 @@ def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tupl
     if found.debaters is not None:
         rows += _debater_rows(found.debaters)
     if (took := found.seconds) is not None:
-        rows.append(("seconds per case", f"{took.mean:,.2f} (median {took.median:,.2f}, 90 % within {took.p90:,.2f})"))
+        mean, median, p90 = map(in_seconds, (took.mean, took.median, took.p90))
+        rows.append(("seconds per case", f"{mean} (median {median}, 90 % within {p90})"))
     said = "unknown" if tokens_per_case is None else f"{tokens_per_case:,.0f}"
     return [*rows, ("tokens per case", said)]
 
@@ -78,7 +86,7 @@ def detection_blocks(found: Detection) -> list[Block]:
 
 
 def _whole(found: ClaimSet) -> list[Block]:
-    base = f"{cases(found.n).replace('case', 'claim')}, {found.groups:,} of them independent"
+    base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
     rows = found.detectors
     if found.only is not None:
         title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
@@ -127,7 +135,7 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
         _f1(verdict.hallucinated, found.only),
         in_percent(verdict.macro_f1),
         in_percent(verdict.accuracy),
-        *((_plain(judges.macro_f1 if judges else Estimate()),) if bare else ()),
+        *((without_interval(judges.macro_f1 if judges else Estimate()),) if bare else ()),
         "-" if found.only else f"{100 * trivial:.1f}",
     )
 
@@ -135,35 +143,40 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
 def _f1(found: ClassFigures, only: str | None) -> str:
     """An F1, or the recall where it can say no more."""
     if only is None:
-        return in_percent(found.f1)
-    return f"recall {in_percent(found.recall)}" if found.n else "-"
-
-
-def _plain(found: Estimate) -> str:
-    return in_percent(Estimate(value=found.value))
+        return without_interval(found.f1)
+    return f"recall {without_interval(found.recall)}" if found.n else "-"
 
 
 def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Block:
-    units = rows[0]
-    left_open = f"; {n:,} left open without a figure count as right" if (n := units.left_open_right) else ""
-    incomplete = f"; {n:,} questions not counted" if (n := units.question.incomplete) else ""
-    title = (
-        f"HallusionBench as its authors score it: {units.question.n:,} questions (aAcc), {units.figure.n:,} figures "
-        f"(fAcc), {units.pair.n:,} pairs (qAcc){left_open}{incomplete}"
-    )
-    return Block(
-        title,
-        ("", "part", "aAcc", "fAcc", "qAcc", "easy", "hard"),
-        [(each.by, each.part or "all", *map(_accuracy, _shares(each))) for each in rows],
-    )
+    """A row for each figure and part, a column for each way to answer."""
+    ways = list(dict.fromkeys(each.by for each in rows))
+    table = {(each.by, each.part): each for each in rows}
+    parts = list(dict.fromkeys(each.part for each in rows))
+    cells = []
+    for name, share in _SHARES.items():
+        for part in parts:
+            found = [share(table[way, part]) for way in ways]
+            shown = [in_percent(each.share) for each in found]
+            cells.append((name if part is None else f"{name}, {part}", count(found[0].n), *shown))
+    return Block(_hallusion_title(rows[0]), ("", "n", *ways), cells)
 
 
-def _shares(found: HallusionAccuracies) -> tuple[Accuracy, ...]:
-    return (found.question, found.figure, found.pair, found.easy, found.hard)
+_SHARES: dict[str, Callable[[HallusionAccuracies], Accuracy]] = {
+    "aAcc": lambda found: found.question,
+    "fAcc": lambda found: found.figure,
+    "qAcc": lambda found: found.pair,
+    "easy": lambda found: found.easy,
+    "hard": lambda found: found.hard,
+}
 
 
-def _accuracy(found: Accuracy) -> str:
-    return in_percent(found.share)
+def _hallusion_title(whole: HallusionAccuracies) -> str:
+    said = ["HallusionBench as its authors score it: questions (aAcc), figures (fAcc), question pairs (qAcc)"]
+    if n := whole.left_open_right:
+        said.append(f"{n:,} questions without their figure left open, which counts as right")
+    if n := whole.question.incomplete:
+        said.append(f"{n:,} questions not counted, nor what they belong to")
+    return "; ".join(said)
 
 
 def _calibration(found: Calibration) -> Block:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from moot.deploy.reading.blocks import Block
 from moot.deploy.reading.detection.detection import Seconds
-from moot.deploy.reading.detection.estimates import Estimate, in_percent, signed_points
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, signed_points, without_interval
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
@@ -29,7 +29,7 @@ def claims_block(names: Sequence[str], runs: Sequence[RunOfClaims]) -> Block:
     """The F1 of each run, and of the trivial answers to the claims of the first that has any."""
     known = next((run.claims for run in runs if run.claims), None)
     rows = [
-        (name, *_figures(run.claims, VERDICT), _f1(run.claims, BARE), *_more(run))
+        (name, *_figures(run.claims, VERDICT), _bare(run.claims), *_more(run))
         for name, run in zip(names, runs, strict=True)
     ]
     rows += [(name, *_figures(known, name), "-", "-", "-") for name in ALWAYS.values()]
@@ -51,10 +51,15 @@ def _f1(claims: ClaimSet | None, by: str, label: str = "") -> str:
     if claims is None or found is None:
         return "-"
     if claims.only is not None:
-        return f"recall {in_percent(found.accuracy)}" if label == claims.only else "-"
-    return in_percent(found.of(label).f1 if label else found.macro_f1)
+        return f"recall {without_interval(found.accuracy)}" if label == claims.only else "-"
+    return without_interval(found.of(label).f1) if label else in_percent(found.macro_f1)
+
+
+def _bare(claims: ClaimSet | None) -> str:
+    found = claims.by(BARE) if claims is not None else None
+    return "-" if found is None else without_interval(found.macro_f1)
 
 
 def _more(run: RunOfClaims) -> tuple[str, str]:
-    seconds = "unknown" if run.seconds is None else f"{run.seconds.mean:,.2f}"
+    seconds = "unknown" if run.seconds is None else in_seconds(run.seconds.mean)
     return ("-" if run.against is None else signed_points(run.against), seconds)

@@ -160,6 +160,8 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 vs_first=None if each is first else against,
             )
         )
+    if any(row.claims and row.claims.detectors[0].abstained for row in rows):
+        warnings.append("accuracy is over the claims that are answered; F1 counts one that is left open as wrong")
     if len({str(row.models.get("agent")) for row in rows}) > 1:
         warnings.append("the runs' agents are not the same models")
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
@@ -193,9 +195,8 @@ def _blocks(comparison: Comparison) -> list[Block]:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
     if any(row.claims for row in rows):
-        blocks.append(
-            claims_block(names, [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows])
-        )
+        runs = [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows]
+        blocks.append(claims_block(names, runs))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
