@@ -125,8 +125,7 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
 
 def _several(key: str, text: str) -> str:
     """A list of a role's models with a sign between them that a folder's name keeps; anything else as it is."""
-    is_list = key.startswith(ROLE) and text.startswith("[") and text.endswith("]")
-    return "+".join(_apart(text[1:-1])) if is_list else text
+    return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
 
 
 def _twice(first: str, second: str, value: Any) -> str:
@@ -145,18 +144,24 @@ def _in_yaml(value: Any) -> str:
 
 
 def _read(key: str, text: str) -> Any:
-    value = read_value(text, f"--over {key}={redact(text)}")
     if key.startswith(ROLE):
-        return _members(key, text, value)
+        return _members(key, text)
+    value = read_value(text, f"--over {key}={redact(text)}")
     return text if key in _AS_TYPED and not isinstance(value, str) else value
 
 
-def _members(key: str, text: str, value: Any) -> list[Any]:
-    """The members of a role: one model's name, or several in brackets."""
-    several = value if isinstance(value, list) else [value if isinstance(value, Mapping) else text]
-    if not several or not all(isinstance(one, str | Mapping) for one in several):
+def _members(key: str, text: str) -> list[dict[str, Any]]:
+    """The members of a role: one model's name, or several in brackets; names are as typed, for YAML takes `?` apart."""
+    texts = _apart(text[1:-1]) if _in_brackets(text) else [text]
+    if not all(texts):
         raise ConfigError(f"--over {key}={redact(text)}: expected a model's name, or several in brackets, as in [A,B]")
-    return [{"model": one} if isinstance(one, str) else dict(one) for one in several]
+    where = f"--over {key}={redact(text)}"
+    read = [read_value(one, where) if one[0] in "{\"'" else one for one in texts]
+    return [dict(one) if isinstance(one, Mapping) else {"model": str(one)} for one in read]
+
+
+def _in_brackets(text: str) -> bool:
+    return text.startswith("[") and text.endswith("]")
 
 
 def _same(one: Any, other: Any) -> bool:
