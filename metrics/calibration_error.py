@@ -29,6 +29,21 @@ class NullBand:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """A bin of a reliability diagram.
+
+    Attributes:
+        n: cases in it.
+        confidence: mean of their confidences.
+        accuracy: share of them that came true.
+    """
+
+    n: int
+    confidence: float
+    accuracy: float
+
+
 def expected_calibration_error(
     confidence: npt.ArrayLike | Sequence[float | None],
     correct: npt.ArrayLike | Sequence[bool | None],
@@ -58,18 +73,38 @@ def expected_calibration_error(
     >>> expected_calibration_error([0.75, 0.75, 0.5, 0.5], [True, True, True, False], bins=2)
     0.125
     """
-    confidences = np.asarray(confidence, dtype=np.float64)
-    outcomes = np.asarray(correct, dtype=np.float64)
-    if confidences.ndim != 1 or confidences.shape != outcomes.shape:
-        raise ValueError(f"two vectors of one length expected, not {confidences.shape} and {outcomes.shape}")
-    if not np.isin(outcomes[~np.isnan(outcomes)], (0.0, 1.0)).all():
-        raise ValueError("an outcome is true, false or unknown")
-    known = ~np.isnan(outcomes)
-    confidences, outcomes = _known(confidences[known]), outcomes[known & ~np.isnan(confidences)]
+    confidences, outcomes = _both_known(confidence, correct)
     order, starts = _bins(confidences, bins, binning)
     if not len(order):
         return float("nan")
     return float(_errors(confidences[order], outcomes[order], starts))
+
+
+def reliability_bins(
+    confidence: npt.ArrayLike | Sequence[float | None],
+    correct: npt.ArrayLike | Sequence[bool | None],
+    *,
+    bins: int = 15,
+    binning: Binning = "equal-frequency",
+) -> list[ReliabilityBin]:
+    """The bins behind `expected_calibration_error`, those that have any case, by rising confidence.
+
+    Args:
+        confidence, correct, bins, binning: as for `expected_calibration_error`.
+
+    Raises:
+        ValueError: as `expected_calibration_error`.
+
+    >>> [(each.n, each.confidence, each.accuracy) for each in reliability_bins([0.25, 0.25, 1.0], [0, 1, 1], bins=2)]
+    [(2, 0.25, 0.5), (1, 1.0, 1.0)]
+    """
+    confidences, outcomes = _both_known(confidence, correct)
+    order, starts = _bins(confidences, bins, binning)
+    return [
+        ReliabilityBin(len(some), float(confidences[some].mean()), float(outcomes[some].mean()))
+        for some in np.split(order, starts[1:])
+        if len(some)
+    ]
 
 
 def calibration_null_band(
@@ -124,6 +159,20 @@ def calibration_null_band(
     errors = np.concatenate(found)
     low, high = np.quantile(errors, [(1.0 - level) / 2, (1.0 + level) / 2])
     return NullBand(float(errors.mean()), float(low), float(high))
+
+
+def _both_known(
+    confidence: npt.ArrayLike | Sequence[float | None], correct: npt.ArrayLike | Sequence[bool | None]
+) -> tuple[Floats, Floats]:
+    """The confidences and outcomes of the cases where both are known, checked."""
+    confidences = np.asarray(confidence, dtype=np.float64)
+    outcomes = np.asarray(correct, dtype=np.float64)
+    if confidences.ndim != 1 or confidences.shape != outcomes.shape:
+        raise ValueError(f"two vectors of one length expected, not {confidences.shape} and {outcomes.shape}")
+    if not np.isin(outcomes[~np.isnan(outcomes)], (0.0, 1.0)).all():
+        raise ValueError("an outcome is true, false or unknown")
+    known = ~np.isnan(outcomes)
+    return _known(confidences[known]), outcomes[known & ~np.isnan(confidences)]
 
 
 def _known(confidences: Floats) -> Floats:

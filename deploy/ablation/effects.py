@@ -14,6 +14,8 @@ from moot.deploy.ablation.cases import CellCases, pairs, read_cell
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
+from moot.deploy.reading.detection.detection import Seconds
+from moot.deploy.reading.detection.figures import ClaimSet
 from moot.deploy.reading.record import read_facts
 from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -59,6 +61,8 @@ class CellFigures(BaseModel):
         replies_reused: replies taken from another run.
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
         brier_left_out: verdicts that it is not over, by reason.
+        claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
+        seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
         vs_baseline: None for the baseline itself.
     """
 
@@ -85,6 +89,8 @@ class CellFigures(BaseModel):
     replies_reused: int
     brier: Brier | None
     brier_left_out: dict[str, int]
+    claims: ClaimSet | None
+    seconds: Seconds | None
     vs_baseline: Against | None
 
 
@@ -231,6 +237,8 @@ def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) ->
         tokens_per_case=summary.tokens_per_case,
         cost_usd=summary.cost_usd,
         replies_reused=summary.replies_reused,
+        claims=None if summary.detection is None else summary.detection.whole,
+        seconds=None if summary.detection is None else summary.detection.seconds,
         **compared,
     )
 

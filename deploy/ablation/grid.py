@@ -17,7 +17,10 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.registry import PROTOCOLS, setting_keys
 
 RUN_FIELDS = ("protocol", "model", "agents", "seed", "encoder")
-"""Fields of a run that may vary; every other key of a grid is a setting of the protocol."""
+"""Fields of a run that may vary; every other key of a grid is a role's models, or a setting of the protocol."""
+
+ROLE = "role."
+"""What a key begins with that varies the models of a role: `role.debater`."""
 
 _AS_TYPED = frozenset({"protocol", "model", "encoder"})
 _UNSAFE = re.compile(r"[^A-Za-z0-9._=+-]+")
@@ -114,10 +117,15 @@ def _values(key: str, texts: Sequence[str]) -> tuple[Value, ...]:
     if len(read) == 1:
         raise ConfigError(f"--over {key}: one value is no comparison: name another, or use {_fixed_by(key)}")
     shown = [redact(text) for text in texts]
-    names = [_UNSAFE.sub("-", text) for text in shown]
+    names = [_UNSAFE.sub("-", _several(key, text)) for text in shown]
     marked = [f"{name}-{_digest(text)}" for name, text in zip(names, texts, strict=True)]
     told = [mark if names.count(name) > 1 else name for name, mark in zip(names, marked, strict=True)]
     return tuple(map(Value, told, shown, read))
+
+
+def _several(key: str, text: str) -> str:
+    """A list of a role's models with a sign between them that a folder's name keeps; anything else as it is."""
+    return "+".join(_apart(text[1:-1])) if key.startswith(ROLE) and _in_brackets(text) else text
 
 
 def _twice(first: str, second: str, value: Any) -> str:
@@ -136,8 +144,24 @@ def _in_yaml(value: Any) -> str:
 
 
 def _read(key: str, text: str) -> Any:
+    if key.startswith(ROLE):
+        return _members(key, text)
     value = read_value(text, f"--over {key}={redact(text)}")
     return text if key in _AS_TYPED and not isinstance(value, str) else value
+
+
+def _members(key: str, text: str) -> list[dict[str, Any]]:
+    """The members of a role: one model's name, or several in brackets; names are as typed, for YAML takes `?` apart."""
+    texts = _apart(text[1:-1]) if _in_brackets(text) else [text]
+    if not all(texts):
+        raise ConfigError(f"--over {key}={redact(text)}: expected a model's name, or several in brackets, as in [A,B]")
+    where = f"--over {key}={redact(text)}"
+    read = [read_value(one, where) if one[0] in "{\"'" else one for one in texts]
+    return [dict(one) if isinstance(one, Mapping) else {"model": str(one)} for one in read]
+
+
+def _in_brackets(text: str) -> bool:
+    return text.startswith("[") and text.endswith("]")
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -146,6 +170,8 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _fixed_by(key: str) -> str:
+    if key.startswith(ROLE):
+        return "--role"
     return flag_of(key) if key in RUN_FIELDS else "--set"
 
 
@@ -207,7 +233,9 @@ def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) 
     keys = [axis.key for axis in axes]
     for key in keys:
         if key not in RUN_FIELDS and key in RunConfig.model_fields:
-            raise ConfigError(f"--over {key}: only settings and {', '.join(RUN_FIELDS)} can vary")
+            raise ConfigError(f"--over {key}: only settings, role.NAME and {', '.join(RUN_FIELDS)} can vary")
+        if key.startswith(ROLE) and key.removeprefix(ROLE) in (flags.get("roles") or {}):
+            raise ConfigError(f"--over {key} and --role {key.removeprefix(ROLE)} contradict each other: leave one out")
         if key in typed or flags.get(key) is not None:
             fixing = f"--set {key}" if key in typed else flag_of(key)
             raise ConfigError(f"--over {key} and {fixing} contradict each other: leave one out")
@@ -215,8 +243,8 @@ def check_keys(axes: Sequence[Axis], base: RunConfig, flags: Mapping[str, Any]) 
         raise ConfigError(f"--protocol {base.protocol}: one protocol is expected; vary it with --over protocol=A,B")
     if "protocol" not in keys and base.protocol in PROTOCOLS:
         settings = list(setting_keys(PROTOCOLS[base.protocol].settings_model))
-        for key in keys:
-            if key not in RUN_FIELDS and key not in settings and not any(s.startswith(f"{key}.") for s in settings):
+        for key in (key for key in keys if key not in RUN_FIELDS and not key.startswith(ROLE)):
+            if key not in settings and not any(s.startswith(f"{key}.") for s in settings):
                 raise unknown_name("key of --over", key, {*settings, *RUN_FIELDS})
 
 
@@ -234,6 +262,8 @@ def configured(base: RunConfig, cell: Cell, out: str) -> RunConfig:
         ConfigError: a value does not fit its key.
     """
     fields = {key: value.value for key, value in cell.values.items() if key in RUN_FIELDS}
-    settings = {key: value.value for key, value in cell.values.items() if key not in RUN_FIELDS}
-    changes = {**fields, "set": settings, "out": f"{out}/{cell.name}"}
+    others = {key: value.value for key, value in cell.values.items() if key not in RUN_FIELDS}
+    roles = {key.removeprefix(ROLE): members for key, members in others.items() if key.startswith(ROLE)}
+    settings = {key: value for key, value in others.items() if not key.startswith(ROLE)}
+    changes = {**fields, "roles": roles or None, "set": settings, "out": f"{out}/{cell.name}"}
     return RunConfig.build(base, changes, lambda key: f"--over {key}")

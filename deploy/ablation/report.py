@@ -8,15 +8,15 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from moot.deploy.ablation.brier import Brier, BrierAgainst
+from moot.deploy.ablation.claims import claim_columns, crossed, trivial
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
+from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import (
     Interval,
     count,
     emit,
     markdown_inline,
-    markdown_table,
     number,
     p_value,
     percent,
@@ -48,7 +48,7 @@ def _remarks(found: Ablation) -> list[str]:
 
 
 def _blocks(found: Ablation) -> list[Block]:
-    blocks = [_cells(found)]
+    blocks = [_cells(found), *crossed(found)]
     compared = [each for each in found.cells if each.vs_baseline is not None]
     if compared:
         blocks.append(_accuracy(found, compared))
@@ -71,7 +71,7 @@ def _keys(found: Ablation) -> tuple[str, ...]:
 
 def _cells(found: Ablation) -> Block:
     cells = _own(found)
-    columns = {
+    columns = claim_columns(cells) | {
         "accuracy, %": [_share(each.accuracy, each.accuracy_interval) for each in cells],
         "n": [count(each.scored) for each in cells],
         "coverage, %": [_share(each.coverage) for each in cells],
@@ -91,7 +91,7 @@ def _cells(found: Ablation) -> Block:
         del columns["USD"]
     if all(each.accuracy is None for each in cells):
         columns["answers"] = [_answers(each.answers) for each in cells]
-    title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label"
+    title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label" + trivial(cells)
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
         (*each.values.values(), *(figures[each.cell] if each.same_as is None else _as(each.same_as, len(columns))))
@@ -221,8 +221,7 @@ def ablation_markdown(found: Ablation) -> str:
     """The figures as Markdown."""
     parts = ["# Ablation", *(f"**{markdown_inline(remark)}**" for remark in _remarks(found))]
     for block in _blocks(found):
-        header = [head.replace(" /", " ") for head in block.header]
-        parts += [markdown_inline(block.title), markdown_table(header, block.rows)]
+        parts += [markdown_inline(block.title), block_markdown(block)]
     return "\n\n".join(parts) + "\n"
 
 

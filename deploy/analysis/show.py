@@ -15,9 +15,9 @@ from rich.text import Text
 from moot.deploy.analysis.analysis import Analysis, Facts
 from moot.deploy.analysis.facts_words import facts_in_words
 from moot.deploy.analysis.table import Table, cell
+from moot.deploy.reading.blocks import Block, block_table
 from moot.deploy.reading.plotting import has_matplotlib
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, safe_json, visible_line
 
 _EVERYTHING = {

@@ -22,7 +22,9 @@ def ablate(
     file: options.File = None,
     over: Annotated[
         list[str] | None,
-        typer.Option(help="KEY=VALUE,VALUE...: a setting, or protocol, model, agents, seed, encoder; repeatable."),
+        typer.Option(
+            help="KEY=VALUE,VALUE...: a setting, protocol, model, agents, seed, encoder, role.NAME; repeatable."
+        ),
     ] = None,
     baseline: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE of the cell to compare with (default: the first values).")

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moot.deploy.reading.detection.show import detection_markdown, detection_rows, detection_text
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.text import document_text
@@ -115,11 +116,7 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     """What is said of debates only: a run that judges replies has neither answers nor rounds."""
-    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
-    named = "a rater's score given" if summary.scores else "accuracy"
-    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
-    for each in summary.accuracy_by_part or ():
-        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored)))
+    rows = _answer_rows(summary)
     if summary.short_answers is not None:
         rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:
@@ -147,6 +144,20 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
         ]
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
+    return rows
+
+
+def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
+    """How many answers are right; over claims, of which one left open is wrong, the row says what it leaves out."""
+    scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
+    named = "a rater's score given" if summary.scores else "accuracy"
+    if summary.detection is not None:
+        named = "accuracy of what is answered"
+    rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
+    for each in summary.accuracy_by_part or ():
+        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored)))
+    if summary.detection is not None:
+        rows += detection_rows(summary.detection, summary.tokens_per_case)
     return rows
 
 
@@ -260,6 +271,8 @@ def summary_text(summary: Summary) -> RenderableType:
     for name, value in summary_rows(summary):
         table.add_row(Text(visible_line(name)), Text(visible_line(value)))
     parts: list[RenderableType] = [table, *_scores(summary), Text(f"record: {visible_line(summary.run)}", style="dim")]
+    if summary.detection is not None:
+        parts.insert(-1, detection_text(summary.detection))
     if summary.judging is not None:
         parts += [Text(), judging_tables(summary.judging)]
     if summary.simulated:
@@ -286,4 +299,5 @@ def summary_markdown(summary: Summary) -> str:
         head += f"**{SIMULATED}**\n\n"
     tables = "" if summary.judging is None else f"\n{judging_tables_markdown(summary.judging)}"
     scores = f"\n\n{scores_markdown(summary.scores)}" if summary.scores else ""
-    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + "\n" + tables
+    claims = f"\n\n{detection_markdown(summary.detection)}" if summary.detection is not None else ""
+    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + claims + "\n" + tables

@@ -113,7 +113,7 @@ def test_the_baseline_is_named_by_values() -> None:
     [
         ("gate.tau=1,2", {}, "did you mean 'gate.tau_d'|did you mean 'gate.tau_p'"),
         ("agnts=1,2", {}, "did you mean 'agents'"),
-        ("limit=1,2", {"limit": 9}, "only settings and protocol, model, agents, seed, encoder can vary"),
+        ("limit=1,2", {"limit": 9}, "only settings, role.NAME and protocol, model, agents, seed, encoder can"),
         ("agents=1,2", {"agents": 2}, "--over agents and --agents contradict each other"),
         ("gate.tau_d=1,2", {"set": {"gate": {"tau_d": 1}}}, "--over gate.tau_d and --set gate.tau_d contradict"),
         ("agents=1,2", {"set": {"agents": 1}}, "--over agents and --set agents contradict"),
@@ -208,3 +208,55 @@ def test_the_command_refuses_in_one_line_and_writes_nothing(
     assert (ended.value.code, out, err.count("\n")) == (2, "", 1)
     assert message in err
     assert not list(Path.cwd().iterdir())
+
+
+def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
+    (axis,) = parse_axes(
+        ["role.judge=[openai/a,http://127.0.0.1:1/v1#m],simulated?competence=0.9,['a,b',{model: c, temperature: 0.1}]"]
+    )
+    assert [value.value for value in axis.values] == [
+        [{"model": "openai/a"}, {"model": "http://127.0.0.1:1/v1#m"}],
+        [{"model": "simulated?competence=0.9"}],
+        [{"model": "a,b"}, {"model": "c", "temperature": 0.1}],
+    ]
+    assert cells_of([axis])[0].name == "role.judge=openai-a+http-127.0.0.1-1-v1-m"
+    axes = parse_axes(["role.agent=[simulated,simulated?competence=0.9],simulated", "gate.when=always,never"])
+    base = RunConfig.build({"roles": {"judge": "simulated?competence=0.8"}})
+    check_keys(axes, base, {"roles": {"judge": []}})
+    config = configured(base, cells_of(axes)[1], "out")
+    assert config.roles == {
+        "judge": [{"model": "simulated?competence=0.8"}],
+        "agent": [{"model": "simulated"}, {"model": "simulated?competence=0.9"}],
+    }
+    assert config.settings() == {"gate": {"when": "never"}}
+    other = baseline_of(axes, ["role.agent=[simulated]"])
+    assert other.values["role.agent"].value == [{"model": "simulated"}]
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("role.agent=a,[a]", "both mean"),
+        ("role.agent=[],b", "expected a model's name, or several in brackets, as in [A,B]"),
+        ("role.agent=[a,],b", "expected a model's name, or several in brackets"),
+        ("role.agent=[a,b]", "one value is no comparison: name another, or use --role"),
+        ("role.agent={model: [},b", "not valid YAML"),
+    ],
+)
+def test_models_of_a_role_in_another_form_are_refused(flag: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_axes([flag])
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_role_that_a_flag_fixes_or_that_the_protocol_lacks_is_refused() -> None:
+    axes = parse_axes(["role.judge=simulated,simulated?competence=0.9"])
+    with pytest.raises(ConfigError, match=r"--over role.judge and --role judge contradict each other: leave one out"):
+        check_keys(axes, RunConfig(), {"roles": {"judge": [{"model": "simulated"}]}})
+    with pytest.raises(ConfigError, match=r"only settings, role.NAME and protocol"):
+        check_keys(parse_axes(["roles=a,b"]), RunConfig(), {})
+    axes = parse_axes(["role.judg=simulated,simulated?competence=0.9"])
+    check_keys(axes, RunConfig(), {})
+    with pytest.raises(ConfigError, match=r"protocol 'selene' has no role 'judg': did you mean 'judge'"):
+        prepare_grid(RunConfig(), axes)

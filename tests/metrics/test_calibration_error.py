@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.calibration_error import (
+    calibration_null_band,
+    expected_calibration_error,
+    reliability_bins,
+)
 
 RANDOM = np.random.default_rng(21)
 
@@ -104,3 +108,17 @@ def test_bad_input_is_refused() -> None:
         calibration_null_band([0.5], level=95)
     with pytest.raises(ValueError, match="at least one replicate"):
         calibration_null_band([0.5], replicates=0)
+
+
+def test_reliability_bins_are_those_behind_the_error() -> None:
+    confidence = np.round(RANDOM.random(400), 2)
+    correct = [None if RANDOM.random() < 0.1 else bool(RANDOM.random() < c) for c in confidence]
+    for binning in ("equal-frequency", "equal-width"):
+        kind: Any = binning
+        found = reliability_bins(confidence, correct, bins=10, binning=kind)
+        n = sum(each.n for each in found)
+        assert n == sum(each is not None for each in correct)
+        error = sum(each.n / n * abs(each.accuracy - each.confidence) for each in found)
+        assert error == pytest.approx(expected_calibration_error(confidence, correct, bins=10, binning=kind))
+        assert [each.confidence for each in found] == sorted(each.confidence for each in found)
+    assert reliability_bins([], []) == []

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.blocks import Block, block_markdown, block_table
+from moot.deploy.reading.detection.claims import Claim, read_claims
+from moot.deploy.reading.detection.detection import Seconds, counted_claims
+from moot.deploy.reading.detection.estimates import Estimate
+from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
+from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_block
 from moot.deploy.reading.record import latest_verdicts
+from moot.deploy.reading.references import References
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.summaries.summary import summarise
@@ -21,7 +26,6 @@ from moot.deploy.reading.text import (
     Interval,
     emit,
     markdown_inline,
-    markdown_table,
     number,
     p_value,
     percent,
@@ -43,6 +47,10 @@ class Row(BaseModel):
         tokens_per_case: tokens of a finished case, without what served only to measure.
         token_cost_x: the same relative to agent 0's openings.
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
+        claims: how well claims are told apart; None for runs over anything else, or without one that counts.
+        seconds: of a finished claim; None likewise.
+        macro_f1_vs_first: difference of the macro F1 on the claims that count in both; None for the first run itself,
+            and for runs over anything else.
         vs_first: this run (first) against the first run (second) on the cases that both scored; None for the first
             run itself.
     """
@@ -65,6 +73,9 @@ class Row(BaseModel):
     token_cost_x: float | None
     judge_stability: float | None
     flip_rate: float | None
+    claims: ClaimSet | None
+    seconds: Seconds | None
+    macro_f1_vs_first: Estimate | None
     vs_first: Paired | None
 
 
@@ -84,7 +95,14 @@ class _Cases:
     def __init__(self, folder: str | Path) -> None:
         hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
         self.content: Mapping[str, str] = {row["case_id"]: row["content_hash"] for row in hashes}
-        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in latest_verdicts(folder)}
+        verdicts = latest_verdicts(folder)
+        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts}
+        claims = counted_claims(read_claims(folder, verdicts, References.of(folder)))
+        self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in claims}
+
+    def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
+        """Those of the cases that are claims that count."""
+        return {each: self.claims[each] for each in case_ids if each in self.claims}
 
 
 def compare(folders: Sequence[str | Path]) -> Comparison:
@@ -134,9 +152,16 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 token_cost_x=summary.token_cost_x_without_audits,
                 judge_stability=summary.judge_stability_audit,
                 flip_rate=summary.flip_rate_audit,
+                claims=None if summary.detection is None else summary.detection.whole,
+                seconds=None if summary.detection is None else summary.detection.seconds,
+                macro_f1_vs_first=None
+                if each is first or not each.claims
+                else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
                 vs_first=None if each is first else against,
             )
         )
+    if any(row.claims and row.claims.detectors[0].abstained for row in rows):
+        warnings.append("accuracy is over the claims that are answered; F1 counts one that is left open as wrong")
     if len({str(row.models.get("agent")) for row in rows}) > 1:
         warnings.append("the runs' agents are not the same models")
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
@@ -160,14 +185,6 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return names
 
 
-class Block(NamedTuple):
-    """One table of a comparison; the first column names the run, and " /" in a head begins a new line."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-
-
 def _blocks(comparison: Comparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
     rows = comparison.rows
@@ -177,6 +194,9 @@ def _blocks(comparison: Comparison) -> list[Block]:
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+    if any(row.claims for row in rows):
+        runs = [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows]
+        blocks.append(claims_block(names, runs))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
@@ -236,22 +256,12 @@ def comparison_text(comparison: Comparison) -> RenderableType:
     return Group(*parts)
 
 
-def block_table(block: Block) -> Table:
-    """A block for a terminal, without its title."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for i, head in enumerate(block.header):
-        table.add_column(head.replace(" /", "\n/"), no_wrap=i == 0, overflow="fold", vertical="bottom")
-    for row in block.rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))
-    return table
-
-
 def comparison_markdown(comparison: Comparison) -> str:
     """The comparison as Markdown."""
     parts = ["# Comparison", *(f"**{markdown_inline(remark)}**" for remark in _remarks(comparison))]
     for block in _blocks(comparison):
         parts += [markdown_inline(block.title)] if block.title else []
-        parts.append(markdown_table(block.header, block.rows))
+        parts.append(block_markdown(block))
     return "\n\n".join(parts) + "\n"
 
 

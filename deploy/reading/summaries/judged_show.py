@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from moot.deploy.reading.blocks import Block, block_table
 from moot.deploy.reading.simulated import SIMULATED
-from moot.deploy.reading.summaries.compare import Block, block_table
 from moot.deploy.reading.summaries.consistency import Agreement, Figure
 from moot.deploy.reading.summaries.judged import Judging, PanelVerdict, PassScores
 from moot.deploy.reading.text import (

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.detection.detection import Detection, detection
 from moot.deploy.reading.record import (
     CaseKey,
     Noted,
@@ -73,6 +74,8 @@ class Summary(BaseModel):
             `moot.deploy.reading.summaries.questioned`; None when no verdict can be compared like that.
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
+        detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,
+            and is not part of `accuracy`.
         short_answers: how near the answers come to the accepted ones; None where there are none such.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
@@ -134,6 +137,7 @@ class Summary(BaseModel):
     evaluation: Evaluation | None
     scores: list[TraitScores] | None
     short_answers: ShortAnswers | None
+    detection: Detection | None
     tokens_paid: int | None
     tokens_reused: int | None
     replies_reused: int
@@ -200,6 +204,7 @@ def summarise(folder: str | Path) -> Summary:
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         scores=trait_scores(folder, finished, references),
         short_answers=short_answers(finished, references),
+        detection=detection(folder, verdicts, references),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )

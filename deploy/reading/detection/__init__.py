@@ -1,0 +1,1 @@
+"""How well a run tells hallucinated claims from supported ones, beside what costs nothing."""

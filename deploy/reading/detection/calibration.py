@@ -1,0 +1,99 @@
+"""How well stated probabilities of a claim's being hallucinated hold, beside what the share of such claims gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.detection.claims import Claim
+from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.text import Interval
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error, reliability_bins
+from moot.metrics.cluster_bootstrap import resampled_sums
+
+BINS = 10
+"""Of the calibration error and its rows: equally many claims in each, as far as equal probabilities allow."""
+
+
+class Reliability(BaseModel):
+    """A row of a reliability diagram.
+
+    Attributes:
+        n: claims.
+        p_hallucinated: mean of what was stated.
+        hallucinated: share of them that are.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    p_hallucinated: float
+    hallucinated: float
+
+
+class Calibration(BaseModel):
+    """What the probabilities of one source are worth; hallucinated is the event that they are of.
+
+    Attributes:
+        source: `classifier` or `judges`.
+        n: claims with a probability; `unknown` how many others have a verdict and a gold label.
+        hallucinated: share of the n that are.
+        brier: mean squared error, 0 to 1.
+        brier_of_share: the same if every claim were given that share.
+        calibration_error: mean distance of shares from probabilities over the bins.
+        calibration_null: 95 % of perfect forecasters with these probabilities would be found between these.
+        bins: rows of the reliability diagram, by rising probability.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    n: int
+    unknown: int
+    hallucinated: float
+    brier: Estimate
+    brier_of_share: float
+    calibration_error: float
+    calibration_null: Interval
+    bins: list[Reliability]
+
+
+def calibrations(claims: Sequence[Claim]) -> list[Calibration]:
+    """Those of the sources that stated any probability, the classifier first.
+
+    Args:
+        claims: with a gold label and a verdict each.
+    """
+    sources = {
+        "classifier": [claim.p_classifier for claim in claims],
+        "judges": [claim.p_judges for claim in claims],
+    }
+    return [
+        _calibration(name, claims, stated) for name, stated in sources.items() if any(p is not None for p in stated)
+    ]
+
+
+def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | None]) -> Calibration:
+    known = [(claim, p) for claim, p in zip(claims, stated, strict=True) if p is not None]
+    p = np.array([each for _, each in known])
+    truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
+    errors = np.stack([(p - truth) ** 2, np.ones(len(p))], axis=1)
+    drawn = resampled_sums(errors, [claim.group for claim, _ in known], RESAMPLES)
+    share = float(truth.mean())
+    band = calibration_null_band(p, bins=BINS)
+    return Calibration(
+        source=source,
+        n=len(p),
+        unknown=len(claims) - len(p),
+        hallucinated=share,
+        brier=estimate(errors[:, 0].mean(), drawn[:, 0] / drawn[:, 1]),
+        brier_of_share=share * (1.0 - share),
+        calibration_error=expected_calibration_error(p, truth, bins=BINS),
+        calibration_null=(band.low, band.high),
+        bins=[
+            Reliability(n=each.n, p_hallucinated=each.confidence, hallucinated=each.accuracy)
+            for each in reliability_bins(p, truth, bins=BINS)
+        ],
+    )

@@ -1,0 +1,125 @@
+"""A run over claims in figures: what its verdicts are worth, as a whole and by category, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.detection.calibration import Calibration, calibrations
+from moot.deploy.reading.detection.claims import Claim, read_claims
+from moot.deploy.reading.detection.debaters import DebaterErrors, debater_errors
+from moot.deploy.reading.detection.figures import ClaimSet, claim_set
+from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
+from moot.deploy.reading.record import VerdictRow
+from moot.deploy.reading.references import References
+
+CATEGORY = "category"
+"""The tag by which a benchmark's claims are told apart."""
+
+
+class Seconds(BaseModel):
+    """Seconds from a debate's beginning to its verdict, waiting for others that were open at once included.
+
+    Attributes:
+        n: finished claims that they are over.
+        p90: nine in ten took no longer.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    mean: float
+    median: float
+    p90: float
+
+
+class Detection(BaseModel):
+    """A run over claims.
+
+    Attributes:
+        claims: of the run, `finished + failed + open`.
+        unlabelled: finished ones without a gold label; `trained_on`: others that the classifier was trained on. Neither
+            is in any figure but the seconds.
+        whole: over all others that are finished; None when there is none.
+        by_category: the same by the tag `category`; empty unless there are several.
+        calibration: of the probabilities, by who stated them.
+        debaters: how the errors of their first stances go together; None unless two of them have any.
+        hallusionbench: as that benchmark's authors score it; None for another one.
+        seconds: None when no finished claim says how long it took.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    claims: int
+    finished: int
+    failed: int
+    open: int
+    unlabelled: int
+    trained_on: int
+    whole: ClaimSet | None
+    by_category: list[ClaimSet]
+    calibration: list[Calibration]
+    debaters: DebaterErrors | None
+    hallusionbench: list[HallusionAccuracies] | None
+    seconds: Seconds | None
+
+
+def detection(folder: str | Path, verdicts: Iterable[VerdictRow], references: References) -> Detection | None:
+    """Count a run over claims, finished or not; None for a run over anything else.
+
+    Args:
+        folder: the run's folder.
+        verdicts: the latest of each case, failed ones included.
+        references: of the run's cases.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    claims = read_claims(folder, verdicts, references)
+    return measured(claims) if claims else None
+
+
+def measured(claims: Sequence[Claim]) -> Detection:
+    """The figures of a run's claims."""
+    finished = [claim for claim in claims if claim.state == "finished"]
+    labelled = [claim for claim in finished if claim.gold is not None]
+    counted = counted_claims(claims)
+    return Detection(
+        claims=len(claims),
+        finished=len(finished),
+        failed=sum(claim.state == "failed" for claim in claims),
+        open=sum(claim.state == "open" for claim in claims),
+        unlabelled=len(finished) - len(labelled),
+        trained_on=len(labelled) - len(counted),
+        whole=claim_set(counted) if counted else None,
+        by_category=_by_category(counted),
+        calibration=calibrations(counted),
+        debaters=debater_errors(counted),
+        hallusionbench=hallusion_accuracies(claims),
+        seconds=_seconds([claim.wall_s for claim in finished if claim.wall_s is not None]),
+    )
+
+
+def counted_claims(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims that figures are over: finished, with a gold label, and none that the classifier was trained on."""
+    return [c for c in claims if c.state == "finished" and c.gold is not None and not c.trained_on]
+
+
+def _by_category(claims: Sequence[Claim]) -> list[ClaimSet]:
+    categories = sorted({claim.tags.get(CATEGORY, "") for claim in claims})
+    if len(categories) < 2:
+        return []
+    return [
+        claim_set([claim for claim in claims if claim.tags.get(CATEGORY, "") == category], category)
+        for category in categories
+    ]
+
+
+def _seconds(walls: Sequence[float]) -> Seconds | None:
+    if not walls:
+        return None
+    median, p90 = np.quantile(walls, [0.5, 0.9])
+    return Seconds(n=len(walls), mean=float(np.mean(walls)), median=float(median), p90=float(p90))

@@ -1,0 +1,189 @@
+"""F1, precision, recall and accuracy over claims: the verdict's, the judges' alone, and those of trivial answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.detection.claims import Claim, class_of
+from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.metrics.cluster_bootstrap import resampled_sums
+from moot.metrics.two_class_detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
+
+VERDICT, BARE = "verdict", "judges' bare verdict"
+ALWAYS = {SUPPORTED: f"always {SUPPORTED}", HALLUCINATED: f"always {HALLUCINATED}"}
+"""Names of the trivial answers."""
+
+
+class ClassFigures(BaseModel):
+    """Figures with one class as the positive one.
+
+    Attributes:
+        n: claims of this class.
+        precision: unknown when none is called so, and where only the other class occurs.
+        recall: share of them that is found; an abstention is a miss.
+        f1: of both.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+
+
+class Detector(BaseModel):
+    """What one way to answer is worth.
+
+    Attributes:
+        by: `verdict`, `judges' bare verdict`, `always supported` or `always hallucinated`.
+        abstained: claims that it leaves open: misses of their class, and wrong for the accuracy.
+        supported, hallucinated: figures with this class as the positive one.
+        macro_f1: mean of both F1; None where only one class occurs, for it would be the mean of that one's F1 and of
+            nothing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str
+    abstained: int
+    supported: ClassFigures
+    hallucinated: ClassFigures
+    macro_f1: Estimate
+    accuracy: Estimate
+
+    def of(self, label: str) -> ClassFigures:
+        """The figures with this label as the positive one."""
+        return self.supported if label == SUPPORTED else self.hallucinated
+
+
+class ClaimSet(BaseModel):
+    """Ways to answer the same claims.
+
+    Attributes:
+        category: of the claims; None for all of them.
+        n: claims; `groups` how many are independent of each other.
+        only: the class that all are of, where there is but one: precision is then 1 by construction, and recall says
+            all there is to say; None otherwise.
+        detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
+        gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
+            same resamples; None without a bare verdict.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    category: str | None
+    n: int
+    groups: int
+    only: str | None
+    detectors: list[Detector]
+    gain: Estimate | None
+
+    def by(self, name: str) -> Detector | None:
+        """The detector of that name; None when there is none."""
+        return next((each for each in self.detectors if each.by == name), None)
+
+
+def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
+    """The figures of claims, each with a gold label and a verdict.
+
+    Args:
+        claims: one at least.
+        category: what they have in common, for the name alone.
+    """
+    answers = _answers(claims)
+    truth = [claim.is_hallucinated for claim in claims]
+    outcomes = np.stack([detection_outcomes(truth, [class_of(each) for each in given]) for given in answers.values()])
+    flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
+    groups = [claim.group for claim in claims]
+    drawn = resampled_sums(flat, groups, RESAMPLES).reshape(RESAMPLES, len(answers), OUTCOMES)
+    observed, resampled = detection_figures(outcomes.sum(axis=1)), detection_figures(drawn)
+    golds = {claim.gold for claim in claims}
+    only = next(iter(golds)) if len(golds) == 1 else None
+    return ClaimSet(
+        category=category,
+        n=len(claims),
+        groups=len(set(groups)),
+        only=only,
+        detectors=[
+            _detector(name, place, given, truth, only, observed, resampled)
+            for place, (name, given) in enumerate(answers.items())
+        ],
+        gain=_gain(list(answers), only, observed, resampled),
+    )
+
+
+def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
+    answers: dict[str, Sequence[str | None]] = {VERDICT: [claim.answer for claim in claims]}
+    if any(claim.judged for claim in claims):
+        answers[BARE] = [claim.bare for claim in claims]
+    return answers | {name: [label] * len(claims) for label, name in ALWAYS.items()}
+
+
+def _detector(
+    name: str,
+    place: int,
+    given: Sequence[str | None],
+    truth: Sequence[float | None],
+    only: str | None,
+    observed: DetectionFigures,
+    resampled: DetectionFigures,
+) -> Detector:
+    classes = []
+    for number, label in enumerate(CLAIM_LABELS):
+        known = only in (None, label)
+        figures = [
+            estimate(one[place, number], many[:, place, number]) if known else Estimate()
+            for one, many in (
+                (observed.precision, resampled.precision),
+                (observed.recall, resampled.recall),
+                (observed.f1, resampled.f1),
+            )
+        ]
+        n = sum(true == number for true in truth)
+        classes.append(ClassFigures(n=n, precision=figures[0], recall=figures[1], f1=figures[2]))
+    macro = Estimate() if only else estimate(observed.macro_f1[place], resampled.macro_f1[:, place])
+    return Detector(
+        by=name,
+        abstained=sum(answer is None for answer in given),
+        supported=classes[0],
+        hallucinated=classes[1],
+        macro_f1=macro,
+        accuracy=estimate(observed.accuracy[place], resampled.accuracy[:, place]),
+    )
+
+
+def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> Estimate:
+    """The macro F1 of the first verdicts minus that of the second, both over the claims that are in both.
+
+    Args:
+        first, second: by case id, claims with a gold label and a verdict each.
+
+    Returns:
+        Drawn from the same resamples; unknown where they share no claim, or only claims of one class.
+    """
+    shared = sorted(first.keys() & second.keys())
+    if len({first[each].gold for each in shared}) < 2:
+        return Estimate()
+    truth = [first[each].is_hallucinated for each in shared]
+    outcomes = [
+        detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
+    ]
+    drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
+    one, other = (detection_figures(each.sum(axis=0)).macro_f1 for each in outcomes)
+    many, others = (detection_figures(drawn[:, place : place + OUTCOMES]).macro_f1 for place in (0, OUTCOMES))
+    return estimate(one - other, many - others, lowest=-1.0)
+
+
+def _gain(
+    names: Sequence[str], only: str | None, observed: DetectionFigures, resampled: DetectionFigures
+) -> Estimate | None:
+    if BARE not in names:
+        return None
+    first, second = names.index(VERDICT), names.index(BARE)
+    one, many = (figures.accuracy if only else figures.macro_f1 for figures in (observed, resampled))
+    return estimate(one[first] - one[second], many[:, first] - many[:, second], lowest=-1.0)

@@ -1,0 +1,154 @@
+"""HallusionBench as its authors score it: by question, by figure and by question pair.
+
+A question of the part VS (visual supplement) that comes without its figure cannot be known: to leave it open counts as
+right there, as it does with the authors. Original questions (figure 0) are the easy ones; the hard ones are those about
+edited figures, and a pair's hard part is right when all of them are.
+
+Source: Guan et al., HallusionBench, CVPR 2024, and the authors' evaluation code.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.detection.claims import Claim
+from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
+from moot.deploy.reading.detection.figures import BARE, VERDICT
+from moot.metrics.cluster_bootstrap import resampled_sums
+from moot.protocols.claims import HALLUCINATED
+
+ALWAYS_NO = "always no"
+_TAGS = {"category", "subcategory", "set", "figure", "question", "visual_input"}
+
+Unit = tuple[str, ...]
+
+
+class Accuracy(BaseModel):
+    """A share of right units.
+
+    Attributes:
+        share: in [0, 1]; None without a unit.
+        n: units whose claims all have a verdict and a gold label; `incomplete` how many others there are.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    share: Estimate
+    n: int
+    incomplete: int
+
+
+class HallusionAccuracies(BaseModel):
+    """The figures of one way to answer.
+
+    Attributes:
+        by: `verdict`, `judges' bare verdict` or `always no`.
+        part: `VD` (visual dependent), `VS` (visual supplement), or None for both.
+        question: aAcc, share of questions.
+        figure: fAcc, share of figures all of whose questions are right; a question without a figure is in none.
+        pair: qAcc, share of question pairs (one question about the original and the edited figures of a set) that are
+            right throughout.
+        easy, hard: share of pairs whose original question is right, and of those whose other ones are.
+        left_open_right: questions without their figure that were left open, which counts as right.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    by: str
+    part: Literal["VD", "VS"] | None
+    question: Accuracy
+    figure: Accuracy
+    pair: Accuracy
+    easy: Accuracy
+    hard: Accuracy
+    left_open_right: int
+
+
+def hallusion_accuracies(claims: Sequence[Claim]) -> list[HallusionAccuracies] | None:
+    """The authors' figures for both parts together and each; None for claims of another benchmark.
+
+    Args:
+        claims: all of the run, those without a verdict included: what they belong to is incomplete.
+    """
+    ours = [claim for claim in claims if claim.tags.keys() >= _TAGS]
+    if not ours:
+        return None
+    answers: dict[str, Callable[[Claim], str | None]] = {VERDICT: lambda claim: claim.answer}
+    if any(claim.judged for claim in ours):
+        answers[BARE] = lambda claim: claim.bare
+    answers[ALWAYS_NO] = lambda claim: HALLUCINATED
+    parts: list[Literal["VD", "VS"] | None] = [None, "VD", "VS"]
+    found = []
+    for name, answer in answers.items():
+        for part in parts:
+            if some := [claim for claim in ours if part in (None, claim.tags["category"])]:
+                found.append(_accuracies(name, part, some, answer))
+    return found
+
+
+def _accuracies(
+    name: str, part: Literal["VD", "VS"] | None, claims: Sequence[Claim], answer: Callable[[Claim], str | None]
+) -> HallusionAccuracies:
+    right = {claim.case_id: _right(claim, answer(claim)) for claim in claims}
+    shown = [claim for claim in claims if not _without_figure(claim)]
+    easy = [claim for claim in claims if claim.tags["figure"] == "0"]
+    hard = [claim for claim in claims if claim.tags["figure"] != "0"]
+    left_open = [c for c in claims if c.gold and _has_verdict(c) and _without_figure(c) and answer(c) is None]
+    return HallusionAccuracies(
+        by=name,
+        part=part,
+        question=_accuracy(claims, lambda claim: (claim.case_id,), right),
+        figure=_accuracy(shown, _figure, right),
+        pair=_accuracy(claims, _pair, right),
+        easy=_accuracy(easy, _pair, right),
+        hard=_accuracy(hard, _pair, right),
+        left_open_right=len(left_open),
+    )
+
+
+def _has_verdict(claim: Claim) -> bool:
+    return claim.state == "finished" and not claim.trained_on
+
+
+def _without_figure(claim: Claim) -> bool:
+    return claim.tags["category"] == "VS" and claim.tags["figure"] == "0"
+
+
+def _right(claim: Claim, answer: str | None) -> bool | None:
+    """Whether a question is answered right; None when that cannot be said."""
+    if claim.gold is None or not _has_verdict(claim):
+        return None
+    return _without_figure(claim) if answer is None else answer == claim.gold
+
+
+def _set(claim: Claim) -> Unit:
+    return (claim.tags["category"], claim.tags["subcategory"], claim.tags["set"])
+
+
+def _figure(claim: Claim) -> Unit:
+    return (*_set(claim), claim.tags["figure"])
+
+
+def _pair(claim: Claim) -> Unit:
+    return (*_set(claim), claim.tags["question"])
+
+
+def _accuracy(claims: Sequence[Claim], unit: Callable[[Claim], Unit], right: Mapping[str, bool | None]) -> Accuracy:
+    """The share of units all of whose claims are right; drawn anew are the groups, in which whole units lie."""
+    units: dict[Unit, list[bool | None]] = defaultdict(list)
+    groups: dict[Unit, str] = {}
+    for claim in claims:
+        units[unit(claim)].append(right[claim.case_id])
+        groups[unit(claim)] = claim.group
+    whole = {each: all(outcomes) for each, outcomes in units.items() if None not in outcomes}
+    if not whole:
+        return Accuracy(share=Estimate(), n=0, incomplete=len(units))
+    rows = np.array([[float(ok), 1.0] for ok in whole.values()])
+    drawn = resampled_sums(rows, [groups[each] for each in whole], RESAMPLES)
+    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1])
+    return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))

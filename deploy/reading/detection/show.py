@@ -1,0 +1,207 @@
+"""A run over claims in words: rows for the summary, and tables of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from moot.deploy.reading.blocks import Block, block_markdown, block_table
+from moot.deploy.reading.detection.calibration import Calibration
+from moot.deploy.reading.detection.debaters import DebaterErrors
+from moot.deploy.reading.detection.detection import Detection
+from moot.deploy.reading.detection.estimates import (
+    Estimate,
+    in_percent,
+    in_seconds,
+    in_units,
+    signed_points,
+    without_interval,
+)
+from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, ClassFigures
+from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
+from moot.deploy.reading.text import count, markdown_inline, number, percent, visible_line
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+NOTE = (
+    "%, [95 %, groups drawn anew]. Each F1 has its own class as the positive one; macro is the mean of both. A claim "
+    "left open is a miss of its class, and wrong."
+)
+"""What a reader must know of the tables of F1."""
+
+
+def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tuple[str, str]]:
+    """What is one figure for the run, as pairs of a name and a value in words."""
+    rows = [("claims", _claims(found))]
+    if found.whole is not None and (verdict := found.whole.by(VERDICT)) is not None:
+        rows.append(("claims left open", f"{verdict.abstained:,} of {found.whole.n:,}"))
+        if found.whole.gain is not None:
+            said = "accuracy" if found.whole.only else "macro F1"
+            rows.append((f"{said} over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
+    if found.debaters is not None:
+        rows += _debater_rows(found.debaters)
+    if (took := found.seconds) is not None:
+        mean, median, p90 = map(in_seconds, (took.mean, took.median, took.p90))
+        rows.append(("seconds per case", f"{mean} (median {median}, 90 % within {p90})"))
+    said = "unknown" if tokens_per_case is None else f"{tokens_per_case:,.0f}"
+    return [*rows, ("tokens per case", said)]
+
+
+def _claims(found: Detection) -> str:
+    counted = 0 if found.whole is None else found.whole.n
+    left = [
+        f"{n:,} {why}"
+        for n, why in (
+            (found.failed, "failed"),
+            (found.open, "without verdict"),
+            (found.unlabelled, "without a label"),
+            (found.trained_on, "the classifier was trained on"),
+        )
+        if n
+    ]
+    return f"{counted:,} counted" + (f"; left out: {', '.join(left)}" if left else "")
+
+
+def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
+    first, second = (percent(rate) for rate in found.error_rates)
+    base = f"({found.debaters[0]} errs on {first}, {found.debaters[1]} on {second}, n = {found.n:,})"
+    rho, effective = in_units(found.rho, 2), in_units(found.effective_debaters, 2)
+    return [
+        ("debaters' first errors, rho", f"{rho} {base}"),
+        ("debaters in effect, as variance", f"{effective} of 2"),
+    ]
+
+
+def detection_blocks(found: Detection) -> list[Block]:
+    """The tables: all claims, each category, HallusionBench, calibration."""
+    blocks = list[Block]()
+    if found.whole is not None:
+        blocks += _whole(found.whole)
+    if found.by_category:
+        blocks.append(_categories(found.by_category))
+    if found.hallusionbench:
+        blocks.append(_hallusionbench(found.hallusionbench))
+    return blocks + [_calibration(each) for each in found.calibration]
+
+
+def _whole(found: ClaimSet) -> list[Block]:
+    base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
+    rows = found.detectors
+    if found.only is not None:
+        title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
+        return [Block(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
+    of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
+    head = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "accuracy")
+    first = [
+        (each.by, *map(in_percent, (each.supported.f1, each.hallucinated.f1, each.macro_f1, each.accuracy)))
+        for each in rows
+    ]
+    more = ("", *(f"{figure} /{label}" for label in (SUPPORTED, HALLUCINATED) for figure in ("recall", "precision")))
+    second = [
+        (
+            each.by,
+            *(
+                in_percent(figure)
+                for which in (each.supported, each.hallucinated)
+                for figure in (which.recall, which.precision)
+            ),
+        )
+        for each in rows
+    ]
+    return [
+        Block(f"{base}: {of}", head, first),
+        Block("recall and precision, each class as the positive one", more, second),
+    ]
+
+
+def _categories(sets: Sequence[ClaimSet]) -> Block:
+    bare = any(each.by(BARE) for each in sets)
+    head = ("category", "n", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "accuracy")
+    heads = (*head, *(("bare /macro",) if bare else ()), "trivial /macro")
+    title = "by category (bare: the judges' bare verdict; trivial: the better of always one label)"
+    return Block(title, heads, [_category(each, bare) for each in sets])
+
+
+def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
+    verdict, judges = found.by(VERDICT), found.by(BARE)
+    if verdict is None:
+        return (found.category or "-", count(found.n))
+    trivial = max((each.macro_f1.value or 0.0 for name in ALWAYS.values() if (each := found.by(name))), default=0.0)
+    return (
+        found.category or "none",
+        count(found.n),
+        _f1(verdict.supported, found.only),
+        _f1(verdict.hallucinated, found.only),
+        in_percent(verdict.macro_f1),
+        in_percent(verdict.accuracy),
+        *((without_interval(judges.macro_f1 if judges else Estimate()),) if bare else ()),
+        "-" if found.only else f"{100 * trivial:.1f}",
+    )
+
+
+def _f1(found: ClassFigures, only: str | None) -> str:
+    """An F1, or the recall where it can say no more."""
+    if only is None:
+        return without_interval(found.f1)
+    return f"recall {without_interval(found.recall)}" if found.n else "-"
+
+
+def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Block:
+    """A row for each figure and part, a column for each way to answer."""
+    ways = list(dict.fromkeys(each.by for each in rows))
+    table = {(each.by, each.part): each for each in rows}
+    parts = list(dict.fromkeys(each.part for each in rows))
+    cells = []
+    for name, share in _SHARES.items():
+        for part in parts:
+            found = [share(table[way, part]) for way in ways]
+            shown = [in_percent(each.share) for each in found]
+            cells.append((name if part is None else f"{name}, {part}", count(found[0].n), *shown))
+    return Block(_hallusion_title(rows[0]), ("", "n", *ways), cells)
+
+
+_SHARES: dict[str, Callable[[HallusionAccuracies], Accuracy]] = {
+    "aAcc": lambda found: found.question,
+    "fAcc": lambda found: found.figure,
+    "qAcc": lambda found: found.pair,
+    "easy": lambda found: found.easy,
+    "hard": lambda found: found.hard,
+}
+
+
+def _hallusion_title(whole: HallusionAccuracies) -> str:
+    said = ["HallusionBench as its authors score it: questions (aAcc), figures (fAcc), question pairs (qAcc)"]
+    if n := whole.left_open_right:
+        said.append(f"{n:,} questions without their figure left open, which counts as right")
+    if n := whole.question.incomplete:
+        said.append(f"{n:,} questions not counted, nor what they belong to")
+    return "; ".join(said)
+
+
+def _calibration(found: Calibration) -> Block:
+    low, high = map(number, found.calibration_null)
+    unknown = f", {found.unknown:,} unknown" if found.unknown else ""
+    title = (
+        f"p_hallucinated, {found.source} (n = {found.n:,}{unknown}): Brier {in_units(found.brier)}, of always stating "
+        f"the share {number(found.brier_of_share)}; ECE {number(found.calibration_error)}, if perfectly calibrated "
+        f"{low} to {high} (95 %)"
+    )
+    rows = [(f"{each.p_hallucinated:.2f}", f"{100 * each.hallucinated:.1f}", count(each.n)) for each in found.bins]
+    return Block(title, ("stated, mean", "hallucinated, %", "n"), rows)
+
+
+def detection_text(found: Detection) -> RenderableType:
+    """The tables for a terminal, with their note."""
+    parts: list[RenderableType] = []
+    for block in detection_blocks(found):
+        parts += [Text(), Text(visible_line(block.title)), block_table(block)]
+    return Group(*parts, *([Text(NOTE, style="dim")] if found.whole is not None else []), Text())
+
+
+def detection_markdown(found: Detection) -> str:
+    """The tables as Markdown, with their note."""
+    parts = [
+        part for block in detection_blocks(found) for part in (markdown_inline(block.title), block_markdown(block))
+    ]
+    return "\n\n".join([*parts, *([NOTE] if found.whole is not None else [])])

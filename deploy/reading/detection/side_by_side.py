@@ -1,0 +1,65 @@
+"""Runs over the same claims side by side, with the trivial answers below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from moot.deploy.reading.blocks import Block
+from moot.deploy.reading.detection.detection import Seconds
+from moot.deploy.reading.detection.estimates import Estimate, in_percent, in_seconds, signed_points, without_interval
+from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+
+class RunOfClaims(NamedTuple):
+    """What a row says of a run.
+
+    Attributes:
+        claims, seconds: None when unknown, or when it is over anything else.
+        against: its macro F1 minus the first run's, on the claims of both; None for the first run.
+    """
+
+    claims: ClaimSet | None
+    seconds: Seconds | None
+    against: Estimate | None
+
+
+def claims_block(names: Sequence[str], runs: Sequence[RunOfClaims]) -> Block:
+    """The F1 of each run, and of the trivial answers to the claims of the first that has any."""
+    known = next((run.claims for run in runs if run.claims), None)
+    rows = [
+        (name, *_figures(run.claims, VERDICT), _bare(run.claims), *_more(run))
+        for name, run in zip(names, runs, strict=True)
+    ]
+    rows += [(name, *_figures(known, name), "-", "-", "-") for name in ALWAYS.values()]
+    header = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "bare /macro", "points", "s /case")
+    title = (
+        "claims: F1, %, each with its own class as the positive one; one left open is a miss (points: macro F1 against "
+        f"{names[0]}; [95 %, groups drawn anew])"
+    )
+    return Block(title, header, rows)
+
+
+def _figures(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:
+    return (_f1(claims, by, SUPPORTED), _f1(claims, by, HALLUCINATED), _f1(claims, by))
+
+
+def _f1(claims: ClaimSet | None, by: str, label: str = "") -> str:
+    """The F1 of a label, or the mean of both; the recall, where only one class occurs."""
+    found = claims.by(by) if claims is not None else None
+    if claims is None or found is None:
+        return "-"
+    if claims.only is not None:
+        return f"recall {without_interval(found.accuracy)}" if label == claims.only else "-"
+    return without_interval(found.of(label).f1) if label else in_percent(found.macro_f1)
+
+
+def _bare(claims: ClaimSet | None) -> str:
+    found = claims.by(BARE) if claims is not None else None
+    return "-" if found is None else without_interval(found.macro_f1)
+
+
+def _more(run: RunOfClaims) -> tuple[str, str]:
+    seconds = "unknown" if run.seconds is None else in_seconds(run.seconds.mean)
+    return ("-" if run.against is None else signed_points(run.against), seconds)

@@ -1,0 +1,238 @@
+"""What is said of claims: figures against scikit-learn, what is left out, what is trivial, calibration, errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_score
+
+from moot.deploy.reading.detection.calibration import BINS
+from moot.deploy.reading.detection.claims import Claim, Stance
+from moot.deploy.reading.detection.detection import measured
+from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
+from moot.metrics.calibration_error import expected_calibration_error
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
+
+OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}
+
+
+def pairs(n: int, right: float, seed: int = 0, bare: float | None = None) -> list[Claim]:
+    """Balanced pairs of claims, each right with a probability, and the judges' alone with another."""
+    random = np.random.default_rng(seed)
+
+    def said(gold: str, p: float) -> str:
+        return gold if random.random() < p else OTHER[gold]
+
+    return [
+        Claim(
+            case_id=f"q{pair:03d}-{gold}",
+            gold=gold,
+            group=f"q{pair:03d}",
+            answer=said(gold, right),
+            judged=bare is not None,
+            bare=None if bare is None else said(gold, bare),
+        )
+        for pair in range(n)
+        for gold in CLAIM_LABELS
+    ]
+
+
+def test_both_classes_have_the_figures_of_scikit_learn() -> None:
+    claims = pairs(60, 0.7)
+    (verdict, *_) = claim_set(claims).detectors
+    gold, answers = [claim.gold for claim in claims], [claim.answer for claim in claims]
+    for label, found in ((SUPPORTED, verdict.supported), (HALLUCINATED, verdict.hallucinated)):
+        for figure, score in ((found.f1, f1_score), (found.recall, recall_score), (found.precision, precision_score)):
+            assert figure.value == pytest.approx(score(gold, answers, pos_label=label))
+            assert figure.interval is not None
+            assert figure.interval[0] < figure.value < figure.interval[1]
+        assert found.n == 60
+    assert verdict.macro_f1.value == pytest.approx(f1_score(gold, answers, average="macro"))
+    assert verdict.accuracy.value == pytest.approx(np.mean([g == a for g, a in zip(gold, answers, strict=True)]))
+
+
+def test_trivial_answers_stand_beside_the_verdict_on_the_same_claims() -> None:
+    found = claim_set(pairs(50, 0.8))
+    always = [found.by(ALWAYS[label]) for label in CLAIM_LABELS]
+    assert [each.by for each in found.detectors] == [VERDICT, *ALWAYS.values()]
+    assert always[0] is not None
+    assert always[1] is not None
+    assert always[0].supported.f1.value == pytest.approx(2 / 3)
+    assert always[0].hallucinated.f1.value == 0.0
+    assert always[1].hallucinated.f1.value == pytest.approx(2 / 3)
+    assert always[0].macro_f1.value == pytest.approx(1 / 3)
+    assert always[0].accuracy.value == 0.5
+    assert found.gain is None
+
+
+def test_a_claim_left_open_is_a_miss_and_no_false_alarm() -> None:
+    claims = [replace(claim, answer=None if claim.gold == HALLUCINATED else claim.gold) for claim in pairs(20, 1.0)]
+    (verdict, *_) = claim_set(claims).detectors
+    assert verdict.abstained == 20
+    assert verdict.supported.f1.value == 1.0
+    assert verdict.supported.precision.value == 1.0
+    assert (verdict.hallucinated.recall.value, verdict.hallucinated.precision.value) == (0.0, None)
+    assert verdict.macro_f1.value == 0.5
+    assert verdict.accuracy.value == 0.5
+
+
+def test_the_gain_over_the_judges_is_drawn_from_the_same_groups() -> None:
+    better, null = claim_set(pairs(200, 0.9, bare=0.65)), claim_set(pairs(200, 0.75, bare=0.75))
+    bare = better.by(BARE)
+    assert bare is not None
+    assert bare.macro_f1.value == pytest.approx(0.65, abs=0.06)
+    assert better.gain is not None
+    assert better.gain.value == pytest.approx((better.detectors[0].macro_f1.value or 0) - (bare.macro_f1.value or 0))
+    assert better.gain.interval is not None
+    assert better.gain.interval[0] > 0.1
+    assert null.gain is not None
+    assert null.gain.interval is not None
+    assert null.gain.interval[0] < 0.0 < null.gain.interval[1]
+    same = claim_set([replace(claim, judged=True, bare=claim.answer) for claim in pairs(30, 0.8)])
+    assert same.gain is not None
+    assert (same.gain.value, same.gain.interval) == (0.0, None)
+
+
+def test_intervals_are_by_group() -> None:
+    """Each claim four times in one group tells no more than once; alone it would."""
+    once = [replace(claim, group=claim.case_id) for claim in pairs(40, 0.7)]
+    copies = [replace(claim, case_id=f"{claim.case_id}-{copy}") for claim in once for copy in range(4)]
+    apart = [replace(claim, group=claim.case_id) for claim in copies]
+    ends = [claim_set(claims).detectors[0].macro_f1.interval for claims in (once, copies, apart)]
+    assert ends[0] is not None
+    assert ends[1] == pytest.approx(ends[0])
+    assert ends[2] is not None
+    assert ends[2][1] - ends[2][0] < 0.6 * (ends[0][1] - ends[0][0])
+    assert [claim_set(claims).groups for claims in (once, copies, apart)] == [80, 80, 320]
+
+
+def test_where_only_one_class_occurs_there_is_recall_and_no_mean_of_f1() -> None:
+    claims = [claim for claim in pairs(50, 0.8) if claim.gold == SUPPORTED]
+    found = claim_set(claims)
+    verdict = found.detectors[0]
+    recall = np.mean([claim.answer == SUPPORTED for claim in claims])
+    assert found.only == SUPPORTED
+    assert verdict.supported.recall.value == pytest.approx(recall)
+    assert verdict.supported.precision.value == 1.0
+    assert verdict.supported.f1.value == pytest.approx(2 * recall / (1 + recall))
+    assert verdict.macro_f1.value is None
+    assert [verdict.hallucinated.n, verdict.hallucinated.f1.value, verdict.hallucinated.recall.value] == [0, None, None]
+
+
+def test_what_cannot_count_is_left_out_and_counted() -> None:
+    claims = pairs(10, 1.0)
+    claims[0] = replace(claims[0], trained_on=True, answer=OTHER[str(claims[0].gold)])
+    claims[1] = replace(claims[1], gold=None)
+    claims[2] = replace(claims[2], state="failed", answer=None)
+    claims[3] = replace(claims[3], state="open", answer=None)
+    found = measured(claims)
+    assert (found.claims, found.finished, found.failed, found.open) == (20, 18, 1, 1)
+    assert (found.unlabelled, found.trained_on) == (1, 1)
+    assert found.whole is not None
+    assert found.whole.n == 16
+    assert found.whole.detectors[0].accuracy.value == 1.0
+    nothing = measured([replace(claim, gold=None) for claim in claims])
+    assert (nothing.whole, nothing.by_category, nothing.calibration, nothing.debaters) == (None, [], [], None)
+
+
+def test_categories_are_those_of_the_tag() -> None:
+    claims = [
+        replace(claim, tags={"category": "Law" if claim.group < "q020" else "Myths"}, answer=OTHER[str(claim.gold)])
+        if claim.group < "q020"
+        else replace(claim, tags={"category": "Myths"})
+        for claim in pairs(50, 1.0)
+    ]
+    found = measured(claims)
+    assert [(each.category, each.n) for each in found.by_category] == [("Law", 40), ("Myths", 60)]
+    assert [each.detectors[0].accuracy.value for each in found.by_category] == [0.0, 1.0]
+    assert measured(pairs(5, 1.0)).by_category == []
+
+
+def test_calibration_is_of_being_hallucinated() -> None:
+    random = np.random.default_rng(5)
+    claims = []
+    for number in range(400):
+        p = float(random.random())
+        gold = HALLUCINATED if random.random() < p else SUPPORTED
+        given = None if number % 10 == 0 else p
+        claims.append(Claim(case_id=f"c{number}", gold=gold, group=f"c{number}", p_classifier=given, p_judges=1 - p))
+    classifier, judges = measured(claims).calibration
+    known = [claim for claim in claims if claim.p_classifier is not None]
+    truth = [claim.gold == HALLUCINATED for claim in known]
+    stated = [claim.p_classifier or 0.0 for claim in known]
+    assert (classifier.source, classifier.n, classifier.unknown) == ("classifier", 360, 40)
+    assert classifier.brier.value == pytest.approx(brier_score_loss(truth, stated))
+    assert classifier.calibration_error == pytest.approx(expected_calibration_error(stated, truth, bins=BINS))
+    assert classifier.calibration_error < classifier.calibration_null[1]
+    assert classifier.brier_of_share == pytest.approx(np.var(truth))
+    assert sum(each.n for each in classifier.bins) == 360
+    assert judges.source == "judges"
+    assert judges.calibration_error > judges.calibration_null[1]
+    assert (judges.brier.value or 0.0) > judges.brier_of_share
+
+
+@pytest.mark.parametrize(("shared", "least", "most"), [(0.0, -0.1, 0.1), (1.0, 0.999, 1.0)])
+def test_debaters_errors_are_those_of_their_first_stances(shared: float, least: float, most: float) -> None:
+    random = np.random.default_rng(8)
+    claims = []
+    for claim in pairs(300, 1.0):
+        right: Stance = "supports" if claim.gold == SUPPORTED else "denies"
+        wrong: Stance = "denies" if right == "supports" else "supports"
+        first = random.random() < 0.3
+        second = first if random.random() < shared else random.random() < 0.3
+        stances = {"debater/0": wrong if first else right, "debater/1": wrong if second else right}
+        claims.append(replace(claim, stances=stances))
+    claims.append(replace(claims[0], case_id="unknown", stances={"debater/0": None, "debater/1": "supports"}))
+    found = measured(claims).debaters
+    assert found is not None
+    assert found.n == 600
+    assert found.error_rates == pytest.approx((0.3, 0.3), abs=0.06)
+    assert found.rho.value is not None
+    assert least <= found.rho.value <= most
+    assert found.effective_debaters.value == pytest.approx(2 / (1 + found.rho.value))
+    if found.rho.interval is not None:
+        assert found.effective_debaters.interval == pytest.approx(
+            (2 / (1 + found.rho.interval[1]), 2 / (1 + found.rho.interval[0]))
+        )
+
+
+def test_nothing_is_known_of_errors_when_one_debater_never_errs() -> None:
+    claims = [
+        replace(c, stances={"debater/0": "supports" if c.gold == SUPPORTED else "denies", "debater/1": "supports"})
+        for c in pairs(20, 1.0)
+    ]
+    found = measured(claims).debaters
+    assert found is not None
+    assert found.error_rates == (0.0, 0.5)
+    assert (found.rho.value, found.effective_debaters.value) == (None, None)
+    alone = [replace(claim, stances={"debater/0": "supports"}) for claim in claims]
+    assert measured(alone).debaters is None
+
+
+def test_seconds_are_of_every_finished_claim() -> None:
+    claims = [replace(claim, wall_s=float(number)) for number, claim in enumerate(pairs(5, 1.0), start=1)]
+    claims[9] = replace(claims[9], wall_s=None)
+    found = measured(claims).seconds
+    assert found is not None
+    assert (found.n, found.mean, found.median) == (9, 5.0, 5.0)
+    assert found.p90 == pytest.approx(8.2)
+    assert measured(pairs(3, 1.0)).seconds is None
+
+
+def test_two_runs_are_compared_on_the_claims_of_both() -> None:
+    good, poor = ({c.case_id: c for c in pairs(150, right, seed)} for right, seed in ((0.9, 1), (0.7, 2)))
+    del poor["q000-supported"]
+    found = macro_f1_difference(good, poor)
+    shared = sorted(good.keys() & poor.keys())
+    scores = [
+        f1_score([each[i].gold for i in shared], [each[i].answer for i in shared], average="macro")
+        for each in (good, poor)
+    ]
+    assert found.value == pytest.approx(scores[0] - scores[1])
+    assert found.interval is not None
+    assert 0.0 < found.interval[0] < found.value < found.interval[1]
+    assert macro_f1_difference(good, good).value == 0.0
+    one_class = {name: claim for name, claim in good.items() if claim.gold == SUPPORTED}
+    assert macro_f1_difference(one_class, good).value is None

@@ -1,0 +1,165 @@
+"""HallusionBench as its authors score it: worked by hand, and on their own rows counted in another way."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from moot.deploy.reading.detection.claims import Claim
+from moot.deploy.reading.detection.figures import BARE, VERDICT
+from moot.deploy.reading.detection.hallusionbench import (
+    ALWAYS_NO,
+    HallusionAccuracies,
+    hallusion_accuracies,
+)
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
+LABELS = {"1": SUPPORTED, "0": HALLUCINATED}
+
+
+def question(place: str, gold: str, answer: str | None) -> Claim:
+    """A claim at `PART/SET/FIGURE/QUESTION`, gold and answer `yes`, `no` or None."""
+    part, number, figure, asked = place.split("/")
+    labels = {"yes": SUPPORTED, "no": HALLUCINATED}
+    tags = {"category": part, "subcategory": "math", "set": number, "figure": figure, "question": asked}
+    return Claim(
+        case_id=place,
+        gold=labels[gold],
+        group=f"{part}/math/{number}",
+        tags={**tags, "visual_input": "0" if part == "VS" and figure == "0" else "1"},
+        answer=None if answer is None else labels[answer],
+    )
+
+
+WORKED = [
+    # VD, set 1: the original figure is right throughout, the edited one half
+    question("VD/1/0/0", "yes", "yes"),
+    question("VD/1/0/1", "no", "no"),
+    question("VD/1/1/0", "no", "no"),
+    question("VD/1/1/1", "yes", "no"),
+    # VD, set 2: nothing is known of the only question, which is wrong where there is a figure
+    question("VD/2/0/0", "no", None),
+    # VS, set 1: the first without its figure and left open, the second answered wrong there
+    question("VS/1/0/0", "yes", None),
+    question("VS/1/0/1", "yes", "no"),
+    question("VS/1/1/0", "yes", "yes"),
+    question("VS/1/1/1", "yes", "yes"),
+    question("VS/1/2/0", "no", None),
+]
+
+
+def shares(found: HallusionAccuracies) -> list[tuple[float | None, int]]:
+    figures = (found.question, found.figure, found.pair, found.easy, found.hard)
+    return [(each.share.value, each.n) for each in figures]
+
+
+def by(claims: list[Claim], name: str, part: str | None = None) -> HallusionAccuracies:
+    found = hallusion_accuracies(claims)
+    assert found is not None
+    return next(each for each in found if (each.by, each.part) == (name, part))
+
+
+def test_is_the_example_worked_by_hand() -> None:
+    whole = by(WORKED, VERDICT)
+    assert shares(whole) == [
+        (6 / 10, 10),  # VD 0/0, 0/1, 1/0; VS 0/0 (open, without figure), 1/0, 1/1
+        (2 / 5, 5),  # VD 1/0 and VS 1/1; not VD 1/1, VD 2/0, VS 1/2; VS 1/0 is no figure
+        (1 / 5, 5),  # VD 1 question 0; VD 1/1, VD 2/0, VS 0 (figure 2), VS 1 (without figure) are not
+        (3 / 5, 5),  # VD 1/0, VD 1/1, VS 1/0; not VD 2/0, VS 1/1
+        (2 / 4, 4),  # VD 1/0 and VS 1/1; VD 1/1 and VS 1/0 are not; VD 2 has no edited figure
+    ]
+    assert whole.left_open_right == 1
+    assert shares(by(WORKED, VERDICT, "VD")) == [(3 / 5, 5), (1 / 3, 3), (1 / 3, 3), (2 / 3, 3), (1 / 2, 2)]
+    assert shares(by(WORKED, VERDICT, "VS")) == [(3 / 5, 5), (1 / 2, 2), (0.0, 2), (1 / 2, 2), (1 / 2, 2)]
+    never = by(WORKED, ALWAYS_NO)
+    assert shares(never) == [(4 / 10, 10), (2 / 5, 5), (1 / 5, 5), (2 / 5, 5), (1 / 4, 4)]
+    assert never.left_open_right == 0
+
+
+def test_what_is_not_complete_is_in_no_figure_and_no_pair() -> None:
+    claims = [replace(claim, state="failed") if claim.case_id == "VD/1/0/0" else claim for claim in WORKED]
+    found = by(claims, VERDICT)
+    assert (found.question.n, found.question.incomplete) == (9, 1)
+    assert (found.figure.n, found.figure.incomplete) == (4, 1)
+    assert (found.pair.n, found.pair.incomplete) == (4, 1)
+    trained = [replace(claim, trained_on=claim.case_id == "VD/1/0/0") for claim in WORKED]
+    assert shares(by(trained, VERDICT)) == shares(found)
+
+
+def test_the_judges_alone_are_beside_it_where_they_are_known() -> None:
+    claims = [replace(claim, judged=True, bare=claim.gold) for claim in WORKED]
+    assert [share for share, _ in shares(by(claims, BARE))] == [1.0] * 5
+    found = hallusion_accuracies(WORKED)
+    assert found is not None
+    assert BARE not in {each.by for each in found}
+
+
+def test_other_claims_have_none() -> None:
+    assert hallusion_accuracies([Claim(case_id="c", gold=SUPPORTED, group="c", tags={"category": "Law"})]) is None
+
+
+def real(answers: bool) -> list[Claim]:
+    """The authors' rows as claims; with `answers`, those that they give answers to, read by their first word."""
+    rows = json.loads((DATA / "HallusionBench.json").read_text())
+    names = ("category", "subcategory", "set_id", "figure_id", "question_id")
+    said = {
+        tuple(row[name] for name in names): row["model_prediction"].strip().split(",")[0]
+        for row in json.loads((DATA / "HallusionBench_result_sample.json").read_text())
+    }
+    claims = []
+    for row in rows:
+        key = tuple(row[name] for name in names)
+        if answers and key not in said:
+            continue
+        tags = {name.removesuffix("_id"): row[name] for name in (*names, "visual_input")}
+        answer = {"Yes": SUPPORTED, "No": HALLUCINATED}.get(said.get(key, ""))
+        claims.append(
+            Claim(
+                case_id="/".join(key), gold=LABELS[row["gt_answer"]], group="/".join(key[:3]), tags=tags, answer=answer
+            )
+        )
+    return claims
+
+
+def counted(claims: list[Claim]) -> list[float]:
+    """The figures counted with running products, row by row, as no unit is gathered."""
+    figures, pairs, easy, hard = (defaultdict[str, bool](lambda: True) for _ in range(4))
+    outcomes = []
+    for claim in claims:
+        part, kind, number, figure, asked = claim.case_id.split("/")
+        right = claim.answer == claim.gold or (claim.answer is None and part == "VS" and figure == "0")
+        outcomes.append(right)
+        pairs[f"{part}{kind}{number}?{asked}"] &= right
+        (easy if figure == "0" else hard)[f"{part}{kind}{number}?{asked}"] &= right
+        if (part, figure) != ("VS", "0"):
+            figures[f"{part}{kind}{number}-{figure}"] &= right
+    tables = [outcomes, *(list(each.values()) for each in (figures, pairs, easy, hard))]
+    return [sum(each) / len(each) for each in tables]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data slices")
+def test_real_answers_come_to_what_they_count_to() -> None:
+    claims = real(answers=True)
+    assert len(claims) == 42
+    found = by(claims, VERDICT)
+    assert [share for share, _ in shares(found)] == pytest.approx(counted(claims))
+    assert found.left_open_right == 1  # "As of my last knowledge update ..."
+    assert 0.2 < (found.question.share.value or 0.0) < 0.9
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data slices")
+def test_always_no_is_right_on_more_than_half_of_the_real_questions() -> None:
+    claims = real(answers=False)
+    found = by(claims, ALWAYS_NO)
+    share = sum(claim.gold == HALLUCINATED for claim in claims) / len(claims)
+    assert found.question.share.value == pytest.approx(share)
+    assert share > 0.5
+    figures = {claim.case_id.rpartition("/")[0] for claim in claims if not claim.case_id.startswith("VS/")}
+    figures |= {claim.case_id.rpartition("/")[0] for claim in claims if claim.tags["figure"] != "0"}
+    pairs = {(claim.group, claim.tags["question"]) for claim in claims}
+    assert (found.question.n, found.figure.n, found.pair.n) == (180, len(figures), len(pairs))

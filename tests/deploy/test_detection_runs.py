@@ -1,0 +1,175 @@
+"""Runs over claims: what summary, comparison and grid say of them in each form, from the record alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from checked_claims import OTHER, CheckedClaims, claim_cases, verdict_on
+
+from moot.deploy.cli import main as cli
+from moot.deploy.reading.show import show, summary_markdown
+from moot.deploy.reading.summaries.compare import compare, comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.summary import summarise
+from moot.deploy.running.run import run
+from moot.protocols.case import Reference
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the tiny protocol over forty pairs of claims."""
+    out = tmp_path_factory.mktemp("claims") / "run"
+    done = run(task=claim_cases(40), protocol=CheckedClaims(), engine="inline", out=out)
+    assert done.status == "finished"
+    return out
+
+
+def expected_of(cases: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """The gold label and the verdict of each claim that counts."""
+    found = [(case["gold"], verdict_on(case["id"], case["gold"])) for case in cases]
+    return [(gold, verdict) for gold, verdict in found if not verdict.payload["classifier"]["trained_on"]]
+
+
+def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
+    found = summarise(held).detection
+    known = expected_of(claim_cases(40))
+    assert found is not None
+    assert (found.claims, found.finished, found.trained_on) == (80, 80, 80 - len(known))
+    assert 0 < found.trained_on < 20
+    assert found.whole is not None
+    verdict, bare = found.whole.detectors[:2]
+    assert verdict.accuracy.value == pytest.approx(sum(v.answer == gold for gold, v in known) / len(known))
+    assert verdict.abstained == sum(v.answer is None for _, v in known)
+    alone = [{1: SUPPORTED, 0: HALLUCINATED, None: None}[v.payload["verdict"]] for _, v in known]
+    right = sum(label == gold for label, (gold, _) in zip(alone, known, strict=True))
+    assert bare.accuracy.value == pytest.approx(right / len(known))
+    assert [each.source for each in found.calibration] == ["classifier", "judges"]
+    assert found.calibration[1].unknown == sum(label is None for label in alone)
+    assert [each.category for each in found.by_category] == ["Law", "Myths"]
+    assert found.debaters is not None
+    assert found.debaters.n == len(known)
+    assert found.seconds is not None
+    assert found.seconds.n == 80
+    assert found.hallusionbench is None
+
+
+def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> None:
+    summary = summarise(held)
+    text, page = printed(show, held), summary_markdown(summary)
+    for words in ("judges' bare verdict", "always supported", "always hallucinated", "p_hallucinated, classifier"):
+        assert words in text
+        assert words in page.replace("\\", "")
+    assert "left out: " in text
+    assert "Each F1 has its own class as the positive one" in " ".join(text.split())
+    assert "accuracy of what is answered" in text
+    assert "groups" in text
+    whole = summary.detection.whole if summary.detection else None
+    assert whole is not None
+    assert f"{100 * (whole.detectors[0].macro_f1.value or 0.0):.1f} [" in text
+    found = json.loads(summary.model_dump_json())["detection"]
+    assert found["whole"]["detectors"][0]["supported"]["f1"]["value"] == whole.detectors[0].supported.f1.value
+    assert found["whole"]["detectors"][2]["by"] == "always supported"
+
+
+def test_a_run_over_one_class_is_shown_by_its_recall(tmp_path: Path, printed: Callable[..., str]) -> None:
+    cases = [case for case in claim_cases(20) if case["gold"] == SUPPORTED]
+    run(task=cases, protocol=CheckedClaims(), engine="inline", out=tmp_path / "run")
+    text = " ".join(printed(show, tmp_path / "run").split())
+    assert "all supported: precision is 1 by construction" in text
+    assert "F1 /macro" not in text
+    assert "recall" in text
+
+
+def planted_claim(session: Any, case_id: str, gold: str | None, answer: str | None, **verdict: Any) -> None:
+    session.case(case_id, gold, labels=CLAIM_LABELS, reference=Reference(group=case_id[:2]))
+    session.verdict(case_id, answer, **verdict)
+
+
+def test_verdicts_that_say_nothing_more_or_something_else_are_read(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    odd: list[dict[str, Any]] = [
+        {},
+        {"verdict": "guilty", "p_judges": 0.4},
+        {"p_judges": 7.0},
+        {"classifier": "none", "first_stances": ["supports"]},
+        {"value": [1, 2]},
+        {"first_stances": {"debater/0": "maybe", "debater/1": "supports"}},
+    ]
+    for number, payload in enumerate(odd):
+        gold = CLAIM_LABELS[number % 2]
+        planted_claim(session, f"c{number}", gold, gold, payload=payload)
+    planted_claim(session, "x1", SUPPORTED, "certainly")
+    planted_claim(session, "x2", None, SUPPORTED)
+    planted_claim(session, "x3", SUPPORTED, None, failure="quorum")
+    session.case("x4", SUPPORTED, labels=CLAIM_LABELS)
+    found = summarise(planted(session)).detection
+    assert found is not None
+    assert (found.claims, found.failed, found.open, found.unlabelled) == (10, 1, 1, 1)
+    assert found.whole is not None
+    assert (found.whole.n, found.whole.detectors[0].abstained) == (7, 1)
+    assert [each.by for each in found.whole.detectors] == ["verdict", "always supported", "always hallucinated"]
+    assert (found.calibration, found.debaters) == ([], None)
+    assert "1 failed, 1 without verdict, 1 without a label" in " ".join(printed(show, planted(session)).split())
+
+
+def test_other_runs_have_no_such_figures(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.verdict("a")
+    assert summarise(planted(session)).detection is None
+
+
+def test_runs_over_claims_are_compared_by_f1(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    worse = type(session)()
+    for pair in range(30):
+        for gold in CLAIM_LABELS:
+            name = f"{pair:02d}-{gold}"
+            planted_claim(session, name, gold, gold if pair % 6 else None)
+            planted_claim(worse, name, gold, OTHER[gold] if pair % 3 == 0 else gold)
+    found = compare([planted(session), planted(worse)])
+    first, second = found.rows
+    assert first.macro_f1_vs_first is None
+    assert first.claims is not None
+    assert second.claims is not None
+    assert second.macro_f1_vs_first is not None
+    one, other = (row.detectors[0].macro_f1.value or 0.0 for row in (first.claims, second.claims))
+    assert one == pytest.approx(2 * 25 / (2 * 25 + 5))
+    assert other == pytest.approx(2 / 3)
+    assert second.macro_f1_vs_first.value == pytest.approx(other - one)
+    assert any("left open as wrong" in warning for warning in found.warnings)
+    text = printed(show_comparison, found)
+    assert "always hallucinated" in text
+    assert "always hallucinated" in comparison_markdown(found)
+
+
+def test_a_grid_over_claims_has_f1_and_seconds_and_crosses_two_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"label": label} for label in CLAIM_LABELS]
+    rows += [{"text": f"Claim {n}, {label}", "label": label} for n in range(6) for label in CLAIM_LABELS]
+    Path("claims.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    strong, weak = "simulated?competence=0.95", "simulated?competence=0.4"
+    flags = ["--task", "labels:claims.jsonl", "--over", "gate.when=always,never"]
+    models = ["--over", f"role.agent=[{strong},{weak}],[{strong},{strong}]"]
+    monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", "-q", "--out", "out", *flags, *models])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code in (0, None)
+    assert "gate.when down, role.agent across" in out
+    assert f"[{strong},{weak}]" in out
+    assert "always supported 33.3, always hallucinated 33.3" in out
+    cells = sorted(path.name for path in Path("out").iterdir() if path.is_dir())
+    assert cells[0] == "gate.when=always,role.agent=simulated-competence=0.95+simulated-competence=0.4"
+    bound = [yaml.safe_load((Path("out") / cell / "run.yaml").read_text())["bindings"]["agent"] for cell in cells]
+    models_of = [[member["model"] for member in members] for members in bound]
+    assert models_of == [[strong, weak], [strong, strong]] * 2
