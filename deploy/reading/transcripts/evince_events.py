@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from moot.deploy.reading.event_shape import Shape
 
 Probabilities = dict[str, float | None]
 Scores = dict[str, float | None]
 
 
-class _Shape(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-S = TypeVar("S", bound=_Shape)
-
-
-def read_as(shape: type[S], data: Any) -> S | None:
-    """The data of an event in a shape; None when they are not of it: another protocol's event of the same name."""
-    try:
-        return shape.model_validate(data)
-    except ValidationError:
-        return None
-
-
-class RoundData(_Shape):
+class RoundData(Shape):
     """A `round` with distributions; its other numbers are in the trace."""
 
     round: int
@@ -38,7 +23,7 @@ class RoundData(_Shape):
     round_score: float | None = None
 
 
-class Change(_Shape):
+class Change(Shape):
     """Something that was mended in a distribution; label and value are a model's."""
 
     what: str
@@ -47,14 +32,14 @@ class Change(_Shape):
     value: Any = None
 
 
-class DistributionData(_Shape):
+class DistributionData(Shape):
     """A turn's `distribution`."""
 
     cleaned: Probabilities
     changes: list[Change] = []
 
 
-class Point(_Shape):
+class Point(Shape):
     """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
 
     text: str
@@ -66,14 +51,14 @@ class Point(_Shape):
     deeper: ReadByJudge | None = None
 
 
-class ReadByJudge(_Shape):
+class ReadByJudge(Shape):
     """What one judge found; nothing when it is missing."""
 
     reasons: list[Point] = []
     rivals: list[Point] = []
 
 
-class CritData(_Shape):
+class CritData(Shape):
     """What the judges made of a turn."""
 
     score: float | None
@@ -85,7 +70,7 @@ class CritData(_Shape):
     judges: dict[str, ReadByJudge] = {}
 
 
-class QualityGateData(_Shape):
+class QualityGateData(Shape):
     """A turn's `quality-gate`."""
 
     on: bool
@@ -95,7 +80,7 @@ class QualityGateData(_Shape):
     why: str
 
 
-class ContentiousnessData(_Shape):
+class ContentiousnessData(Shape):
     """A turn of the dial, for the next round."""
 
     before: float | None
@@ -104,14 +89,14 @@ class ContentiousnessData(_Shape):
     why: str
 
 
-class StopData(_Shape):
+class StopData(Shape):
     """Why the debate ended."""
 
     reason: str
     round: int
 
 
-class ConsensusData(_Shape):
+class ConsensusData(Shape):
     """What the sides say together."""
 
     weights: Scores
@@ -121,14 +106,14 @@ class ConsensusData(_Shape):
     confidence: float | None
 
 
-class FollowUpsData(_Shape):
+class FollowUpsData(Shape):
     """What to find out next."""
 
     questions: list[str]
     tests: list[str]
 
 
-class ConsensusPayload(_Shape):
+class ConsensusPayload(Shape):
     """A verdict that is a consensus, as far as no event says it."""
 
     crit_mean: float | None = None
