@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from moot.deploy.reading.event_shape import Shape
+from pydantic import BaseModel, ConfigDict
 
 Stance = Literal["supports", "denies"]
 """What a debater holds of the claim."""
 
 
-class EvidenceItem(Shape):
+class _Shape(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class EvidenceItem(_Shape):
     """A piece of evidence and its place.
 
     Attributes:
@@ -50,7 +54,7 @@ class EvidenceItem(Shape):
         return ", ".join(parts)
 
 
-class Conflict(Shape):
+class Conflict(_Shape):
     """Two pieces of evidence that contradict each other."""
 
     between: list[str]
@@ -58,7 +62,7 @@ class Conflict(Shape):
     detail: str = ""
 
 
-class EvidenceData(Shape):
+class EvidenceData(_Shape):
     """An `evidence` event: what there is to go by, and who is shown it."""
 
     items: list[EvidenceItem]
@@ -66,7 +70,7 @@ class EvidenceData(Shape):
     shown_to: dict[str, list[str]] = {}
 
 
-class StanceData(Shape):
+class StanceData(_Shape):
     """A `stance` event: what a message says of the last one, and so of the claim."""
 
     turn: int
@@ -77,7 +81,7 @@ class StanceData(Shape):
     consensus: bool
 
 
-class JudgeRuling(Shape):
+class JudgeRuling(_Shape):
     """What one judge ruled; `missing` says why it did not."""
 
     judge: str
@@ -87,14 +91,14 @@ class JudgeRuling(Shape):
     missing: str = ""
 
 
-class ClassifierReading(Shape):
+class ClassifierReading(_Shape):
     """What the classifier makes of the summary."""
 
     p_hallucinated: float
     trained_on: bool = False
 
 
-class RulingData(Shape):
+class RulingData(_Shape):
     """A `ruling` event: the judges' votes, and the classifier's reading."""
 
     judges: list[JudgeRuling]
@@ -104,7 +108,7 @@ class RulingData(Shape):
     classifier: ClassifierReading | None = None
 
 
-class StateData(Shape):
+class StateData(_Shape):
     """A `state` event: a version of the state, by what was added."""
 
     version: int

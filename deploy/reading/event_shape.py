@@ -1,19 +1,12 @@
-"""The shape that an event of the record must have to be read as one of its kind."""
+"""Reading an event of the record by the shape that one of its kind must have."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
-
-class Shape(BaseModel):
-    """Base of the shapes: strict about types, and about nothing that it does not name."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
-
-
-S = TypeVar("S", bound=Shape)
+S = TypeVar("S", bound=BaseModel)
 
 
 def read_as(shape: type[S], data: Any) -> S | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from moot.deploy.reading.event_shape import Shape
+from pydantic import BaseModel, ConfigDict
 
 Probabilities = dict[str, float | None]
 Scores = dict[str, float | None]
 
 
-class RoundData(Shape):
+class _Shape(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class RoundData(_Shape):
     """A `round` with distributions; its other numbers are in the trace."""
 
     round: int
@@ -23,7 +27,7 @@ class RoundData(Shape):
     round_score: float | None = None
 
 
-class Change(Shape):
+class Change(_Shape):
     """Something that was mended in a distribution; label and value are a model's."""
 
     what: str
@@ -32,14 +36,14 @@ class Change(Shape):
     value: Any = None
 
 
-class DistributionData(Shape):
+class DistributionData(_Shape):
     """A turn's `distribution`."""
 
     cleaned: Probabilities
     changes: list[Change] = []
 
 
-class Point(Shape):
+class Point(_Shape):
     """A reason or a rival; `s` is what it says of the claim, `repeats` the earlier one that it repeats."""
 
     text: str
@@ -51,14 +55,14 @@ class Point(Shape):
     deeper: ReadByJudge | None = None
 
 
-class ReadByJudge(Shape):
+class ReadByJudge(_Shape):
     """What one judge found; nothing when it is missing."""
 
     reasons: list[Point] = []
     rivals: list[Point] = []
 
 
-class CritData(Shape):
+class CritData(_Shape):
     """What the judges made of a turn."""
 
     score: float | None
@@ -70,7 +74,7 @@ class CritData(Shape):
     judges: dict[str, ReadByJudge] = {}
 
 
-class QualityGateData(Shape):
+class QualityGateData(_Shape):
     """A turn's `quality-gate`."""
 
     on: bool
@@ -80,7 +84,7 @@ class QualityGateData(Shape):
     why: str
 
 
-class ContentiousnessData(Shape):
+class ContentiousnessData(_Shape):
     """A turn of the dial, for the next round."""
 
     before: float | None
@@ -89,14 +93,14 @@ class ContentiousnessData(Shape):
     why: str
 
 
-class StopData(Shape):
+class StopData(_Shape):
     """Why the debate ended."""
 
     reason: str
     round: int
 
 
-class ConsensusData(Shape):
+class ConsensusData(_Shape):
     """What the sides say together."""
 
     weights: Scores
@@ -106,14 +110,14 @@ class ConsensusData(Shape):
     confidence: float | None
 
 
-class FollowUpsData(Shape):
+class FollowUpsData(_Shape):
     """What to find out next."""
 
     questions: list[str]
     tests: list[str]
 
 
-class ConsensusPayload(Shape):
+class ConsensusPayload(_Shape):
     """A verdict that is a consensus, as far as no event says it."""
 
     crit_mean: float | None = None
