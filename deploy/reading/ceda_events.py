@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 
 Stance = Literal["supports", "denies"]
 """What a debater holds of the claim."""
@@ -39,6 +39,7 @@ class EvidenceItem(_Shape):
     similarity: float | None = None
     leans: Literal["for", "against"] | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def place(self) -> str:
         """Where it stands, in words: chunks and pictures are counted from 1.
