@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from moot.deploy.analysis.analysis import Analysis, analyze
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.calibration.calibrate import calibrate
+    from moot.deploy.checking.check import check
+    from moot.deploy.checking.checked import Checked
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
     from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -44,6 +46,8 @@ _HOME = {
     "moot.deploy.analysis.analysis": ("Analysis", "analyze"),
     "moot.deploy.analysis.settings": ("AnalysisSettings",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
+    "moot.deploy.checking.check": ("check",),
+    "moot.deploy.checking.checked": ("Checked",),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
     "moot.deploy.running.judge": ("judge",),
@@ -71,6 +75,7 @@ __all__ = [
     "AnalysisSettings",
     "Brief",
     "Case",
+    "Checked",
     "ConfigError",
     "DebateProtocol",
     "Debated",
@@ -97,6 +102,7 @@ __all__ = [
     "analyze",
     "arun",
     "calibrate",
+    "check",
     "compare",
     "debate",
     "judge",

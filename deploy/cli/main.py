@@ -196,6 +196,7 @@ def _columns(rows: Any) -> None:
 def _add_others() -> None:
     from moot.deploy.cli.ablate import ablate
     from moot.deploy.cli.analyze import analyze
+    from moot.deploy.cli.check import check
     from moot.deploy.cli.debate import debate
     from moot.deploy.cli.decide import decide
     from moot.deploy.cli.judge import judge
@@ -203,7 +204,7 @@ def _add_others() -> None:
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
 
-    for command in (show, analyze, ablate, debate, judge, decide, models, doctor, simulate):
+    for command in (show, analyze, ablate, debate, judge, check, decide, models, doctor, simulate):
         app.command()(command)
 
 

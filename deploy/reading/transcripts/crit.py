@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
-from moot.deploy.reading.transcripts.evince_events import CritData, Point, ReadByJudge, read_as
+from moot.deploy.reading.transcripts.evince_events import CritData, Point, ReadByJudge
 from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
 from moot.protocols.crit.scoring import out_of_ten

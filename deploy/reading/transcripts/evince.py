@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moot.deploy.reading.distributions import in_a_line, rows_of
+from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.rounds.trace import aligned
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.crit import crit_event
@@ -20,7 +21,6 @@ from moot.deploy.reading.transcripts.evince_events import (
     RoundData,
     Scores,
     StopData,
-    read_as,
 )
 from moot.deploy.reading.transcripts.selene import plain_pairs
 from moot.deploy.reading.transcripts.shown import Shown

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 Probabilities = dict[str, float | None]
 Scores = dict[str, float | None]
@@ -12,17 +12,6 @@ Scores = dict[str, float | None]
 
 class _Shape(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
-
-
-S = TypeVar("S", bound=_Shape)
-
-
-def read_as(shape: type[S], data: Any) -> S | None:
-    """The data of an event in a shape; None when they are not of it: another protocol's event of the same name."""
-    try:
-        return shape.model_validate(data)
-    except ValidationError:
-        return None
 
 
 class RoundData(_Shape):

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from moot.deploy.reading.rounds.trace_text import trace_markdown
 from moot.deploy.reading.text import markdown_block, markdown_inline, markdown_table
-from moot.deploy.reading.transcripts.assessment import assessment_event
-from moot.deploy.reading.transcripts.evince import evince_event
+from moot.deploy.reading.transcripts.events import shown_event
 from moot.deploy.reading.transcripts.selene import gate_signals, is_gate, is_judging, judging_words, plain_pairs
 from moot.deploy.reading.transcripts.text import (
     JUDGED_HEADER,
@@ -52,7 +51,7 @@ def _event(event: EventView) -> Iterable[str]:
         decision = "skip the debate" if event.data["skip"] else "debate"
         yield f"Decision: {decision} ({markdown_inline(', '.join(map(str, event.data['reasons'])))})"
         return
-    if (shown := evince_event(event) or assessment_event(event)) is not None:
+    if (shown := shown_event(event)) is not None:
         yield f"**{markdown_inline(shown.title)}**"
         if shown.rows:
             yield markdown_table([markdown_inline(name) for name in shown.header], shown.rows)

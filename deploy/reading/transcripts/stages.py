@@ -23,9 +23,13 @@ _STAGES = (
     (re.compile(r"consensus$"), "Consensus"),
     (re.compile(r"follow-ups(/|$)"), "Follow-up questions"),
     (re.compile(r"evidence/"), "Evidence in other words"),
-    (re.compile(r"judge(/|$)"), "Judging"),
+    (re.compile(r"vision/"), "Reading the pictures"),
+    (re.compile(r"evidence$"), "Evidence"),
+    (re.compile(r"turn/(\d+)(/|$)"), "Message {}"),
+    (re.compile(r"(judge(/|$)|ruling$)"), "Judging"),
     (re.compile(r"(audit(/|$)|branches$)"), "Audit"),
     (re.compile(r"assessment/"), "Judges under a rubric"),
+    (re.compile(r"state/\d+$"), "State, version by version"),
 )
 _CRIT = re.compile(r"crit/(round/\d+/.*)")
 _ASSESSMENT = re.compile(r"assessment/(opening|challenge)(?:/|$)")

@@ -14,8 +14,8 @@ from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import count, number, visible, visible_line
-from moot.deploy.reading.transcripts.assessment import assessment_event
-from moot.deploy.reading.transcripts.evince import consensus_pairs, evince_event
+from moot.deploy.reading.transcripts.events import shown_event
+from moot.deploy.reading.transcripts.evince import consensus_pairs
 from moot.deploy.reading.transcripts.reply_words import reply_lines
 from moot.deploy.reading.transcripts.selene import (
     gate_signals,
@@ -208,7 +208,7 @@ def _event(event: EventView) -> Iterable[RenderableType]:
         for line in judging_words(event.data):
             yield Text(visible_line(line))
         return
-    if (shown := evince_event(event) or assessment_event(event)) is not None:
+    if (shown := shown_event(event)) is not None:
         yield Text(visible_line(shown.title), style="bold")
         if shown.rows:
             yield Padding(_table(shown.header, shown.rows), (0, 0, 0, 4))

@@ -1,0 +1,1 @@
+"""Checking one claim, now: `moot check` and `moot.check`."""

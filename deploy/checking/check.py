@@ -1,0 +1,124 @@
+"""Checking one claim against documents and pictures: `moot.check`, and what it has in common with the command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from moot.actors.models.pictures import PictureSource
+from moot.actors.spec import Engine
+from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
+from moot.deploy.running.places import default_out
+from moot.deploy.running.run import Role, arun
+from moot.deploy.running.single import engine_here
+from moot.deploy.running.subject import Subject
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
+from moot.protocols.errors import ConfigError
+
+PROTOCOL = "ceda"
+
+Documents = str | Path | Sequence[str | Path] | Mapping[str, str]
+"""Files or folders of documents, a library's folder, or texts by name."""
+
+
+async def check(
+    claim: str,
+    docs: Documents = (),
+    images: Sequence[PictureSource] = (),
+    *,
+    model: str = "simulated",
+    roles: Mapping[str, Role | Sequence[Role]] | None = None,
+    encoder: str = "hashed-ngrams",
+    classifier: str | Path | None = None,
+    seed: int = 0,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    address: str | None = None,
+) -> Checked:
+    """Check one claim; several at once may run in one process.
+
+    Args:
+        claim: a statement, or a question with its answer.
+        docs: what it is checked against. Many claims against the same documents: `moot.index` embeds these once, and
+            its folder goes here.
+        images: files, addresses that are fetched now, or bytes.
+        model: serves every role that `roles` does not bind: `debater` (two), `judge`, `vision`.
+        encoder: finds the passages that are near the claim.
+        classifier: a folder that `moot train-classifier` made; None goes by the judges alone.
+        set: settings of the protocol `ceda`.
+        out: where the record is kept, and gone on with when it is there; None for nowhere.
+        engine: None runs in this process, unless it has joined a Ray cluster: then there.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+        ConfigError: also when there is no verdict, because the run was stopped before.
+    """
+    async with AsyncExitStack() as stack:
+        scratch = stack.enter_context(TemporaryDirectory(prefix="moot-"))
+        done = await arun(
+            task=[claim_case(claim, images)],
+            protocol=PROTOCOL,
+            docs=await _files(docs, encoder, stack),
+            model=model,
+            roles=roles or {},
+            encoder=encoder,
+            classifier=classifier,
+            seed=seed,
+            set=set or {},
+            out=out or Path(scratch) / "run",
+            engine=engine or engine_here(),
+            address=address,
+        )
+        found = read_checked(done.path, kept=out is not None)
+    if found is None:
+        raise ConfigError(f"the claim was not checked: {done.stopped_by or done.status}")
+    return found
+
+
+def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, Any]:
+    """The claim as a task takes it.
+
+    Raises:
+        ConfigError: it is empty.
+    """
+    if not claim.strip():
+        raise ConfigError("the claim is empty: say what is to be checked")
+    aliases = dict(zip(CLAIM_LABELS, CLAIM_ALIASES, strict=True))
+    case = {"id": CASE_ID, "question": claim.strip(), "labels": CLAIM_LABELS, "aliases": aliases}
+    return {**case, "images": list(images)}
+
+
+async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[str, ...]:
+    """The documents as a run takes them; texts become a library that lasts as long as the check."""
+    if isinstance(docs, Mapping):
+        if not docs:
+            return ()
+        from moot.deploy.documents.index import index
+
+        library = await stack.enter_async_context(await index(docs, encoder=encoder))
+        return (str(library.folder),)
+    several = [docs] if isinstance(docs, str | Path) else docs
+    return tuple(str(each) for each in several)
+
+
+def check_out(claim: str, docs: Sequence[str], images: Sequence[str], seed: int, model: str) -> str:
+    """Where a check goes unless it is told: the same claim on the same files finds the same folder again."""
+    given = blake2b(digest_size=16)
+    for name in (*docs, *images):
+        for file in _all_files(Path(name).expanduser()):
+            given.update(f"{file.name}\0{file.stat().st_size}\0".encode())
+            given.update(file.read_bytes())
+        given.update(f"{name}\0".encode())
+    return default_out("check", Subject(claim, given.hexdigest() if docs or images else "").name, seed, model)
+
+
+def _all_files(path: Path) -> list[Path]:
+    """The file, or those of a folder; nothing where there is none, which others will say."""
+    if path.is_dir():
+        return sorted(file for file in path.rglob("*") if file.is_file())
+    return [path] if path.is_file() else []

@@ -1,0 +1,172 @@
+"""How the check of one claim ended, read from its record: label, confidence, debate, and evidence with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.ceda_events import (
+    Conflict,
+    EvidenceData,
+    EvidenceItem,
+    JudgeRuling,
+    RulingData,
+    Stance,
+    StanceData,
+)
+from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.reading.transcripts.views import Transcript
+from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+
+CASE_ID = "claim"
+"""The id of the only case."""
+
+EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
+
+S = TypeVar("S", bound=BaseModel)
+
+
+class DebateMessage(BaseModel):
+    """A debater's message.
+
+    Attributes:
+        turn: 1 and up.
+        says: AGREE or DENY, with the message before or with the claim (`of`); None when it says neither.
+        stance: what that makes of the claim; None when it is unknown.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    debater: str
+    model: str
+    text: str
+    says: Literal["AGREE", "DENY"] | None
+    of: Literal["claim", "message"]
+    stance: Stance | None
+
+
+class Checked(BaseModel):
+    """How the check of a claim ended.
+
+    Attributes:
+        claim: as it was given.
+        label: `supported` or `hallucinated`; None when it is undecided, or when the check failed.
+        confidence: in the label, in [0, 1]; None when unknown.
+        p_hallucinated: probability that the claim is hallucinated; None when unknown.
+        source: where label and confidence are from: `classifier` or `judges`; None without a label.
+        how: how the debate ended: `consensus` or `max turns`.
+        rationale: the judge's summary.
+        flags: marks a reader should see, such as `no-evidence`.
+        evidence: what there was to go by, the nearest first, with its place.
+        conflicts: pieces of evidence that contradict each other.
+        messages: the debate.
+        judges: what each judge ruled, or why it is missing.
+        failure, error: why there is no verdict; empty when there is one.
+        calls: replies on record, without descriptions of pictures, which several claims may share.
+        tokens: of those; a lower bound where a server does not say, None where none does.
+        simulated: whether the simulated model spoke: then the label means nothing.
+        record: the run's folder; None when it was not to be kept.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    claim: str
+    label: Literal["supported", "hallucinated"] | None
+    confidence: float | None
+    p_hallucinated: float | None
+    source: Literal["classifier", "judges"] | None
+    how: str
+    rationale: str
+    flags: list[str]
+    evidence: list[EvidenceItem]
+    conflicts: list[Conflict]
+    messages: list[DebateMessage]
+    judges: list[JudgeRuling]
+    failure: str
+    error: str
+    calls: int
+    tokens: int | None
+    simulated: bool
+    record: str | None
+
+    @property
+    def exit_code(self) -> int:
+        """0 supported, 5 hallucinated, 6 undecided, 3 when the check failed."""
+        if self.failure:
+            return EXIT_SOME_FAILED
+        return {SUPPORTED: EXIT_OK, HALLUCINATED: EXIT_HALLUCINATED, None: EXIT_UNDECIDED}[self.label]
+
+
+def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
+    """The check that lies in a folder; None while it has no verdict.
+
+    Args:
+        kept: whether the folder stays, so that it is named.
+
+    Raises:
+        ConfigError: it holds no check of one claim.
+        RecordError: it cannot be read.
+    """
+    debate = transcript(folder, CASE_ID)
+    verdict = debate.verdict
+    if verdict is None:
+        return None
+    evidence = next(_events(debate, EvidenceData, "evidence"), EvidenceData(items=[]))
+    ruling = next(_events(debate, RulingData, "ruling"), None)
+    told = verdict.payload
+    return Checked.model_validate(
+        {
+            "claim": debate.question,
+            "label": verdict.answer,
+            "confidence": verdict.confidence,
+            "p_hallucinated": told.get("p_hallucinated"),
+            "source": told.get("source"),
+            "how": verdict.how,
+            "rationale": told.get("summary") or "",
+            "flags": verdict.flags,
+            "evidence": evidence.items,
+            "conflicts": evidence.conflicts,
+            "messages": list(_messages(debate)),
+            "judges": ruling.judges if ruling is not None else [],
+            "failure": verdict.failure,
+            "error": verdict.error,
+            "calls": debate.cost.calls,
+            "tokens": debate.cost.tokens,
+            "simulated": debate.simulated,
+            "record": debate.run if kept else None,
+        }
+    )
+
+
+def _events(debate: Transcript, shape: type[S], kind: str) -> Iterator[S]:
+    for section in debate.sections:
+        for event in section.events:
+            if event.kind == kind and (data := read_as(shape, event.data)) is not None:
+                yield data
+
+
+def _messages(debate: Transcript) -> Iterator[DebateMessage]:
+    said = {
+        turn.path: turn
+        for section in debate.sections
+        for turn in section.turns
+        if not turn.superseded and turn.outcome not in ("failed", "invalid", "cut")
+    }
+    for stance in sorted(_events(debate, StanceData, "stance"), key=lambda each: each.turn):
+        turn = said.get(f"turn/{stance.turn}")
+        if turn is not None:
+            yield DebateMessage(
+                turn=stance.turn,
+                debater=stance.debater,
+                model=turn.model,
+                text=str((turn.data or {}).get("text") or turn.text),
+                says=stance.says,
+                of=stance.of,
+                stance=stance.stance,
+            )

@@ -1,0 +1,93 @@
+"""`moot check`: one claim against documents and pictures, checked now."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from moot.deploy.cli import options
+
+if TYPE_CHECKING:
+    from moot.deploy.running.prepare import Prepared
+
+
+def check(
+    context: typer.Context,
+    claim: Annotated[str, typer.Argument(help="The claim, or - for standard input.", show_default=False)],
+    docs: options.Docs = None,
+    image: Annotated[list[str] | None, typer.Option(help="A PNG, JPEG or WebP picture; repeatable.")] = None,
+    classifier: options.Classifier = None,
+    model: options.Model = None,
+    role: Annotated[
+        list[str] | None, typer.Option(help="debater=A,B, judge=MODEL or vision=MODEL; repeatable.")
+    ] = None,
+    encoder: options.Encoder = None,
+    seed: options.Seed = None,
+    out: Annotated[
+        str | None, typer.Option(help="The record's folder; by default in runs/, from claim, files, seed and model.")
+    ] = None,
+    set_: options.Setting = None,
+    prompts: options.Prompts = None,
+    placement: options.PlacementName = None,
+    engine: Annotated[
+        str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
+    ] = None,
+    address: options.Address = None,
+    save_tokens: options.SaveTokens = None,
+    reuse: options.Reuse = None,
+    concurrency: options.Concurrency = None,
+    requests_per_min: options.RequestsPerMin = None,
+    tokens_per_min: options.TokensPerMin = None,
+    max_cost_usd: options.MaxCostUsd = None,
+    max_tokens: options.MaxTokens = None,
+    prices: options.Prices = None,
+    retry_failed: options.RetryFailed = None,
+    form: options.Form = "text",
+    quiet: options.Quiet = False,
+    log_level: options.LogLevel = "warning",
+) -> None:
+    """Check one claim: label, confidence, evidence with its place, and the debate. Exit codes: 0 supported,
+    5 hallucinated, 6 undecided."""
+    from moot.actors.log import configure_terminal
+    from moot.deploy.reading.text import check_format
+
+    configure_terminal(log_level)
+    check_format(form)
+    flags = options.fields_of(context.params)
+    flags["engine"] = engine or ("ray" if address or placement else "inline")
+    said = sys.stdin.read() if claim == "-" else claim
+    raise typer.Exit(_hold(_prepared(said, image or [], flags), form, quiet=quiet))
+
+
+def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
+    from moot.deploy.checking.check import PROTOCOL, check_out, claim_case
+    from moot.deploy.running.config import RunConfig
+    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.prepare import prepare
+
+    case = claim_case(claim, images)
+    config = RunConfig.build(None, {**flags, "protocol": PROTOCOL}, flag_of)
+    if config.out is None:
+        where = check_out(case["question"], config.docs, images, config.seed, config.model)
+        config = config.model_copy(update={"out": where})
+    return prepare(config, task=[case])
+
+
+def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
+    from moot.deploy.checking.checked import read_checked
+    from moot.deploy.checking.show import show_checked
+    from moot.deploy.cli.run import hold_visibly, shown, tell, tell_interrupted
+
+    done = hold_visibly(prepared, quiet=quiet)
+    if done.status == "interrupted":
+        return tell_interrupted(done, prepared)
+    if done.status != "finished":
+        tell(done, prepared, quiet=True)
+        return done.exit_code
+    checked = read_checked(shown(prepared))
+    if checked is None:
+        return done.exit_code
+    show_checked(checked, form)
+    return checked.exit_code

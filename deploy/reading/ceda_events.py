@@ -1,0 +1,118 @@
+"""The events of a check of a claim, as they must look to be shown as such."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, computed_field
+
+Stance = Literal["supports", "denies"]
+"""What a debater holds of the claim."""
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class EvidenceItem(_Shape):
+    """A piece of evidence and its place.
+
+    Attributes:
+        id: what prompts and replies call it, such as `E1`.
+        kind: a `passage` or `document` of the case or of the run's library, or what was read off a `picture`.
+        document: the document's name; None for a picture.
+        chunk: 0-based number of the chunk in its document.
+        page: 1-based, of a document with pages.
+        picture: 0-based number among the case's pictures.
+        text: what it says.
+        similarity: cosine to the claim, in [-1, 1]; None where it was not searched for.
+        leans: whether it speaks for the claim or against it, as far as that shows without a model.
+    """
+
+    id: str
+    kind: Literal["passage", "document", "picture"]
+    document: str | None = None
+    chunk: int | None = None
+    page: int | None = None
+    picture: int | None = None
+    text: str
+    similarity: float | None = None
+    leans: Literal["for", "against"] | None = None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def place(self) -> str:
+        """Where it stands, in words: chunks and pictures are counted from 1.
+
+        >>> EvidenceItem(id="E1", kind="document", document="notes.txt", chunk=2, page=4, text="...").place
+        'notes.txt, page 4, chunk 3'
+        """
+        if self.picture is not None:
+            return f"picture {self.picture + 1}"
+        parts = [self.document or self.kind]
+        parts += [f"page {self.page}"] if self.page is not None else []
+        parts += [f"chunk {self.chunk + 1}"] if self.chunk is not None else []
+        return ", ".join(parts)
+
+
+class Conflict(_Shape):
+    """Two pieces of evidence that contradict each other."""
+
+    between: list[str]
+    why: str
+    detail: str = ""
+
+
+class EvidenceData(_Shape):
+    """An `evidence` event: what there is to go by, and who is shown it."""
+
+    items: list[EvidenceItem]
+    conflicts: list[Conflict] = []
+    shown_to: dict[str, list[str]] = {}
+
+
+class StanceData(_Shape):
+    """A `stance` event: what a message says of the last one, and so of the claim."""
+
+    turn: int
+    debater: str
+    says: Literal["AGREE", "DENY"] | None
+    of: Literal["claim", "message"]
+    stance: Stance | None
+    consensus: bool
+
+
+class JudgeRuling(_Shape):
+    """What one judge ruled; `missing` says why it did not."""
+
+    judge: str
+    verdict: Literal[0, 1] | None
+    confidence: float | None = None
+    summary: str = ""
+    missing: str = ""
+
+
+class ClassifierReading(_Shape):
+    """What the classifier makes of the summary."""
+
+    p_hallucinated: float
+    trained_on: bool = False
+
+
+class RulingData(_Shape):
+    """A `ruling` event: the judges' votes, and the classifier's reading."""
+
+    judges: list[JudgeRuling]
+    verdict: Literal[0, 1] | None
+    p_hallucinated: float | None = None
+    summary: str = ""
+    classifier: ClassifierReading | None = None
+
+
+class StateData(_Shape):
+    """A `state` event: a version of the state, by what was added."""
+
+    version: int
+    stage: Literal["initial", "intermediate", "output"]
+    by: str
+    added: dict[str, Any]

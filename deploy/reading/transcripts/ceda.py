@@ -1,0 +1,80 @@
+"""The events of a check of a claim as a transcript shows them: evidence, stances, the ruling, versions of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from moot.deploy.reading.ceda_events import EvidenceData, RulingData, StanceData, StateData
+from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.text import number
+from moot.deploy.reading.transcripts.shown import Shown
+from moot.deploy.reading.transcripts.views import EventView
+
+VERDICTS: Mapping[int | None, str] = {1: "supported", 0: "hallucinated", None: "undecided"}
+"""A judge's verdict in words."""
+
+
+def ceda_event(event: EventView) -> Shown | None:
+    """An event as shown; None when it is not one of a check, or does not look like one."""
+    show = _KINDS.get(event.kind)
+    return show(event) if show is not None else None
+
+
+def _evidence(event: EventView) -> Shown | None:
+    data = read_as(EvidenceData, event.data)
+    if data is None:
+        return None
+    if not data.items:
+        return Shown("no evidence")
+    readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
+    rows = [
+        (item.id, item.place, number(item.similarity, 2), item.leans or "-", ", ".join(readers[item.id]), item.text)
+        for item in data.items
+    ]
+    lines = [f"{' and '.join(c.between)} conflict ({c.why}): {c.detail}".rstrip(": ") for c in data.conflicts]
+    return Shown("evidence", ("", "place", "similarity", "leans", "shown to", "text"), rows, lines)
+
+
+def _stance(event: EventView) -> Shown | None:
+    data = read_as(StanceData, event.data)
+    if data is None:
+        return None
+    said = f"says {data.says}" if data.says else "says neither AGREE nor DENY"
+    of = "the claim" if data.of == "claim" else "the message before"
+    held = f"so it {data.stance} the claim" if data.stance else "so its stance on the claim is unknown"
+    return Shown(f"{data.debater} {said} to {of}, {held}" + ("; both hold the same" if data.consensus else ""))
+
+
+def _ruling(event: EventView) -> Shown | None:
+    data = read_as(RulingData, event.data)
+    if data is None:
+        return None
+    rows = [
+        (
+            each.judge,
+            f"missing: {each.missing}" if each.missing else VERDICTS[each.verdict],
+            number(each.confidence, 2),
+            each.summary,
+        )
+        for each in data.judges
+    ]
+    lines = []
+    if data.classifier is not None:
+        seen = "; it was trained on this claim" if data.classifier.trained_on else ""
+        lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{seen}"]
+    return Shown(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence", "summary"), rows, lines)
+
+
+def _state(event: EventView) -> Shown | None:
+    data = read_as(StateData, event.data)
+    if data is None:
+        return None
+    return Shown(f"version {data.version} ({data.stage}), by {data.by}: {', '.join(data.added) or 'nothing new'}")
+
+
+_KINDS: Mapping[str, Callable[[EventView], Shown | None]] = {
+    "evidence": _evidence,
+    "stance": _stance,
+    "ruling": _ruling,
+    "state": _state,
+}
