@@ -32,10 +32,14 @@ class LogisticModel:
     means: Floats
     deviations: Floats
 
+    def log_odds(self, predictors: Floats) -> Floats:
+        """The log-odds of 1 for rows `(n, k)`."""
+        standard = (predictors - self.means) / self.deviations
+        return np.asarray(self.intercept + standard @ self.coefficients, dtype=np.float64)
+
     def probability(self, predictors: Floats) -> Floats:
         """The probability of 1 for rows `(n, k)`."""
-        standard = (predictors - self.means) / self.deviations
-        return np.asarray(expit(self.intercept + standard @ self.coefficients), dtype=np.float64)
+        return np.asarray(expit(self.log_odds(predictors)), dtype=np.float64)
 
 
 def fit_logistic(

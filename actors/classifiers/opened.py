@@ -13,6 +13,7 @@ from moot.actors.classifiers.body import body_encoder, check_body
 from moot.actors.classifiers.card import BODY, Card, Head, read_card
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.retry import RetryPolicy
+from moot.metrics.succession import bounded
 from moot.protocols.errors import ConfigError, EncoderFailed
 
 
@@ -59,7 +60,7 @@ def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[
     [0.9, 0.5]
     """
     odds = head.intercept + vectors.astype(np.float64) @ np.array(head.coefficients)
-    return np.clip(expit(odds), head.least_probability, 1.0 - head.least_probability)
+    return bounded(expit(odds), head.least_probability)
 
 
 class FoundClassifier(NamedTuple):

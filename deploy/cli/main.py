@@ -203,8 +203,9 @@ def _add_others() -> None:
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
+    from moot.deploy.cli.train_classifier import train_classifier
 
-    for command in (show, analyze, ablate, debate, judge, decide, models, doctor, simulate):
+    for command in (show, analyze, ablate, debate, judge, decide, train_classifier, models, doctor, simulate):
         app.command()(command)
 
 

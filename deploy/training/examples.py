@@ -46,7 +46,7 @@ class Examples:
     """The summaries of some runs.
 
     Attributes:
-        rows: in order of run and case.
+        rows: in order of content and text, so that it does not matter which run is named first.
         runs: what is known of each run.
         left_out: cases that could not be used, by reason.
     """
@@ -98,7 +98,11 @@ def read_examples(folders: Sequence[str | Path]) -> Examples:
     once = list(dict.fromkeys(rows))
     if len(once) < len(rows):
         left_out["the same summary of the same case again"] += len(rows) - len(once)
-    return Examples(tuple(once), tuple(facts), dict(left_out))
+    return Examples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
+
+
+def _order(row: Example) -> tuple[str, str]:
+    return row.content_hash, row.text
 
 
 def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:

@@ -76,11 +76,12 @@ class HeldOutCases:
         for number in np.unique(self._fold):
             some = self._fold == number
             weights, ones = self._weights[:, some], self._outcome[some]
-            area = resampled_auroc(score[some], ones, weights)[:, 0, 0]
+            found = resampled_auroc(score[some], ones, weights)[:, 0, 0]
             count = (weights @ ones) * (weights @ (1.0 - ones))
-            wins += np.where(count > 0.0, np.nan_to_num(area) * count, 0.0)
+            wins += np.where(count > 0.0, np.nan_to_num(found) * count, 0.0)
             pairs += count
-        return np.divide(wins, pairs, out=np.full(_RESAMPLES, np.nan), where=pairs > 0.0)
+        area: Floats = np.divide(wins, pairs, out=np.full(_RESAMPLES, np.nan), where=pairs > 0.0)
+        return area
 
 
 def _figure(value: float, drawn: Floats) -> Figure:
