@@ -51,3 +51,9 @@ class House:
     reuse: ReplyCache | None = None
     library: Library | None = None
     classifier: Classifier | None = None
+
+    async def close(self) -> None:
+        """Release the encoders."""
+        await self.encoder.close()
+        if self.classifier is not None and self.classifier.encoder is not None:
+            await self.classifier.encoder.close()

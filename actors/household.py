@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 from moot.actors.agent import Agent
+from moot.actors.classifiers.opened import OpenedClassifier, open_classifier
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.house import House
 from moot.actors.limits.gate import Exchange, Gate
@@ -111,7 +112,14 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         attended=spec.attended,
         drain=asyncio.Event(),
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
+        classifier=_classifier(spec),
     )
+
+
+def _classifier(spec: RunSpec) -> OpenedClassifier | None:
+    if spec.classifier is None or spec.classifier_digest is None:
+        return None
+    return open_classifier(Path(spec.classifier), spec.classifier_digest, spec.encoder, spec.retry)
 
 
 class LocalCrew:

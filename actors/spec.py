@@ -30,6 +30,8 @@ class RunSpec(BaseModel):
         encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
         reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
+        classifier: folder of the classifier of judges' summaries, absolute; None for none.
+        classifier_digest: of its card; another one that lies there later is refused.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
@@ -57,6 +59,8 @@ class RunSpec(BaseModel):
     encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
     reuse: str | None = None
+    classifier: str | None = None
+    classifier_digest: str | None = None
     attended: bool = False
     folder: str
     epoch: int

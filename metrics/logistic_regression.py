@@ -1,4 +1,4 @@
-"""Logistic regression of a few predictors, held in check by a light ridge."""
+"""Logistic regression, held in check by a ridge."""
 
 from dataclasses import dataclass
 
@@ -21,9 +21,10 @@ class LogisticModel:
     """A fitted model.
 
     Attributes:
-        intercept: log-odds where every predictor has its training mean.
-        coefficients: `(k,)`, change in log-odds for one training standard deviation; 0 for what did not vary.
-        means, deviations: `(k,)`, of the training rows.
+        intercept: log-odds where every predictor has its training mean (0, when they were not standardised).
+        coefficients: `(k,)`, change in log-odds for one training standard deviation (for 1, when they were not
+            standardised); 0 for what did not vary.
+        means, deviations: `(k,)`, of the training rows; 0 and 1 when they were not standardised.
     """
 
     intercept: float
@@ -31,21 +32,36 @@ class LogisticModel:
     means: Floats
     deviations: Floats
 
+    def log_odds(self, predictors: Floats) -> Floats:
+        """The log-odds of 1 for rows `(n, k)`."""
+        standard = (predictors - self.means) / self.deviations
+        return np.asarray(self.intercept + standard @ self.coefficients, dtype=np.float64)
+
     def probability(self, predictors: Floats) -> Floats:
         """The probability of 1 for rows `(n, k)`."""
-        standard = (predictors - self.means) / self.deviations
-        return np.asarray(expit(self.intercept + standard @ self.coefficients), dtype=np.float64)
+        return np.asarray(expit(self.log_odds(predictors)), dtype=np.float64)
 
 
-def fit_logistic(predictors: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticModel:
+def fit_logistic(
+    predictors: npt.ArrayLike,
+    outcome: npt.ArrayLike,
+    *,
+    ridge: float = RIDGE,
+    standardise: bool = True,
+    start: LogisticModel | None = None,
+) -> LogisticModel:
     """The maximum of the penalised likelihood, by iteratively reweighted least squares.
 
     Args:
         predictors: `(n, k)`, finite; k = 0 fits the share of ones.
         outcome: `(n,)`, of 0 and 1.
+        ridge: the penalty, above 0; see `RIDGE`.
+        standardise: whether each predictor counts in its standard deviations. Not for the coordinates of a unit
+            vector, which are of one scale already: it would make much of those that hardly vary.
+        start: a fit of the same rows under another penalty, to begin with; it changes the time only.
 
     Raises:
-        ValueError: unless both outcomes occur.
+        ValueError: unless both outcomes occur and the penalty is above 0.
 
     Source: Le Cessie and van Houwelingen, "Ridge estimators in logistic regression", 1992.
 
@@ -56,20 +72,34 @@ def fit_logistic(predictors: npt.ArrayLike, outcome: npt.ArrayLike) -> LogisticM
     rows, ones = np.asarray(predictors, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
     if not 0.0 < ones.mean() < 1.0:
         raise ValueError("a logistic regression needs both outcomes")
-    means, spread = rows.mean(axis=0), rows.std(axis=0)
-    varies = spread > 1e-12 * np.maximum(1.0, np.abs(means))
-    deviations = np.where(varies, spread, 1.0)
-    design = np.column_stack([np.ones(len(rows)), np.where(varies, (rows - means) / deviations, 0.0)])
-    penalty = np.full(design.shape[1], RIDGE)
+    if not ridge > 0.0:
+        raise ValueError(f"the penalty must be above 0, not {ridge:g}")
+    means, deviations, scaled = _standardised(rows) if standardise else _as_they_are(rows)
+    design = np.column_stack([np.ones(len(rows)), scaled])
+    penalty = np.full(design.shape[1], ridge)
     penalty[0] = 0.0
     weights = np.zeros(design.shape[1])
     weights[0] = np.log(ones.mean() / (1.0 - ones.mean()))
+    if start is not None:
+        weights = np.concatenate([[start.intercept], start.coefficients])
     for _ in range(_STEPS):
         step = _newton_step(design, ones, weights, penalty)
         weights = weights + step
         if np.abs(step).max() < _SMALL:
             break
     return LogisticModel(float(weights[0]), weights[1:], means, deviations)
+
+
+def _standardised(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    """Means, standard deviations and the rows in them; what does not vary is 0."""
+    means, spread = rows.mean(axis=0), rows.std(axis=0)
+    varies = spread > 1e-12 * np.maximum(1.0, np.abs(means))
+    deviations = np.where(varies, spread, 1.0)
+    return means, deviations, np.where(varies, (rows - means) / deviations, 0.0)
+
+
+def _as_they_are(rows: Floats) -> tuple[Floats, Floats, Floats]:
+    return np.zeros(rows.shape[1]), np.ones(rows.shape[1]), rows
 
 
 def _newton_step(design: Floats, ones: Floats, weights: Floats, penalty: Floats) -> Floats:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from moot.deploy.running.outcome import Run
     from moot.deploy.running.run import arun, run, stream
     from moot.deploy.running.single import Debated, debate
+    from moot.deploy.training.train import train_classifier
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
     from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
@@ -56,6 +57,7 @@ _HOME = {
     "moot.deploy.reading.show": ("show",),
     "moot.deploy.running.single": ("Debated", "debate"),
     "moot.deploy.reading.summaries.summary": ("Summary", "summarise"),
+    "moot.deploy.training.train": ("train_classifier",),
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),
@@ -112,6 +114,7 @@ __all__ = [
     "show",
     "stream",
     "summarise",
+    "train_classifier",
 ]
 
 

@@ -92,6 +92,7 @@ def run(
     limit: options.Limit = None,
     seed: options.Seed = None,
     encoder: options.Encoder = None,
+    classifier: options.Classifier = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,
@@ -203,8 +204,9 @@ def _add_others() -> None:
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
+    from moot.deploy.cli.train_classifier import train_classifier
 
-    for command in (show, analyze, ablate, debate, judge, check, decide, models, doctor, simulate):
+    for command in (show, analyze, ablate, debate, judge, check, decide, train_classifier, models, doctor, simulate):
         app.command()(command)
 
 

@@ -6,6 +6,9 @@ import asyncio
 
 from pydantic import BaseModel
 
+from moot.actors.classifiers.body import body_encoder
+from moot.actors.classifiers.card import BODY
+from moot.actors.classifiers.opened import FoundClassifier
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
@@ -50,6 +53,8 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         finally:
             await model.close()
     await _check_encoder(prepared, network)
+    if prepared.classifier is not None and network:
+        await _check_body(prepared.classifier)
 
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
@@ -103,6 +108,18 @@ async def _check_encoder(prepared: Prepared, network: bool) -> None:
     try:
         if network:
             await encoder.check()
+    finally:
+        await encoder.close()
+
+
+async def _check_body(classifier: FoundClassifier) -> None:
+    """Whether the encoder of a classifier's own, if it has one, can be loaded."""
+    body = classifier.card.body
+    if body is None:
+        return
+    encoder = body_encoder(classifier.folder / BODY, body.digest, PROBE_RETRIES)
+    try:
+        await encoder.check()
     finally:
         await encoder.close()
 

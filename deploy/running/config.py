@@ -32,6 +32,7 @@ RECORD_KEYS = frozenset(
         "price_table",
         "templates",
         "task_digest",
+        "classifier_digest",
         "cases",
         "started_at",
         "sessions",
@@ -71,6 +72,7 @@ class RunConfig(BaseModel):
         encoder: turns texts into vectors; see `moot encoders`.
         encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
             `openai/NAME`, and for no key with a URL.
+        classifier: a folder that `moot train-classifier` has made, for a protocol that asks one; None for none.
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
@@ -103,6 +105,7 @@ class RunConfig(BaseModel):
     seed: int = 0
     encoder: str = "hashed-ngrams"
     encoder_key_env: EnvName | None = None
+    classifier: str | None = Field(default=None, min_length=1)
     out: str | None = Field(default=None, min_length=1)
     placement: Placement = "actors"
     engine: Engine = "ray"

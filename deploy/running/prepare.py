@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 from pydantic import BaseModel
 
+from moot.actors.classifiers.opened import FoundClassifier, find_classifier
 from moot.actors.encoders.resolve import identity, is_served
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
@@ -60,6 +61,7 @@ class Prepared:
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
         d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
+        classifier: the run's classifier of judges' summaries; None for none.
     """
 
     config: RunConfig
@@ -75,6 +77,7 @@ class Prepared:
     prices: Mapping[str, Price]
     reuse: Path | None
     d_untested: bool
+    classifier: FoundClassifier | None
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""
@@ -123,6 +126,8 @@ class Prepared:
             encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
             reuse=str(self.reuse) if self.reuse else None,
+            classifier=str(self.classifier.folder) if self.classifier else None,
+            classifier_digest=self.classifier.card.digest if self.classifier else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
@@ -178,6 +183,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
         d_untested=d_untested,
+        classifier=_classifier(config, made, encoder),
     )
 
 
@@ -213,6 +219,15 @@ def _check_first_case(protocol: DebateProtocol, task: Task) -> None:
             f"protocol {protocol.name!r} checks claims, and case {first.id!r} is none: take one of the tasks "
             f"{', '.join(claim_forms())}"
         )
+
+
+def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> FoundClassifier | None:
+    """The run's classifier, if the protocol asks one."""
+    if config.classifier is None:
+        return None
+    if not getattr(inner(protocol), "classifies", False):
+        raise ConfigError(f"protocol {protocol.name!r} asks no classifier: leave --classifier out")
+    return find_classifier(config.classifier, encoder)
 
 
 def warn(prepared: Prepared) -> None:

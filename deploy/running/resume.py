@@ -21,7 +21,7 @@ from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
-_FIXED = ("protocol", "seed", "save_tokens", "encoder", "schema_version")
+_FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env"})
 _SHOWN = 8
 """Differences that an error names."""
@@ -47,6 +47,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,
         "cases": prepared.total,
+        **({"classifier_digest": prepared.classifier.card.digest} if prepared.classifier else {}),
         "versions": _versions(),
         "code_revision": _code_revision(),
     }

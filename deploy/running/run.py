@@ -45,6 +45,7 @@ class RunOptions(TypedDict, total=False):
     seed: int
     encoder: str
     encoder_key_env: str | None
+    classifier: str | Path | None
     out: str | Path
     placement: Placement
     engine: Engine

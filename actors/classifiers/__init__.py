@@ -1,0 +1,1 @@
+"""Classifiers of judges' summaries: their folders, opened for a run."""

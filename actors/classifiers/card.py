@@ -1,0 +1,218 @@
+"""What a classifier's folder says of it: `classifier.json`, which holds the head's weights, too.
+
+Plain JSON, of bounded size, checked field by field when it is read; nothing in it is ever evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+from hashlib import blake2b
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+
+from moot.protocols.errors import ConfigError
+
+CARD = "classifier.json"
+BODY = "body"
+"""The folder of the fine-tuned sentence encoder, of the kind `setfit`."""
+
+MOST_BYTES = 2**26
+_MOST_CASES = 500_000
+_MOST_DIMENSIONS = 16_384
+
+Kind = Literal["logistic", "setfit"]
+Text = Annotated[str, StringConstraints(max_length=1000)]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,32}$")]
+ContentHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Head(_Part):
+    """The logistic regression over unit vectors.
+
+    Attributes:
+        intercept, coefficients: of the log-odds of "hallucinated"; one coefficient per dimension.
+        least_probability: no probability below this is given, nor one above 1 less it: so much the number of cases
+            that it was trained on can speak for.
+    """
+
+    intercept: float
+    coefficients: Annotated[tuple[float, ...], Field(min_length=1, max_length=_MOST_DIMENSIONS)]
+    least_probability: Annotated[float, Field(gt=0.0, le=0.5)]
+
+
+class Body(_Part):
+    """The fine-tuned encoder of the kind `setfit`.
+
+    Attributes:
+        digest: of the folder, see `moot.actors.encoders.model_folder`.
+        base: identity of the model that it was made from.
+        iterations, epochs: of the fine-tuning.
+    """
+
+    digest: Digest
+    base: Text
+    iterations: int
+    epochs: int
+
+
+class Figure(_Part):
+    """A figure with its 95 % interval; None where it is not known.
+
+    Attributes:
+        value: the figure, in [0, 1].
+        low, high: the interval's ends.
+    """
+
+    value: Share | None
+    low: Share | None = None
+    high: Share | None = None
+
+
+class Figures(_Part):
+    """How well one way to decide does on held-out cases.
+
+    Attributes:
+        name: what decides.
+        n: summaries.
+        accuracy, f1_hallucinated, f1_supported, macro_f1: of the answers, "undecided" being wrong.
+        auroc: in pairs of one fold; is p higher for the hallucinated?
+        brier: mean squared error of p; None for bare answers.
+        ece: expected calibration error of p; None for bare answers.
+        ece_null_high: what a perfect forecaster with these p is below in 97.5 of 100 samples.
+    """
+
+    name: Text
+    n: int
+    accuracy: Figure
+    f1_hallucinated: Figure
+    f1_supported: Figure
+    macro_f1: Figure
+    auroc: Figure
+    brier: Figure | None = None
+    ece: Share | None = None
+    ece_null_high: Share | None = None
+
+
+class Training(_Part):
+    """What it was made from.
+
+    Attributes:
+        digest: over the summaries, labels and groups, and all settings: the same training has the same one.
+        runs: the folders, as they were named.
+        tasks, protocols: of these runs.
+        simulated: whether any reply in them is a simulated model's.
+        n, hallucinated, cases, groups: summaries, how many of them are of hallucinated claims, cases by content, and
+            groups of cases that belong together.
+        left_out: cases that could not be used, by reason.
+        folds, seed: of the held-out figures.
+    """
+
+    digest: Digest
+    runs: tuple[Text, ...]
+    tasks: tuple[Text, ...]
+    protocols: tuple[Text, ...]
+    simulated: bool
+    n: int
+    hallucinated: int
+    cases: int
+    groups: int
+    left_out: dict[Text, int]
+    folds: int
+    seed: int
+
+
+class Card(_Part):
+    """A classifier.
+
+    Attributes:
+        format: of this file.
+        kind: `logistic` reads vectors of the run's encoder, `setfit` of its own body.
+        encoder: identity of the encoder whose vectors the head reads.
+        ridge: the head's penalty.
+        versions: of the packages that made it.
+        trained_on: content hashes of the cases it was trained on, sorted.
+        held_out: the figures, the classifier's own first.
+        digest: over everything else in the file.
+    """
+
+    format: Literal[1] = 1
+    kind: Kind
+    encoder: Text
+    body: Body | None = None
+    head: Head
+    ridge: Annotated[float, Field(gt=0.0)]
+    versions: dict[Text, Text]
+    training: Training
+    trained_on: Annotated[tuple[ContentHash, ...], Field(max_length=_MOST_CASES)]
+    held_out: Annotated[tuple[Figures, ...], Field(max_length=20)]
+    digest: Digest = "0" * 32
+
+    @model_validator(mode="after")
+    def _a_body_of_its_own(self) -> Card:
+        if (self.body is not None) is not (self.kind == "setfit"):
+            raise ValueError("a body goes with the kind setfit only")
+        return self
+
+    def sealed(self) -> Card:
+        """The same card with its digest."""
+        return self.model_copy(update={"digest": self._sum()})
+
+    @property
+    def intact(self) -> bool:
+        """Whether the digest is that of the content."""
+        return self.digest == self._sum()
+
+    def _sum(self) -> str:
+        content = self.model_dump(mode="json", exclude={"digest"})
+        return blake2b(msgspec.json.encode(content, order="deterministic"), digest_size=16).hexdigest()
+
+    def to_json(self) -> bytes:
+        """The file's content: indented, and the same for the same card."""
+        return msgspec.json.format(msgspec.json.encode(self.model_dump(mode="json")), indent=1) + b"\n"
+
+
+def known(value: float) -> float | None:
+    """A figure of the card: NaN is unknown.
+
+    >>> known(0.5), known(float("nan"))
+    (0.5, None)
+    """
+    return None if math.isnan(value) else float(value)
+
+
+def read_card(folder: Path) -> Card:
+    """The card of a classifier's folder.
+
+    Raises:
+        ConfigError: one line: there is none, it is too large, not what the format promises, or was changed since.
+    """
+    file = folder / CARD
+    try:
+        if not file.is_file():
+            raise ConfigError(f"{folder}: no classifier there (no {CARD}); `moot train-classifier` makes one")
+        if file.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{file}: larger than the {MOST_BYTES >> 20} MiB that a classifier may have")
+        card = Card.model_validate(_plain(file.read_bytes()))
+    except OSError as error:
+        raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigError(f"{file}: `{where}`: {first['msg'].removeprefix('Value error, ')}") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{file}: expected JSON, as `moot train-classifier` writes it") from None
+    if not card.intact:
+        raise ConfigError(f"{file}: it was changed since it was written; train the classifier again")
+    return card
+
+
+def _plain(raw: bytes) -> Any:
+    return msgspec.json.decode(raw)

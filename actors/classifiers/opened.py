@@ -1,0 +1,112 @@
+"""A classifier opened for a run: a logistic head over vectors of the run's encoder, or of a body of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from moot.actors.classifiers.body import body_encoder, check_body
+from moot.actors.classifiers.card import BODY, Card, Head, read_card
+from moot.actors.encoders.interface import Encoder
+from moot.actors.models.retry import RetryPolicy
+from moot.metrics.succession import bounded
+from moot.protocols.errors import ConfigError, EncoderFailed
+
+
+class OpenedClassifier:
+    """See `moot.actors.ports.Classifier`.
+
+    Args:
+        card: what the folder says.
+        encoder: of the kind `setfit`; None for `logistic`.
+    """
+
+    def __init__(self, card: Card, encoder: Encoder | None) -> None:
+        self.card = card
+        self._encoder = encoder
+        self._weights = np.array(card.head.coefficients)
+        self._cases = frozenset(card.trained_on)
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """See `ports.Classifier.encoder`."""
+        return self._encoder
+
+    def p_hallucinated(self, vector: npt.NDArray[np.float32]) -> float:
+        """See `ports.Classifier.p_hallucinated`.
+
+        Raises:
+            EncoderFailed: the vector is not of the size that it was trained on.
+        """
+        if vector.shape != self._weights.shape:
+            said = f"vectors of {len(self._weights)} numbers are what the classifier reads, not {vector.shape}"
+            raise EncoderFailed(self.card.encoder, "unparsable", said)
+        return float(probabilities(self.card.head, vector[np.newaxis])[0])
+
+    def trained_on(self, content_hash: str) -> bool:
+        """See `ports.Classifier.trained_on`."""
+        return content_hash in self._cases
+
+
+def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """The probability of "hallucinated" for unit vectors `(n, d)`, within the head's bounds.
+
+    >>> head = Head(intercept=0.0, coefficients=(9.0, 0.0), least_probability=0.1)
+    >>> probabilities(head, np.array([[1.0, 0.0], [0.0, 1.0]])).tolist()
+    [0.9, 0.5]
+    """
+    odds = head.intercept + vectors.astype(np.float64) @ np.array(head.coefficients)
+    return bounded(expit(odds), head.least_probability)
+
+
+class FoundClassifier(NamedTuple):
+    """A classifier that a run can use: its folder, absolute, and its card."""
+
+    folder: Path
+    card: Card
+
+
+def find_classifier(name: str | Path, encoder: str) -> FoundClassifier:
+    """The classifier in a folder, if a run can use it.
+
+    Args:
+        name: the folder, as it was given.
+        encoder: identity of the run's encoder.
+
+    Raises:
+        ConfigError: one line: no classifier is there, it or its body was changed, or it reads vectors of another
+            encoder than the run's.
+    """
+    folder = Path(name).expanduser().absolute()
+    card = read_card(folder)
+    if card.body is not None:
+        check_body(folder / BODY, card.body.digest)
+    elif card.encoder != encoder:
+        raise ConfigError(
+            f"--classifier {name}: it reads vectors of the encoder {card.encoder}, and the run has {encoder}: "
+            "give that one with --encoder, or train a classifier on this one"
+        )
+    return FoundClassifier(folder, card)
+
+
+def open_classifier(folder: Path, digest: str, encoder: str, retry: RetryPolicy) -> OpenedClassifier:
+    """The classifier of a run.
+
+    Args:
+        folder: of the classifier.
+        digest: of the card that the run began with.
+        encoder: identity of the run's encoder.
+        retry: how failed batches of texts are repeated.
+
+    Raises:
+        ConfigError: see `find_classifier`; or another classifier lies there now.
+    """
+    card = find_classifier(folder, encoder).card
+    if card.digest != digest:
+        raise ConfigError(f"{folder}: holds another classifier ({card.digest}) than the run began with ({digest})")
+    own = None if card.body is None else body_encoder(folder / BODY, card.body.digest, retry)
+    return OpenedClassifier(card, own)

@@ -1,0 +1,47 @@
+"""`moot train-classifier`: a classifier from the judges' summaries of finished runs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moot.deploy.cli import options
+
+
+def train_classifier(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs with gold labels.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The classifier's folder.", show_default=False)],
+    setfit: Annotated[
+        str | None, typer.Option(help="Fine-tune this encoder, sentence-transformers/NAME; needs the extra setfit.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="Whose vectors are read (default: that of the runs).")] = None,
+    folds: Annotated[int, typer.Option(help="Folds of the held-out figures.")] = 5,
+    seed: Annotated[int, typer.Option(help="Everything random hangs on it.")] = 0,
+    iterations: Annotated[
+        int | None, typer.Option(help="With --setfit: pairs of either sort per summary (default: 1).")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="With --setfit: how often they are gone through (default: 1).")
+    ] = None,
+    quiet: options.Quiet = False,
+    form: options.Form = "text",
+) -> None:
+    """Train a classifier of judges' summaries, and measure it on held-out cases."""
+    from moot.deploy.reading.text import check_format
+    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.validated import validated
+    from moot.deploy.training.report import show_training
+    from moot.deploy.training.settings import TrainingSettings
+    from moot.deploy.training.train import trained
+
+    check_format(form)
+    given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
+    given |= {"iterations": iterations, "epochs": epochs}
+    settings = validated(TrainingSettings, given, typed={key: flag_of(key) for key in given})
+    done = trained(runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
+    if done.known_already and not quiet:
+        print(f"{out} holds this classifier already", file=sys.stderr)
+    show_training(done.card, out, form)

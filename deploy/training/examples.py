@@ -1,0 +1,142 @@
+"""What a classifier is trained on: the judges' summaries of claims whose label is known, from the records of runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
+from moot.deploy.reading.references import References
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED
+from moot.protocols.errors import ConfigError
+
+RULING = "ruling"
+"""The kind of event in which a protocol records what the judges made of a claim."""
+
+
+class Example(NamedTuple):
+    """A judge's summary and what is known of its claim.
+
+    Attributes:
+        text: the summary.
+        hallucinated: whether the claim is.
+        content_hash: of the case.
+        group: cases of one group are never in two folds.
+        judged_hallucinated: the judges' bare verdict; None where they gave none.
+    """
+
+    text: str
+    hallucinated: bool
+    content_hash: str
+    group: str
+    judged_hallucinated: bool | None
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The summaries of some runs.
+
+    Attributes:
+        rows: in order of content and text, so that it does not matter which run is named first.
+        runs: what is known of each run.
+        left_out: cases that could not be used, by reason.
+    """
+
+    rows: tuple[Example, ...]
+    runs: tuple[RunFacts, ...]
+    left_out: dict[str, int]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any reply behind them is a simulated model's."""
+        return any(run.simulated for run in self.runs)
+
+    @property
+    def outcome(self) -> npt.NDArray[np.float64]:
+        """`(n,)`, 1 for a hallucinated claim."""
+        return np.array([float(row.hallucinated) for row in self.rows])
+
+    @property
+    def groups(self) -> npt.NDArray[np.str_]:
+        """`(n,)`, the group of each."""
+        return np.array([row.group for row in self.rows])
+
+    def digest(self, settings: dict[str, Any]) -> str:
+        """The same for the same summaries, labels and groups under the same settings, in whatever order."""
+        data = sorted(row._replace(judged_hallucinated=None) for row in self.rows)
+        return blake2b(msgspec.json.encode([data, settings], order="deterministic"), digest_size=16).hexdigest()
+
+
+def read_examples(folders: Sequence[str | Path]) -> Examples:
+    """The summaries of each case's latest attempt.
+
+    A case that several runs are over is one case: all its summaries are in one group.
+
+    Raises:
+        ConfigError: a run is named twice, or has no rulings.
+        RecordError: no run is there, or it cannot be read.
+    """
+    if len({Path(folder).resolve() for folder in folders}) < len(folders):
+        raise ConfigError("a run is named twice: its summaries would count double")
+    rows: list[Example] = []
+    left_out: Counter[str] = Counter()
+    facts = [read_facts(folder) for folder in folders]
+    group_of: dict[str, str] = {}
+    for folder in folders:
+        for row in _of_run(folder, left_out):
+            group = group_of.setdefault(row.content_hash, row.group)
+            rows.append(row._replace(group=group))
+    once = list(dict.fromkeys(rows))
+    if len(once) < len(rows):
+        left_out["the same summary of the same case again"] += len(rows) - len(once)
+    return Examples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
+
+
+def _order(row: Example) -> tuple[str, str]:
+    return row.content_hash, row.text
+
+
+def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
+    rulings = {noted.key: noted.data for noted in read_events(folder, [RULING])}
+    if not rulings:
+        raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
+    contents = {
+        row["case_id"]: row["content_hash"] for row in read_table(folder, "cases", ["content_hash"]).to_pylist()
+    }
+    references = References.of(folder)
+    for verdict in latest_verdicts(folder):
+        ruling = rulings.get(verdict.key)
+        why = _unusable(verdict, ruling)
+        if ruling is None or why:
+            left_out[why] += 1
+            continue
+        content = contents[verdict.case_id]
+        said = ruling.get("verdict")
+        yield Example(
+            text=ruling["summary"].strip(),
+            hallucinated=verdict.gold == HALLUCINATED,
+            content_hash=content,
+            group=references[verdict.case_id].group or content,
+            judged_hallucinated=said == 0 if said in (0, 1) else None,
+        )
+
+
+def _unusable(verdict: VerdictRow, ruling: dict[str, Any] | None) -> str:
+    """Why a case says nothing; empty when it does."""
+    if verdict.failed:
+        return "failed"
+    if verdict.gold is None:
+        return "no gold label"
+    if verdict.gold not in CLAIM_LABELS:
+        return f"a gold label other than {' and '.join(CLAIM_LABELS)}"
+    summary = (ruling or {}).get("summary")
+    return "" if isinstance(summary, str) and summary.strip() else "no summary"

@@ -1,0 +1,89 @@
+"""How well a way to decide does on held-out summaries, with intervals by group of cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.classifiers.card import Figure, Figures, known
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+from moot.metrics.class_separation import within_groups_auroc
+from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc
+from moot.metrics.proportion import wilson_interval
+from moot.metrics.two_class_scores import TwoClassScores, two_class_scores
+
+Floats = npt.NDArray[np.float64]
+
+_RESAMPLES = 1000
+
+
+class HeldOutCases:
+    """The summaries that figures are about.
+
+    Args:
+        outcome: `(n,)`, 1 for a hallucinated claim.
+        groups: `(n,)`; whole groups are drawn.
+        fold: `(n,)`, the fold in which each was held out.
+        seed: of the draws.
+    """
+
+    def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
+        self._outcome, self._fold, self._seed = outcome, fold, seed
+        self._weights = cluster_weights(groups, _RESAMPLES, seed)
+        self._groups = len(np.unique(groups))
+
+    def of_probabilities(self, name: str, p: Floats) -> Figures:
+        """The figures of probabilities of "hallucinated", `(n,)`; above one half is the answer "hallucinated"."""
+        squares = (p - self._outcome) ** 2
+        drawn = self._weights @ squares / self._weights.sum(axis=1)
+        right = (p > 0.5) == (self._outcome == 1.0)
+        return self._figures(name, (p > 0.5).astype(np.float64), p).model_copy(
+            update={
+                "brier": _figure(float(squares.mean()), drawn),
+                "ece": known(expected_calibration_error(np.maximum(p, 1.0 - p), right)),
+                "ece_null_high": known(calibration_null_band(np.maximum(p, 1.0 - p), seed=self._seed).high),
+            }
+        )
+
+    def of_answers(self, name: str, answer: Floats) -> Figures:
+        """The figures of bare answers: `(n,)`, 1 for "hallucinated", 0 for "supported", NaN for undecided."""
+        return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
+
+    def _figures(self, name: str, answer: Floats, score: Floats) -> Figures:
+        seen = two_class_scores(answer, self._outcome, np.ones((1, len(answer))))
+        drawn = two_class_scores(answer, self._outcome, self._weights)
+        return Figures(
+            name=name,
+            n=len(answer),
+            accuracy=self._accuracy(seen, drawn),
+            f1_hallucinated=_figure(seen.f1_ones.item(), drawn.f1_ones),
+            f1_supported=_figure(seen.f1_zeros.item(), drawn.f1_zeros),
+            macro_f1=_figure(seen.macro_f1.item(), drawn.macro_f1),
+            auroc=_figure(within_groups_auroc(score, self._outcome, self._fold).item(), self._drawn_auroc(score)),
+        )
+
+    def _accuracy(self, seen: TwoClassScores, drawn: TwoClassScores) -> Figure:
+        """Where all are right, resamples do not vary: as many groups that are right still leave room for doubt."""
+        found = _figure(seen.accuracy.item(), drawn.accuracy)
+        if found.low is not None or found.value not in (0.0, 1.0):
+            return found
+        ends = wilson_interval(self._groups if found.value else 0, self._groups)
+        return Figure(value=found.value, low=ends.low, high=ends.high)
+
+    def _drawn_auroc(self, score: Floats) -> Floats:
+        """The AUROC of every resample, over pairs of one fold."""
+        wins, pairs = np.zeros(_RESAMPLES), np.zeros(_RESAMPLES)
+        for number in np.unique(self._fold):
+            some = self._fold == number
+            weights, ones = self._weights[:, some], self._outcome[some]
+            found = resampled_auroc(score[some], ones, weights)[:, 0, 0]
+            count = (weights @ ones) * (weights @ (1.0 - ones))
+            wins += np.where(count > 0.0, np.nan_to_num(found) * count, 0.0)
+            pairs += count
+        area: Floats = np.divide(wins, pairs, out=np.full(_RESAMPLES, np.nan), where=pairs > 0.0)
+        return area
+
+
+def _figure(value: float, drawn: Floats) -> Figure:
+    low, high = interval_from(drawn, value, lowest=0.0)
+    return Figure(value=known(value), low=known(low.item()), high=known(high.item()))

@@ -1,0 +1,114 @@
+"""The kind `setfit`: a sentence encoder fine-tuned on the summaries, and a head on its vectors.
+
+The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
+would be surer than it may be. So every fold's figures come from a body and a head that have not seen the fold, and the
+head's log-odds are scaled by these (Platt).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from moot.actors.classifiers.card import Head
+from moot.actors.encoders.interface import Rows, unit_rows
+from moot.deploy.training.contrastive import fine_tune
+from moot.deploy.training.learned import Floats, Learned, Material
+from moot.metrics.log_odds_scaling import fit_scaling
+from moot.metrics.logistic_regression import RIDGE, LogisticModel, fit_logistic
+from moot.metrics.pairwise_complete import Known
+from moot.metrics.succession import bounded, least_probability
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """How a body is made.
+
+    Attributes:
+        base: folder of the encoder to begin with.
+        iterations, epochs: see `fine_tune`.
+    """
+
+    base: Path
+    iterations: int
+    epochs: int
+
+
+def learn_setfit(
+    texts: Sequence[str],
+    masked: Sequence[str],
+    material: Material,
+    tuning: FineTuning,
+    say: Callable[[str], None],
+) -> tuple[Learned, SentenceTransformer]:
+    """A body and its head, and what those of every fold said of it.
+
+    The body of a fold learns from the summaries as they are; its head is fitted a second time to those without verdict
+    words, and reads these.
+
+    Args:
+        texts, masked: `(n,)`, the summaries with and without verdict words.
+        material: labels, groups and folds.
+        tuning: how a body is made.
+        say: is told what is being done.
+    """
+    odds, odds_masked = np.empty(len(texts)), np.empty(len(texts))
+    for number in range(material.folds):
+        say(f"fine-tuning without fold {number + 1} of {material.folds} ...")
+        out = material.fold == number
+        body = _tuned(texts, material, ~out, tuning)
+        for some, found in ((texts, odds), (masked, odds_masked)):
+            vectors = _encoded(body, some)
+            found[out] = _head(vectors[~out], material.outcome[~out]).log_odds(vectors[out])
+    say("fine-tuning on all summaries ...")
+    everything = np.ones(len(texts), dtype=np.bool_)
+    body = _tuned(texts, material, everything, tuning)
+    model, scaling = _head(_encoded(body, texts), material.outcome), fit_scaling(odds, material.outcome)
+    head = Head(
+        intercept=scaling.intercept + scaling.slope * model.intercept,
+        coefficients=tuple((scaling.slope * model.coefficients).tolist()),
+        least_probability=_least(material, everything),
+    )
+    return Learned(head, RIDGE, _scaled(odds, material), _scaled(odds_masked, material)), body
+
+
+def _tuned(texts: Sequence[str], material: Material, rows: Known, tuning: FineTuning) -> SentenceTransformer:
+    chosen: list[int] = np.flatnonzero(rows).tolist()
+    return fine_tune(
+        tuning.base,
+        [texts[i] for i in chosen],
+        [int(material.outcome[i]) for i in chosen],
+        iterations=tuning.iterations,
+        epochs=tuning.epochs,
+        seed=material.seed,
+    )
+
+
+def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
+    return unit_rows(np.asarray(body.encode(list(texts), convert_to_numpy=True, show_progress_bar=False)))
+
+
+def _head(vectors: Rows, outcome: Floats) -> LogisticModel:
+    return fit_logistic(vectors, outcome, ridge=RIDGE, standardise=False)
+
+
+def _scaled(odds: Floats, material: Material) -> Floats:
+    """Probabilities from held-out log-odds, each fold's scaled by the others'."""
+    p = np.empty(len(odds))
+    for number in range(material.folds):
+        out = material.fold == number
+        scaling = fit_scaling(odds[~out], material.outcome[~out])
+        p[out] = bounded(expit(scaling.apply(odds[out])), _least(material, ~out))
+    return p
+
+
+def _least(material: Material, rows: Known) -> float:
+    return least_probability(len(np.unique(material.groups[rows])))

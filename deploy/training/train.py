@@ -1,0 +1,140 @@
+"""Training a classifier: from runs to a folder that another run can be given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from moot.actors.classifiers.body import body_name, check_body
+from moot.actors.classifiers.card import BODY, Body, Card
+from moot.actors.encoders.model_folder import find_folder, folder_digest
+from moot.actors.encoders.resolve import EncoderSpec
+from moot.deploy.running.validated import validated
+from moot.deploy.training.card import make_card
+from moot.deploy.training.contrastive import check_setfit, save
+from moot.deploy.training.examples import Examples, read_examples
+from moot.deploy.training.folder import classifier_there, write_classifier
+from moot.deploy.training.learned import Material
+from moot.deploy.training.logistic import learn_logistic
+from moot.deploy.training.setfit import FineTuning, learn_setfit
+from moot.deploy.training.settings import EPOCHS, ITERATIONS, TrainingSettings
+from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
+from moot.metrics.grouped_folds import balanced_folds
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.errors import ConfigError
+from moot.protocols.verdict_words import mask_verdict_words
+
+LEAST_GROUPS = 20
+"""Groups of cases below which nothing can be said of what was learnt."""
+
+_LEAST_OF_A_LABEL = 4
+_MOST_SUMMARIES, _MOST_FINE_TUNED = 100_000, 5_000
+
+
+class Trained(NamedTuple):
+    """A classifier's card, and whether it lay there already, made from the same summaries with the same settings."""
+
+    card: Card
+    known_already: bool
+
+
+def train_classifier(
+    runs: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    setfit: str | None = None,
+    encoder: str | None = None,
+    folds: int = 5,
+    seed: int = 0,
+    iterations: int | None = None,
+    epochs: int | None = None,
+) -> Card:
+    """Train a classifier on the judges' summaries of finished runs, and measure it on held-out folds.
+
+    Args:
+        runs: folders of runs whose cases have gold labels.
+        out: the classifier's folder. If the same one lies there already, it is left as it is.
+        setfit: a sentence encoder to fine-tune, `sentence-transformers/NAME`; None leaves the encoder as it is.
+        encoder: whose vectors are read, without `setfit`; None for that of the runs.
+        folds, seed: of the held-out figures and of everything drawn.
+        iterations, epochs: of the fine-tuning, with `setfit`; None for its defaults.
+
+    Returns:
+        The card, as it stands in `out/classifier.json`.
+
+    Raises:
+        ConfigError: one line about what is wrong with the runs, the settings or the folder.
+        CapabilityMissing: packages are missing; names the extra.
+    """
+    given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
+    settings = validated(TrainingSettings, {**given, "iterations": iterations, "epochs": epochs})
+    return trained([runs] if isinstance(runs, str | Path) else list(runs), out, settings).card
+
+
+def trained(
+    runs: Sequence[str | Path],
+    out: str | Path,
+    settings: TrainingSettings,
+    say: Callable[[str], None] = lambda line: None,
+) -> Trained:
+    """As `train_classifier`, telling `say` what is being done."""
+    examples = read_examples(runs)
+    _check(examples, settings)
+    encoder = base_of(settings.setfit) if settings.setfit else chosen_encoder(examples, settings.encoder)
+    digest = examples.digest(settings.of_the_result(encoder.name))
+    if (there := classifier_there(out, digest)) is not None:
+        return Trained(there, True)
+    texts = [row.text for row in examples.rows]
+    masked = [mask_verdict_words(text) for text in texts]
+    fold = balanced_folds(examples.groups, examples.outcome, settings.folds, settings.seed)
+    material = Material(examples.outcome, examples.groups, fold, settings.folds, settings.seed)
+    if settings.setfit is None:
+        say(f"embedding {len(texts):,} summaries ...")
+        vectors = embedded(encoder, [*texts, *masked])
+        say(f"learning, and measuring on {settings.folds} held-out folds ...")
+        learned = learn_logistic(vectors[: len(texts)], vectors[len(texts) :], material)
+        card = make_card(
+            learned, examples, material, runs=runs, encoder=encoder.name, body=None, training_digest=digest
+        )
+        return Trained(write_classifier(out, lambda draft: card), False)
+    check_setfit()
+    base = find_folder(EncoderSpec.parse(encoder.name).model)
+    tuning = FineTuning(base, settings.iterations or ITERATIONS, settings.epochs or EPOCHS)
+    learned, tuned = learn_setfit(texts, masked, material, tuning, say)
+
+    def with_body(draft: Path) -> Card:
+        save(tuned, draft / BODY)
+        made = folder_digest(draft / BODY)
+        check_body(draft / BODY, made)
+        body = Body(digest=made, base=encoder.name, iterations=tuning.iterations, epochs=tuning.epochs)
+        return make_card(
+            learned, examples, material, runs=runs, encoder=body_name(made), body=body, training_digest=digest
+        )
+
+    return Trained(write_classifier(out, with_body), False)
+
+
+def _check(examples: Examples, settings: TrainingSettings) -> None:
+    """Refuse what nothing can be learnt from.
+
+    Raises:
+        ConfigError: too few groups, or too few of them with one of the labels; or too many summaries.
+    """
+    groups = set(examples.groups.tolist())
+    if len(groups) < LEAST_GROUPS:
+        left = "".join(f"; left out: {n} {why}" for why, n in examples.left_out.items())
+        raise ConfigError(
+            f"{len(groups)} cases (or groups of them) with a gold label and a summary are too few to learn from: "
+            f"expected at least {LEAST_GROUPS}{left}"
+        )
+    least = max(settings.folds, _LEAST_OF_A_LABEL)
+    for label, is_it in ((SUPPORTED, False), (HALLUCINATED, True)):
+        found = len({row.group for row in examples.rows if row.hallucinated is is_it})
+        if found < least:
+            raise ConfigError(f"{found} {label} cases (or groups of them): expected at least {least} of each label")
+    most = _MOST_FINE_TUNED if settings.setfit else _MOST_SUMMARIES
+    if len(examples.rows) > most:
+        raise ConfigError(
+            f"{len(examples.rows):,} summaries are more than the {most:,} that this can take: name fewer runs"
+        )
