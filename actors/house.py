@@ -51,3 +51,9 @@ class House:
     reuse: ReplyCache | None = None
     library: Library | None = None
     classifier: Classifier | None = None
+
+    async def close(self) -> None:
+        """Let go what debates look up; once none is left."""
+        await self.encoder.close()
+        if self.library is not None:
+            await self.library.close()

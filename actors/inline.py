@@ -98,6 +98,6 @@ class InlineRuntime:
         await self._crew.close()
         if self._gate is not None:
             await self._gate.close()
-        await self._house.encoder.close()
+        await self._house.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)

@@ -30,6 +30,7 @@ class RunSpec(BaseModel):
         encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
         reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
+        library: folder of the library that the debates search, absolute; None for a run without documents.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
@@ -57,6 +58,7 @@ class RunSpec(BaseModel):
     encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
     reuse: str | None = None
+    library: str | None = None
     attended: bool = False
     folder: str
     epoch: int

@@ -289,5 +289,5 @@ class ModeratorActor(_Actor):
             await self._local.close()
         if self._gate is not None:
             await self._gate.close()
-        await self._house.encoder.close()
+        await self._house.close()
         await self._scribe.drained()
