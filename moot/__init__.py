@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moot.deploy.analysis.analysis import Analysis, analyze
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.calibration.calibrate import calibrate
+    from moot.deploy.documents.library import Library, index
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
     from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
     from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
+    from moot.protocols.lookups import Passage
     from moot.protocols.messages import Event, Failure, Form, Turn, Verdict
     from moot.protocols.registry import PROTOCOLS
     from moot.protocols.replies import Position, Score
@@ -44,6 +46,7 @@ _HOME = {
     "moot.deploy.analysis.analysis": ("Analysis", "analyze"),
     "moot.deploy.analysis.settings": ("AnalysisSettings",),
     "moot.deploy.calibration.calibrate": ("calibrate",),
+    "moot.deploy.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
     "moot.deploy.running.judge": ("judge",),
@@ -55,6 +58,7 @@ _HOME = {
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),
+    "moot.protocols.lookups": ("Passage",),
     "moot.protocols.messages": ("Event", "Failure", "Form", "Turn", "Verdict"),
     "moot.protocols.registry": ("PROTOCOLS",),
     "moot.protocols.replies": ("Position", "Score"),
@@ -80,7 +84,9 @@ __all__ = [
     "Form",
     "Image",
     "LabelledCase",
+    "Library",
     "MootError",
+    "Passage",
     "Position",
     "Request",
     "RoleBinding",
@@ -99,6 +105,7 @@ __all__ = [
     "calibrate",
     "compare",
     "debate",
+    "index",
     "judge",
     "load_image",
     "open_task",

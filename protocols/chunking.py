@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from moot.protocols.selene.sentences import sentence_spans
@@ -63,7 +64,7 @@ def chunks_of(text: str) -> list[str]:
     unless it is far longer than a chunk. A line that is a whole sentence ends a chunk, and so does an item of a list;
     a line break that only wraps text does not. A heading goes with what follows it.
 
-    >>> chunks_of("# Cats" + chr(10) + "Cats sleep much. They" + chr(10) + "hunt at dawn." + chr(10) + chr(10) + "- Milk?")
+    >>> chunks_of("# Cats\\nCats sleep much. They\\nhunt at dawn.\\n\\n- Milk?")
     ['Cats\\nCats sleep much. They hunt at dawn.', 'Milk?']
     """
     return [chunk.text for chunk in located_chunks(text)]
@@ -95,7 +96,7 @@ def _runs(text: str) -> Iterator[_Run]:
     for lines in _paragraphs(text):
         widest = max(len(line.text) for line in lines)
         runs: list[list[_Line]] = [[lines[0]]]
-        for before, line in zip(lines, lines[1:], strict=False):
+        for before, line in pairwise(lines):
             if _is_break(before, line, widest):
                 runs.append([])
             runs[-1].append(line)

@@ -48,10 +48,9 @@ async def build_library(
     """
     files = LibraryFolder(folder)
     digest = await asyncio.to_thread(digest_of, chunks)
+    wanted = LibraryNote(encoder=encoder.name, digest=digest, chunks=len(chunks))
     with _locked(files) as vectors:
-        note = await asyncio.to_thread(
-            _begun, files, chunks, LibraryNote(encoder=encoder.name, digest=digest, chunks=len(chunks))
-        )
+        note = await asyncio.to_thread(_begun, files, chunks, wanted)
         await _Build(files, note, vectors, chunks, encoder).go_on(told)
 
 

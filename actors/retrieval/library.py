@@ -20,6 +20,8 @@ from moot.actors.retrieval.searching import Searching
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
 
+_FORMAT = 1
+
 
 class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
     """What library.json says.
@@ -36,7 +38,7 @@ class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     chunks: int
     dimension: int | None = None
-    format: int = 1
+    format: int = _FORMAT
 
 
 class LibraryFolder:
@@ -66,8 +68,8 @@ class LibraryFolder:
             note = msgspec.json.decode(self.note_file.read_bytes(), type=LibraryNote)
         except (OSError, msgspec.MsgspecError) as error:
             raise ConfigError(f"{self.note_file} is not of a library: {error}") from None
-        if note.format != LibraryNote.format:
-            raise ConfigError(f"{self.path}: the library's format is {note.format}, expected {LibraryNote.format}")
+        if note.format != _FORMAT:
+            raise ConfigError(f"{self.path}: the library's format is {note.format}, expected {_FORMAT}")
         return note
 
     def write_note(self, note: LibraryNote) -> None:

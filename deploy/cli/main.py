@@ -92,6 +92,7 @@ def run(
     limit: options.Limit = None,
     seed: options.Seed = None,
     encoder: options.Encoder = None,
+    docs: options.Docs = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,

@@ -12,7 +12,7 @@ from moot.protocols.chunking import located_chunks
 
 
 def chunked(documents: Iterable[Document]) -> list[LibraryChunk]:
-    """The chunks of all documents, in order; a sentence that goes on over the page is on the page on which it begins."""
+    """The chunks of all documents, in order; one that goes on over the page is on the page on which it begins."""
     return [chunk for document in documents for chunk in _chunks(document)]
 
 

@@ -12,6 +12,9 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedErr
 
 from moot.protocols.errors import ConfigError
 
+_OF_BROKEN_FILES = (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What the reader raises on bytes that are no PDF, or only half of one."""
+
 
 def read_pdf(raw: bytes) -> tuple[str, ...]:
     """The text of each page; empty for a page without any, as a scanned one is.
@@ -29,15 +32,7 @@ def read_pdf(raw: bytes) -> tuple[str, ...]:
             raise _encrypted() from None
         except LimitReachedError:
             raise ConfigError("a part of the PDF is too large once it is unpacked") from None
-        except (
-            PyPdfError,
-            ArithmeticError,
-            LookupError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            RecursionError,
-        ) as error:
+        except _OF_BROKEN_FILES as error:
             raise ConfigError(f"the PDF is broken ({_first_line(error)})") from None
 
 

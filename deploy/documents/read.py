@@ -31,9 +31,9 @@ _KINDS = ".txt, .md, .html or .pdf"
 def read_documents(named: Sequence[str]) -> list[Document]:
     """The documents in files and folders, in the order in which they are named, those of a folder by path.
 
-    A folder gives the files in it that can be read, at any depth, hidden ones and other kinds left out. A file is called
-    by its name, one of a folder by its path in there; where two would be called the same, every document is called by
-    its path from the nearest folder that holds them all. A file that is named twice is read once.
+    A folder gives the files in it that can be read, at any depth, hidden ones and other kinds left out. A file is
+    called by its name, one of a folder by its path in there; where two would be called the same, every document is
+    called by its path from the nearest folder that holds them all. A file that is named twice is read once.
 
     Raises:
         ConfigError: naming the file and what is wrong with it.

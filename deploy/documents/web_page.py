@@ -14,10 +14,13 @@ _UNSEEN = frozenset({"script", "style", "template", "noscript", "head", "svg", "
 _HEADINGS = {f"h{level}": f"\n\n{'#' * level} " for level in range(1, 7)}
 _ITEMS = frozenset({"li", "tr"})
 _CELLS = frozenset({"td", "th"})
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big button cite code data del dfn em font i img input ins kbd label mark math meter nobr output "
-    "progress q rp rt ruby s samp small span strike strong sub sup time tt u var wbr".split()
-)
+# fmt: off
+_INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "button", "cite", "code", "data", "del", "dfn", "em", "font", "i",
+    "img", "input", "ins", "kbd", "label", "mark", "math", "meter", "nobr", "output", "progress", "q", "rp", "rt",
+    "ruby", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+})
+# fmt: on
 _PROLOGUE = re.compile(r"\A\s*<\?xml[^>]*>")
 _SPACE = re.compile(r"\s+")
 _MANY_BREAKS = re.compile(r"\n[ \n]*\n")

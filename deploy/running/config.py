@@ -6,6 +6,7 @@ written into the record and sent to every actor.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,6 +33,7 @@ RECORD_KEYS = frozenset(
         "price_table",
         "templates",
         "task_digest",
+        "docs_digest",
         "cases",
         "started_at",
         "sessions",
@@ -57,6 +59,15 @@ def _as_member(member: Any) -> Any:
     return {"model": member} if isinstance(member, str) else member
 
 
+def _as_paths(value: Any) -> Any:
+    """Paths as texts: one, or several."""
+    if isinstance(value, str | os.PathLike):
+        return (os.fspath(value),)
+    if isinstance(value, list | tuple):
+        return tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in value)
+    return value
+
+
 class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
@@ -71,6 +82,7 @@ class RunConfig(BaseModel):
         encoder: turns texts into vectors; see `moot encoders`.
         encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
             `openai/NAME`, and for no key with a URL.
+        docs: documents that the debates may search: files, folders of them, or the folder of a library alone.
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
@@ -103,6 +115,7 @@ class RunConfig(BaseModel):
     seed: int = 0
     encoder: str = "hashed-ngrams"
     encoder_key_env: EnvName | None = None
+    docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = ()
     out: str | None = Field(default=None, min_length=1)
     placement: Placement = "actors"
     engine: Engine = "ray"

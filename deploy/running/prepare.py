@@ -21,6 +21,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.documents.docs import Docs, open_docs
 from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
@@ -58,6 +59,7 @@ class Prepared:
         limits: by endpoint.
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
+        docs: the documents that the debates may search; None for none.
         d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
     """
 
@@ -73,6 +75,7 @@ class Prepared:
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
     reuse: Path | None
+    docs: Docs | None
     d_untested: bool
 
     def cases(self) -> Iterator[LabelledCase]:
@@ -102,6 +105,11 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
+    @property
+    def library(self) -> Path | None:
+        """The folder of the library that the debates search: the run's own, or one that was at hand."""
+        return None if self.docs is None else self.docs.library or self.folder / "library"
+
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool) -> RunSpec:
         """What the actors need to know.
 
@@ -122,6 +130,7 @@ class Prepared:
             encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
             reuse=str(self.reuse) if self.reuse else None,
+            library=str(self.library) if self.library else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
@@ -159,6 +168,8 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     templates = _templates(config.prompts, made)
     encoder = identity(config.encoder)
     made, d_untested = _fitted(made, encoder)
+    if config.docs and not getattr(made, "reads_documents", False):
+        raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
@@ -176,6 +187,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        docs=open_docs(config.docs, encoder) if config.docs else None,
         d_untested=d_untested,
     )
 
