@@ -28,6 +28,7 @@ _NAMES = (
     "compaction.part_written",
     "compaction.part_renamed",
     "compaction.manifest_written",
+    "library.appended",
 )
 
 

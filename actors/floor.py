@@ -13,17 +13,17 @@ import numpy.typing as npt
 from pydantic import BaseModel
 
 from moot.actors.conversation import first_messages, reask_messages
-from moot.actors.encoders.interface import Encoder
 from moot.actors.house import House
 from moot.actors.limits.gate import Draining
+from moot.actors.lookups import Lookups
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
-from moot.actors.record.recovery import History, vector_key
+from moot.actors.record.recovery import History
 from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import ASKED
 from moot.actors.roles import fingerprint
 from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
-from moot.protocols.errors import AskFailed, EncoderFailed, PathReused
+from moot.protocols.errors import AskFailed, PathReused
 from moot.protocols.floor import Brief, Request
 from moot.protocols.lookups import Classified, Passage
 from moot.protocols.messages import (
@@ -95,7 +95,7 @@ class CaseFloor:
         self._history = history
         self._decided = decided or {}
         self._recorded = {reply.path: reply for reply in history.replies}
-        self._vectors = dict(history.vectors)
+        self._lookups = Lookups(case, attempt, house, history.vectors)
         self._reuse = house.reuse.for_debate(house.scribe, history) if house.reuse else None
         self._asks: dict[str, Ask] = {}
         self._reasked: dict[str, tuple[str, str]] = {}
@@ -177,43 +177,19 @@ class CaseFloor:
 
     async def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """See `Floor.embed`."""
-        return await self._embed(self._house.encoder, texts)
-
-    async def _embed(self, encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        hashes = [blake2b(text.encode(), digest_size=16).hexdigest() for text in texts]
-        keys = [vector_key(encoder.name, text_hash) for text_hash in hashes]
-        missing = [i for i, key in enumerate(keys) if key not in self._vectors]
-        if missing:
-            rows = await encoder.encode([texts[i] for i in missing])
-            new = [(hashes[i], row.tobytes()) for i, row in zip(missing, rows, strict=True)]
-            self._vectors |= {keys[i]: raw for i, (_, raw) in zip(missing, new, strict=True)}
-            self._house.scribe.put_vectors(self.case.id, self.attempt, encoder.name, new)
-        vectors = [np.frombuffer(self._vectors[key], np.float32) for key in keys]
-        if len({len(vector) for vector in vectors}) > 1:
-            raise EncoderFailed(encoder.name, "unparsable", "its vectors are not of the size of those in the record")
-        return np.stack(vectors) if vectors else np.empty((0, encoder.dimension or 0), np.float32)
+        return await self._lookups.embed(texts)
 
     async def retrieve(self, query: str, documents: Sequence[str], *, n: int = 5) -> list[int]:
         """See `Floor.retrieve`."""
-        vectors = await self.embed([query, *documents])
-        nearness = vectors[1:] @ vectors[0]
-        return [int(i) for i in np.argsort(-nearness, kind="stable")[:n]]
+        return await self._lookups.retrieve(query, documents, n)
 
     async def search(self, query: str, *, n: int = 5) -> list[Passage]:
         """See `Floor.search`."""
-        library = self._house.library
-        return [] if library is None else await library.search((await self.embed([query]))[0], n)
+        return await self._lookups.search(query, n)
 
     async def classify(self, text: str) -> Classified | None:
         """See `Floor.classify`."""
-        classifier = self._house.classifier
-        if classifier is None:
-            return None
-        (vector,) = await self._embed(classifier.encoder or self._house.encoder, [text])
-        return Classified(
-            p_hallucinated=classifier.p_hallucinated(vector),
-            trained_on=classifier.trained_on(self.case.content_hash()),
-        )
+        return await self._lookups.classify(text)
 
     async def compute(self, function: Callable[..., T], *args: Any) -> T:
         """See `Floor.compute`."""

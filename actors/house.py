@@ -53,7 +53,9 @@ class House:
     classifier: Classifier | None = None
 
     async def close(self) -> None:
-        """Release the encoders."""
+        """Let go what debates look up; once none is left."""
         await self.encoder.close()
         if self.classifier is not None and self.classifier.encoder is not None:
             await self.classifier.encoder.close()
+        if self.library is not None:
+            await self.library.close()

@@ -16,6 +16,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
 from moot.actors.ports import Crew, Scribe
+from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
@@ -113,6 +114,7 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         drain=asyncio.Event(),
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
         classifier=_classifier(spec),
+        library=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
     )
 
 

@@ -67,6 +67,10 @@ class Library(Protocol):
         """The `n` passages nearest to a unit vector, best first; ties by place. Exact."""
         ...
 
+    async def close(self) -> None:
+        """Let the files go."""
+        ...
+
 
 class Classifier(Protocol):
     """Tells supported claims from hallucinated ones by a judge's summary.

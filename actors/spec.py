@@ -32,6 +32,7 @@ class RunSpec(BaseModel):
         reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
         classifier: folder of the classifier of judges' summaries, absolute; None for none.
         classifier_digest: of its card; another one that lies there later is refused.
+        library: folder of the library that the debates search, absolute; None for a run without documents.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
@@ -61,6 +62,7 @@ class RunSpec(BaseModel):
     reuse: str | None = None
     classifier: str | None = None
     classifier_digest: str | None = None
+    library: str | None = None
     attended: bool = False
     folder: str
     epoch: int

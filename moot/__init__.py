@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.checking.check import check
     from moot.deploy.checking.checked import Checked
+    from moot.deploy.documents.library import Library, index
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
     from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from moot.protocols.case import Case, Image, LabelledCase
     from moot.protocols.errors import ConfigError, MootError, UserError
     from moot.protocols.floor import Brief, DebateProtocol, Floor, Request
+    from moot.protocols.lookups import Passage
     from moot.protocols.messages import Event, Failure, Form, Turn, Verdict
     from moot.protocols.registry import PROTOCOLS
     from moot.protocols.replies import Position, Score
@@ -49,6 +51,7 @@ _HOME = {
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.checking.check": ("check",),
     "moot.deploy.checking.checked": ("Checked",),
+    "moot.deploy.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
     "moot.deploy.running.judge": ("judge",),
@@ -61,6 +64,7 @@ _HOME = {
     "moot.protocols.case": ("Case", "Image", "LabelledCase"),
     "moot.protocols.errors": ("ConfigError", "MootError", "UserError"),
     "moot.protocols.floor": ("Brief", "DebateProtocol", "Floor", "Request"),
+    "moot.protocols.lookups": ("Passage",),
     "moot.protocols.messages": ("Event", "Failure", "Form", "Turn", "Verdict"),
     "moot.protocols.registry": ("PROTOCOLS",),
     "moot.protocols.replies": ("Position", "Score"),
@@ -87,7 +91,9 @@ __all__ = [
     "Form",
     "Image",
     "LabelledCase",
+    "Library",
     "MootError",
+    "Passage",
     "Position",
     "Request",
     "RoleBinding",
@@ -107,6 +113,7 @@ __all__ = [
     "check",
     "compare",
     "debate",
+    "index",
     "judge",
     "load_image",
     "open_task",

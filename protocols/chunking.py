@@ -1,14 +1,171 @@
-"""Texts cut into chunks for retrieval."""
+"""A document cut into chunks that can be found and quoted by themselves: a sentence, or a few short ones."""
 
 from __future__ import annotations
 
-from moot.protocols.selene.sentences import split_sentences
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from moot.protocols.selene.sentences import sentence_spans
+
+LONGEST = 300
+"""Characters of a chunk of several sentences at most; the heading above it comes on top."""
+
+_FAR_LONGER = 1000
+"""Characters from which on a single sentence is cut."""
+
+_LONGEST_HEADING = 120
+_ATX_HEADING = re.compile(r"#{1,6}\s+")
+_BULLET = re.compile(r"[-*+\u2022\u2013]\s+")
+_NUMBER = re.compile(r"\d{1,3}[.)]\s+")
+_WORD = re.compile(r"\w")
+_SENTENCE_END = re.compile("[.!?\u2026\u3002\uff01\uff1f\u0964\u061f\u06d4][\"')\\]\u201d\u2019]*$")
+_CUT = re.compile(rf"\S(?:.{{0,{LONGEST - 2}}}\S)?(?!\S)|\S{{{LONGEST}}}", re.DOTALL)
+
+
+class Chunk(NamedTuple):
+    """A chunk of a text.
+
+    Attributes:
+        start: 0-based place in the text where it begins.
+        text: as it stands there, white space folded; a heading stands on a line of its own.
+    """
+
+    start: int
+    text: str
+
+
+class _Line(NamedTuple):
+    """A line without the white space around it: where it begins and ends, and what its mark leaves of it.
+
+    Attributes:
+        body: where the text begins behind the mark of a heading or of an item.
+    """
+
+    start: int
+    end: int
+    text: str
+    body: int = 0
+    kind: str = ""
+
+
+class _Run(NamedTuple):
+    """Consecutive lines that one line break after the other only wraps, or one line."""
+
+    lines: Sequence[_Line]
+    heading: bool
 
 
 def chunks_of(text: str) -> list[str]:
-    """The chunks of a text, in order; none of an empty one.
+    """The chunks of a text, in order; empty for a text without a word.
 
-    >>> chunks_of("It rained. We went home.")
-    ['It rained.', 'We went home.']
+    A chunk is one sentence, or a few consecutive ones of a paragraph while they are short. A sentence is never split
+    unless it is far longer than a chunk. A line that is a whole sentence ends a chunk, and so does an item of a list;
+    a line break that only wraps text does not. A heading goes with what follows it.
+
+    >>> chunks_of("# Cats\\nCats sleep much. They\\nhunt at dawn.\\n\\n- Milk?")
+    ['Cats\\nCats sleep much. They hunt at dawn.', 'Milk?']
     """
-    return split_sentences(text)
+    return [chunk.text for chunk in located_chunks(text)]
+
+
+def located_chunks(text: str) -> list[Chunk]:
+    """As `chunks_of`, with the place where each chunk begins."""
+    found: list[Chunk] = []
+    headings: list[Chunk] = []
+    for run in _runs(text):
+        pieces = [Chunk(start, " ".join(text[start:end].split())) for start, end in _packed(text, run)]
+        if run.heading and sum(len(heading.text) for heading in headings) < LONGEST:
+            headings += pieces
+        else:
+            found += _under(headings, pieces)
+            headings = []
+    return [*found, *_under(headings, [])]
+
+
+def _under(headings: Sequence[Chunk], pieces: Sequence[Chunk]) -> list[Chunk]:
+    """The pieces, the first of them under its headings; headings that nothing follows are a piece themselves."""
+    if not headings:
+        return list(pieces)
+    first = "\n".join(piece.text for piece in [*headings, *pieces[:1]])
+    return [Chunk(headings[0].start, first), *pieces[1:]]
+
+
+def _runs(text: str) -> Iterator[_Run]:
+    for lines in _paragraphs(text):
+        widest = max(len(line.text) for line in lines)
+        runs: list[list[_Line]] = [[lines[0]]]
+        for before, line in pairwise(lines):
+            if _is_break(before, line, widest):
+                runs.append([])
+            runs[-1].append(line)
+        for run, following in zip(runs, [*runs[1:], None], strict=True):
+            alone = len(runs) == 1 or (following is not None and not _looks_like_heading(following))
+            yield _Run(run, run[0].kind == "heading" or (alone and _looks_like_heading(run)))
+
+
+def _paragraphs(text: str) -> Iterator[list[_Line]]:
+    """Lines that follow each other; a line without a word (a blank one, a rule) separates."""
+    lines: list[_Line] = []
+    place = 0
+    for raw in text.splitlines(keepends=True):
+        line = raw.strip()
+        start = place + len(raw) - len(raw.lstrip())
+        place += len(raw)
+        if _WORD.search(line):
+            lines.append(_marked(start, line))
+        elif lines:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
+
+
+def _marked(start: int, line: str) -> _Line:
+    for kind, mark in (("heading", _ATX_HEADING), ("item", _BULLET), ("number", _NUMBER)):
+        if found := mark.match(line):
+            return _Line(start, start + len(line), line, start + found.end(), kind)
+    return _Line(start, start + len(line), line, start)
+
+
+def _is_break(before: _Line, line: _Line, widest: int) -> bool:
+    """Whether a line ends on purpose: what follows begins with a mark, or would have fitted on it twice over."""
+    if line.kind or before.kind == "heading":
+        return True
+    wrapped = len(before.text) + 1 + len(line.text.split(maxsplit=1)[0])
+    return 2 * wrapped < widest and not line.text[0].islower()
+
+
+def _looks_like_heading(run: Sequence[_Line]) -> bool:
+    line = run[0]
+    return (
+        len(run) == 1 and not line.kind and len(line.text) <= _LONGEST_HEADING and not _SENTENCE_END.search(line.text)
+    )
+
+
+def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a run begin and end."""
+    first, last = run.lines[0], run.lines[-1]
+    spans = [(first.body + start, first.body + end) for start, end in sentence_spans(text[first.body : last.end])]
+    if first.kind == "number" and spans:  # the number is said; other marks only mark
+        spans[0] = (first.start, spans[0][1])
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
+    whole = {line.end for line in run.lines if line.start in starts and line.end in ends}
+    begins: int | None = None
+    ended = 0
+    for start, end in spans:
+        if begins is not None and (ended in whole or end - begins > LONGEST):
+            yield begins, ended
+            begins = None
+        if end - start > _FAR_LONGER:
+            yield from _cut(text, start, end)
+            continue
+        begins, ended = start if begins is None else begins, end
+    if begins is not None:
+        yield begins, ended
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for piece in _CUT.finditer(text, start, end):
+        yield piece.span()

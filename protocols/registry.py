@@ -241,6 +241,7 @@ class OwnProtocol:
         needs_labels: its `needs_labels`, else False: whether it debates over a closed list of labels only.
         needs_reply: its `needs_reply`, else False: whether its cases are replies to judge, as `replies:PATH` has them.
         needs_claims: its `needs_claims`, else False: whether it checks claims only.
+        reads_documents: its `reads_documents`, else False: whether it searches the run's documents.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
             the run says otherwise.
@@ -259,6 +260,7 @@ class OwnProtocol:
         self.needs_labels: bool = bool(getattr(inner, "needs_labels", False))
         self.needs_reply: bool = bool(getattr(inner, "needs_reply", False))
         self.needs_claims: bool = bool(getattr(inner, "needs_claims", False))
+        self.reads_documents: bool = bool(getattr(inner, "reads_documents", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))

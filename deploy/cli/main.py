@@ -93,6 +93,7 @@ def run(
     seed: options.Seed = None,
     encoder: options.Encoder = None,
     classifier: options.Classifier = None,
+    docs: options.Docs = None,
     out: Annotated[
         str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
     ] = None,

@@ -18,6 +18,9 @@ Limit = Annotated[int | None, typer.Option(help="Only the first so many cases.")
 Seed = Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")]
 Encoder = Annotated[str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")]
 Classifier = Annotated[str | None, typer.Option(help="A folder made by `moot train-classifier`.")]
+Docs = Annotated[
+    list[str] | None, typer.Option(help="Documents to search: a file, a folder of them, or a library; repeatable.")
+]
 Setting = Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")]
 Prompts = Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")]
 PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]
@@ -57,6 +60,7 @@ def fields_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     roles, settings = parameters["role"], parameters["set_"]
     return {
         **fields,
+        "docs": fields.get("docs") or None,
         "roles": parse_roles(roles) if roles else None,
         "set": parse_settings(settings) if settings else None,
     }

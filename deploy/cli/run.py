@@ -69,19 +69,21 @@ def execute(
 def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """One configuration per protocol, each with the folder OUT/PROTOCOL.
 
-    `agents` and `roles` reach only the protocols that have them, so that one command can compare a debate with a
-    single agent.
+    `agents`, `roles` and `docs` reach only the protocols that have a use for them, so that one command can compare a
+    debate with a single agent.
 
     Raises:
-        ConfigError: a protocol is unknown, named twice, or nobody asks a role.
+        ConfigError: a protocol is unknown, named twice, nobody asks a role, or nobody searches documents.
     """
     if not all(names) or len(set(names)) < len(names):
         raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
     out = config.out or default_out("", open_task(config.task).name, config.seed, config.model)
     made = []
-    unasked = set(config.roles)
+    unasked, searched = set(config.roles), False
     for name in names:
-        roles = make_protocol(name).roles
+        protocol = make_protocol(name)
+        roles, reads = protocol.roles, bool(getattr(protocol, "reads_documents", False))
+        searched |= reads
         unasked -= set(roles)
         fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
         changes = {
@@ -89,10 +91,13 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
             "out": f"{out}/{name.replace(':', '-')}",
             "agents": None if fixed else config.agents,
             "roles": {family: members for family, members in config.roles.items() if family in roles},
+            "docs": config.docs if reads else (),
         }
         made.append(config.model_copy(update=changes))
     if unasked:
         raise ConfigError(f"none of these protocols asks the role {min(unasked)!r}")
+    if config.docs and not searched:
+        raise ConfigError("--docs: none of these protocols searches documents")
     return made
 
 

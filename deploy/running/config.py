@@ -6,6 +6,7 @@ written into the record and sent to every actor.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +34,7 @@ RECORD_KEYS = frozenset(
         "templates",
         "task_digest",
         "classifier_digest",
+        "docs_digest",
         "cases",
         "started_at",
         "sessions",
@@ -58,6 +60,15 @@ def _as_member(member: Any) -> Any:
     return {"model": member} if isinstance(member, str) else member
 
 
+def _as_paths(value: Any) -> Any:
+    """Paths as texts: one, or several."""
+    if isinstance(value, str | os.PathLike):
+        return (os.fspath(value),)
+    if isinstance(value, list | tuple):
+        return tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in value)
+    return value
+
+
 class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
@@ -73,6 +84,7 @@ class RunConfig(BaseModel):
         encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
             `openai/NAME`, and for no key with a URL.
         classifier: a folder that `moot train-classifier` has made, for a protocol that asks one; None for none.
+        docs: documents that the debates may search: files, folders of them, or the folder of a library alone.
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
@@ -106,6 +118,7 @@ class RunConfig(BaseModel):
     encoder: str = "hashed-ngrams"
     encoder_key_env: EnvName | None = None
     classifier: str | None = Field(default=None, min_length=1)
+    docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = ()
     out: str | None = Field(default=None, min_length=1)
     placement: Placement = "actors"
     engine: Engine = "ray"

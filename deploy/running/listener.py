@@ -18,6 +18,11 @@ class Listener(Protocol):
 
     wants_events: bool
 
+    def indexed(self, done: int, total: int) -> None:
+        """So many chunks of the run's documents are embedded; now and then while the library is built, before the
+        engine starts."""
+        ...
+
     def began(self, total: int | None, done: int) -> None:
         """The engine starts; `total` cases (None: unknown), of which `done` need nothing more."""
         ...
@@ -44,6 +49,9 @@ class Silent:
     """A listener that does nothing."""
 
     wants_events = False
+
+    def indexed(self, done: int, total: int) -> None:
+        """See `Listener.indexed`."""
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""

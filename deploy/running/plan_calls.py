@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from moot.actors.encoders.resolve import is_served
+from moot.actors.retrieval.library import LibraryFolder
+from moot.deploy.documents.docs import Docs
 from moot.deploy.running.prepare import Prepared, inner
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.calls import CallPlan
@@ -25,6 +28,7 @@ class Plan:
         least_tokens, most_tokens: prompts at four characters per token, replies at their full length.
         reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
             is known only when the debates are held, so the other figures count every call.
+        documents: what the library holds, and what is still to be embedded for it; empty for a run without documents.
     """
 
     protocol: str
@@ -34,6 +38,7 @@ class Plan:
     least_tokens: int | None
     most_tokens: int | None
     reusable: int | None = None
+    documents: str = ""
 
     def lines(self) -> list[str]:
         """The plan as text."""
@@ -52,6 +57,7 @@ class Plan:
             f"tokens    {tokens}",
             "          prompts at 4 characters a token, replies at full length; without retries and re-asks",
             *reuse,
+            *([f"documents {self.documents}"] if self.documents else []),
             "dry run: nothing was asked, paid or written",
         ]
 
@@ -62,10 +68,11 @@ def plan(prepared: Prepared) -> Plan:
     A protocol says how many calls it makes by a method `calls(case, judges)` that gives a `CallPlan`.
     """
     name, total = prepared.protocol.name, prepared.total
+    documents = "" if prepared.docs is None else _documents(prepared, prepared.docs)
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
     calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
     if calls_of is None or total is None:
-        return Plan(name, total, None, None, None, None, reusable)
+        return Plan(name, total, None, None, None, None, reusable, documents)
     judges = len(prepared.bindings.get("judge", ()))
     longest = max(member.max_tokens for member in prepared.members)
     least_calls = most_calls = least_tokens = most_tokens = 0
@@ -76,7 +83,19 @@ def plan(prepared: Prepared) -> Plan:
         most_calls += found.most.count
         least_tokens += found.least.count * prompt
         most_tokens += found.most.count * (prompt + longest) + found.most.replies_read * longest
-    return Plan(name, total, least_calls, most_calls, least_tokens, most_tokens, reusable)
+    return Plan(name, total, least_calls, most_calls, least_tokens, most_tokens, reusable, documents)
+
+
+def _documents(prepared: Prepared, docs: Docs) -> str:
+    """The documents in words."""
+    chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
+    if docs.documents is None:
+        return f"a library of {chunks}, made before"
+    files = LibraryFolder(prepared.folder / "library")
+    done = files.embedded(files.note()) if files.exists() else 0
+    texts = len({chunk.text for chunk in docs.chunks[done:]})
+    by = f", {texts:,} texts to be embedded by {prepared.config.encoder}" if is_served(prepared.config.encoder) else ""
+    return f"{docs.documents:,} in {chunks}{by}"
 
 
 def _prompt_tokens(prepared: Prepared, found: CallPlan) -> int:

@@ -22,6 +22,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.documents.docs import Docs, open_docs
 from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
@@ -60,6 +61,7 @@ class Prepared:
         limits: by endpoint.
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
+        docs: the documents that the debates may search; None for none.
         d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
         classifier: the run's classifier of judges' summaries; None for none.
     """
@@ -76,6 +78,7 @@ class Prepared:
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
     reuse: Path | None
+    docs: Docs | None
     d_untested: bool
     classifier: FoundClassifier | None
 
@@ -106,6 +109,11 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
+    @property
+    def library(self) -> Path | None:
+        """The folder of the library that the debates search: the run's own, or one that was at hand."""
+        return None if self.docs is None else self.docs.library or self.folder / "library"
+
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool) -> RunSpec:
         """What the actors need to know.
 
@@ -128,6 +136,7 @@ class Prepared:
             reuse=str(self.reuse) if self.reuse else None,
             classifier=str(self.classifier.folder) if self.classifier else None,
             classifier_digest=self.classifier.card.digest if self.classifier else None,
+            library=str(self.library) if self.library else None,
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
@@ -165,6 +174,8 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     templates = _templates(config.prompts, made)
     encoder = identity(config.encoder)
     made, d_untested = _fitted(made, encoder)
+    if config.docs and not getattr(made, "reads_documents", False):
+        raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
@@ -182,6 +193,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        docs=open_docs(config.docs, encoder) if config.docs else None,
         d_untested=d_untested,
         classifier=_classifier(config, made, encoder),
     )

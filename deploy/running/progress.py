@@ -93,6 +93,26 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+class Indexing:
+    """Says on stderr how far the library is, now and then; nothing where that takes no time.
+
+    Args:
+        say: takes a line.
+        every_s: seconds between two lines, and before the first.
+    """
+
+    def __init__(self, say: Callable[[str], object], every_s: float = LINE_EVERY_S) -> None:
+        self._say, self._every_s = say, every_s
+        self._last = time.monotonic()
+        self._said = False
+
+    def told(self, done: int, total: int) -> None:
+        """So many chunks of how many are embedded."""
+        if time.monotonic() - self._last >= self._every_s or (self._said and done == total):
+            self._last, self._said = time.monotonic(), True
+            self._say(f"embedding the documents: {done:,} of {total:,} chunks")
+
+
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else _UNKNOWN
 
@@ -103,8 +123,13 @@ class LineListener(Silent):
     def __init__(self, every_s: float = LINE_EVERY_S, *, gated: bool = True) -> None:
         self._every_s, self._gated = every_s, gated
         self._last = time.monotonic()
+        self._indexing = Indexing(self._say, every_s)
         self._latest: Counts | None = None
         self._pace = Pace(None, 0)
+
+    def indexed(self, done: int, total: int) -> None:
+        """See `Listener.indexed`."""
+        self._indexing.told(done, total)
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""
@@ -166,6 +191,11 @@ class BarListener(Silent):
             console=console,
         )
         self._task: TaskID | None = None
+        self._indexing = Indexing(console.print)
+
+    def indexed(self, done: int, total: int) -> None:
+        """See `Listener.indexed`."""
+        self._indexing.told(done, total)
 
     def began(self, total: int | None, done: int) -> None:
         """See `Listener.began`."""

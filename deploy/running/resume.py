@@ -46,6 +46,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "price_table": {name: price.model_dump() for name, price in prepared.prices.items()},
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,
+        **({"docs_digest": prepared.docs.digest} if prepared.docs else {}),
         "cases": prepared.total,
         **({"classifier_digest": prepared.classifier.card.digest} if prepared.classifier else {}),
         "versions": _versions(),
@@ -62,8 +63,8 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
 def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW") -> None:
     """Refuse to go on with a run whose record another configuration has made.
 
-    Placement, engine, address, how many are open, attendance, retrying, where the task's file lies, deadlines, the
-    variables that hold keys and a larger limit may differ.
+    Placement, engine, address, how many are open, attendance, retrying, where the task's file and the documents lie,
+    deadlines, the variables that hold keys and a larger limit may differ.
 
     Args:
         out: the run's folder, as it was named.
@@ -104,6 +105,9 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         yield _changed("task_digest", was.get("task_digest"), now.get("task_digest"))
     elif was.get("task_digest") is None:
         yield from _leaves("task", was.get("task"), now.get("task"))
+    if was.get("docs_digest") != now.get("docs_digest"):
+        yield from _leaves("docs", _listed(was.get("docs")), _listed(now.get("docs")))
+        yield _changed("docs_digest", was.get("docs_digest"), now.get("docs_digest"))
     yield from _leaves("", was.get("settings") or {}, now.get("settings") or {})
     yield from _leaves("roles", _comparable(was.get("bindings")), _comparable(now.get("bindings")))
     old, new = was.get("templates") or {}, now.get("templates") or {}
@@ -124,6 +128,10 @@ def _comparable(bindings: Any) -> dict[str, list[dict[str, Any]]]:
         family: [{key: value for key, value in member.items() if key not in _FREE_OF_ROLES} for member in members]
         for family, members in (bindings or {}).items()
     }
+
+
+def _listed(docs: Any) -> str:
+    return ", ".join(map(str, docs or ())) or "none"
 
 
 def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
@@ -46,6 +47,7 @@ class RunOptions(TypedDict, total=False):
     encoder: str
     encoder_key_env: str | None
     classifier: str | Path | None
+    docs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     out: str | Path
     placement: Placement
     engine: Engine

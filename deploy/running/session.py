@@ -22,6 +22,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
+from moot.deploy.running.library import build_run_library
 from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared, warn
@@ -118,12 +119,13 @@ class Session:
         record = RunYaml(folder, prepared, ownership.epoch)
         status: Status | Literal["failed"] = "failed"
         try:
+            await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
             past = await asyncio.to_thread(_past, prepared)
             left = await asyncio.to_thread(_left, prepared, past)
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
             runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent, bool(record.earlier)))
-            await self._started(runtime, folder.path if fresh else None)
+            await self._started(runtime, folder.path if fresh and prepared.docs is None else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
             await self._debate(arena, runtime)
             if not arena.stopping:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _CLOSING = "\"')]\u201d\u2019"
 _OPENING = "\"'([\u201c\u2018"
@@ -43,22 +44,42 @@ def split_sentences(text: str) -> list[str]:
     >>> split_sentences('Dr. J. Smith paid $3.50 in the U.S. The shop (no. 5) closed. "Why?" he asked.')
     ['Dr. J. Smith paid $3.50 in the U.S.', 'The shop (no. 5) closed.', '"Why?" he asked.']
     """
-    pieces: list[str] = []
-    for paragraph in _BLANK_LINE.split(text):
-        for line in _OTHER_END.split(paragraph):
-            pieces.extend(_split_latin(line))
-    return [piece for piece in (" ".join(p.split()) for p in pieces) if piece]
+    return [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
 
 
-def _split_latin(text: str) -> list[str]:
-    pieces: list[str] = []
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where the sentences of `split_sentences` begin and end in `text`, white space around them left out.
+
+    >>> sentence_spans(" Yes. No.")
+    [(1, 5), (6, 9)]
+    """
+    spans: list[tuple[int, int]] = []
+    for at, paragraph in _pieces(_BLANK_LINE, text):
+        for offset, line in _pieces(_OTHER_END, paragraph):
+            for start, end in _latin_spans(line):
+                piece = line[start:end]
+                begins = at + offset + start + len(piece) - len(piece.lstrip())
+                if stripped := piece.strip():
+                    spans.append((begins, begins + len(stripped)))
+    return spans
+
+
+def _pieces(separator: re.Pattern[str], text: str) -> Iterator[tuple[int, str]]:
+    """What stands between the separators, with where it begins."""
+    start = 0
+    for found in separator.finditer(text):
+        yield start, text[start : found.start()]
+        start = found.end()
+    yield start, text[start:]
+
+
+def _latin_spans(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for end in _LATIN_END.finditer(text):
         if _is_boundary(text, start, end):
-            pieces.append(text[start : end.end()])
+            yield start, end.end()
             start = end.end()
-    pieces.append(text[start:])
-    return pieces
+    yield start, len(text)
 
 
 def _is_boundary(text: str, start: int, end: re.Match[str]) -> bool:

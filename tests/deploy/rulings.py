@@ -13,10 +13,27 @@ from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 HASHED = "hashed-ngrams-512-v1"
-TOPICS = "rivers bridges penguins comets sonatas enzymes glaciers novels harbours treaties".split()
-SOLID = "the sources name the same year and place throughout".split()
-THIN = "one passage gives another figure than the claim does".split()
-FILLER = "both debaters went through the passages in turn and weighed what each of them says about".split()
+TOPICS = ["rivers", "bridges", "penguins", "comets", "sonatas", "enzymes", "glaciers", "novels", "harbours", "treaties"]
+SOLID = ["the", "sources", "name", "the", "same", "year", "and", "place", "throughout"]
+THIN = ["one", "passage", "gives", "another", "figure", "than", "the", "claim", "does"]
+FILLER = [
+    "both",
+    "debaters",
+    "went",
+    "through",
+    "the",
+    "passages",
+    "in",
+    "turn",
+    "and",
+    "weighed",
+    "what",
+    "each",
+    "of",
+    "them",
+    "says",
+    "about",
+]
 
 Tells = Literal["argument", "verdict", "nothing"]
 

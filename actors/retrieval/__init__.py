@@ -1,0 +1,1 @@
+"""A run's documents as a library: built once, opened by every process, searched exactly."""

@@ -1,0 +1,158 @@
+"""A library on disk: documents in chunks, embedded, opened by every process that searches it.
+
+FOLDER/
+    library.json    encoder, dimension, number of chunks and their digest
+    chunks.arrow    document, chunk, page and text of each chunk (an Arrow IPC file)
+    vectors.f32     a unit row of float32 per chunk, in their order; shorter while it is being built
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from moot.actors.record.folder import write_whole
+from moot.actors.retrieval.chunks import StoredChunks
+from moot.actors.retrieval.searching import Searching
+from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
+from moot.protocols.lookups import Passage
+
+_FORMAT = 1
+
+
+class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What library.json says.
+
+    Attributes:
+        encoder: its identity.
+        digest: of the chunks, as `moot.actors.retrieval.chunks.digest_of` gives it.
+        chunks: how many there are.
+        dimension: of the vectors; None until there are some.
+        format: of the folder.
+    """
+
+    encoder: str
+    digest: str
+    chunks: int
+    dimension: int | None = None
+    format: int = _FORMAT
+
+
+class LibraryFolder:
+    """The files of a library.
+
+    Args:
+        path: the folder; it need not exist.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.note_file = self.path / "library.json"
+        self.chunks_file = self.path / "chunks.arrow"
+        self.vectors_file = self.path / "vectors.f32"
+
+    def exists(self) -> bool:
+        """Whether a library has been begun here."""
+        return self.note_file.is_file()
+
+    def note(self) -> LibraryNote:
+        """What library.json says.
+
+        Raises:
+            ConfigError: it cannot be read, or another version of moot has written it.
+        """
+        try:
+            note = msgspec.json.decode(self.note_file.read_bytes(), type=LibraryNote)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"{self.note_file} is not of a library: {error}") from None
+        if note.format != _FORMAT:
+            raise ConfigError(f"{self.path}: the library's format is {note.format}, expected {_FORMAT}")
+        return note
+
+    def write_note(self, note: LibraryNote) -> None:
+        """Write library.json. Raises `RecordError`."""
+        write_whole(self.note_file, msgspec.json.encode(note))
+
+    def embedded(self, note: LibraryNote) -> int:
+        """How many chunks have a whole vector."""
+        if note.dimension is None or not self.vectors_file.exists():
+            return 0
+        return self.vectors_file.stat().st_size // (4 * note.dimension)
+
+    def check(self, encoder: str) -> LibraryNote:
+        """What library.json says of a library that can be searched with an encoder.
+
+        Args:
+            encoder: its identity.
+
+        Raises:
+            ConfigError: the library was made with another encoder, or is not finished.
+        """
+        note = self.note()
+        if note.encoder != encoder:
+            raise ConfigError(
+                f"library {self.path} was made with the encoder {note.encoder}, not {encoder}: "
+                f"take --encoder {note.encoder}, or make it anew from the documents"
+            )
+        if (done := self.embedded(note)) != note.chunks:
+            raise ConfigError(
+                f"library {self.path} is not finished ({done:,} of {note.chunks:,} chunks): "
+                "what was building it goes on when it is called again"
+            )
+        return note
+
+
+class StoredLibrary:
+    """A finished library, memory-mapped: processes of a machine share one copy of it in the page cache.
+
+    Args:
+        folder: where it lies.
+        encoder: identity of the encoder whose vectors it is searched with.
+
+    Raises:
+        ConfigError: as `LibraryFolder.check`.
+        RecordError: a file of it is damaged.
+    """
+
+    def __init__(self, folder: str | Path, encoder: str) -> None:
+        files = LibraryFolder(folder)
+        self.note = files.check(encoder)
+        self._chunks = StoredChunks(files.chunks_file)
+        if len(self._chunks) != self.note.chunks:
+            raise RecordError(f"library {files.path}: {len(self._chunks):,} chunks, expected {self.note.chunks:,}")
+        shape = (self.note.chunks, self.note.dimension or 0)
+        self._searching = Searching(np.memmap(files.vectors_file, np.float32, "r", shape=shape))
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    async def search(self, vector: npt.NDArray[np.float32], n: int) -> list[Passage]:
+        """See `moot.actors.ports.Library.search`.
+
+        Raises:
+            EncoderFailed: the vector is of another size than the library's.
+        """
+        if len(vector) != self.note.dimension:
+            size = f"a vector of {len(vector)} numbers, and those of the library have {self.note.dimension}"
+            raise EncoderFailed(self.note.encoder, "unparsable", f"it gave {size}: it serves another model now")
+        if n < 1:
+            return []
+        places, similarities = await self._searching.nearest(vector, n)
+        return [self._passage(int(p), float(s)) for p, s in zip(places, similarities, strict=True)]
+
+    async def close(self) -> None:
+        """Let the files go."""
+        await self._searching.close()
+
+    def _passage(self, place: int, similarity: float) -> Passage:
+        chunk = self._chunks[place]
+        return Passage(
+            document=chunk.document,
+            chunk=chunk.chunk,
+            text=chunk.text,
+            page=chunk.page,
+            similarity=min(1.0, max(-1.0, similarity)),
+        )
