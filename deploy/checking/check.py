@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from hashlib import blake2b
@@ -21,8 +22,10 @@ from moot.protocols.errors import ConfigError
 
 PROTOCOL = "ceda"
 
-Documents = str | Path | Sequence[str | Path] | Mapping[str, str]
-"""Files or folders of documents, a library's folder, or texts by name."""
+Named = str | os.PathLike[str]
+
+Documents = Named | Sequence[Named] | Mapping[str, str]
+"""Files or folders of documents, a library (`moot.index` gives one) or its folder, or texts by name."""
 
 
 async def check(
@@ -44,8 +47,8 @@ async def check(
 
     Args:
         claim: a statement, or a question with its answer.
-        docs: what it is checked against. Many claims against the same documents: `moot.index` embeds these once, and
-            its folder goes here.
+        docs: what it is checked against. For many claims on the same documents have `moot.index` embed these once, and
+            give its library here.
         images: files, addresses that are fetched now, or bytes.
         model: serves every role that `roles` does not bind: `debater` (two), `judge`, `vision`.
         encoder: finds the passages that are near the claim.
@@ -98,12 +101,11 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
     if isinstance(docs, Mapping):
         if not docs:
             return ()
-        from moot.deploy.documents.index import index
+        from moot.deploy.documents.library import index
 
-        library = await stack.enter_async_context(await index(docs, encoder=encoder))
-        return (str(library.folder),)
-    several = [docs] if isinstance(docs, str | Path) else docs
-    return tuple(str(each) for each in several)
+        return (os.fspath(await stack.enter_async_context(await index(docs, encoder=encoder))),)
+    several = [docs] if isinstance(docs, str | os.PathLike) else docs
+    return tuple(os.fspath(each) for each in several)
 
 
 def check_out(claim: str, docs: Sequence[str], images: Sequence[str], seed: int, model: str) -> str:

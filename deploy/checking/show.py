@@ -23,9 +23,9 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
-from moot.deploy.reading.transcripts.ceda import VERDICTS
+from moot.deploy.reading.transcripts.ceda import ruled
 
-_EVIDENCE = ("", "place", "similarity", "leans", "text")
+_EVIDENCE = ("", "place", "similarity", "leans")
 _JUDGES = ("judge", "verdict", "confidence", "summary")
 _COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 
@@ -53,7 +53,7 @@ def headline(checked: Checked) -> str:
     """The outcome in a line."""
     if checked.failure:
         return f"not checked: {checked.failure}: {checked.error}"
-    parts = [checked.label or "undecided"]
+    parts: list[str] = [checked.label or "undecided"]
     if checked.confidence is not None:
         parts.append(f"confidence {number(checked.confidence, 2)} ({_stated_by(checked)})")
     elif checked.label is not None:
@@ -78,6 +78,7 @@ def checked_text(checked: Checked) -> RenderableType:
     parts.append(_pairs(checked))
     if checked.evidence:
         parts += [Rule(Text("Evidence"), align="left"), _table(_EVIDENCE, evidence_rows(checked))]
+        parts += [Padding(Text(visible_line(f"{item.id}: {item.text}")), (0, 0, 0, 4)) for item in checked.evidence]
         parts += [Text(visible_line(line)) for line in conflict_lines(checked)]
     if checked.messages:
         parts.append(Rule(Text("Debate"), align="left"))
@@ -115,15 +116,13 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
 
 def evidence_rows(checked: Checked) -> list[tuple[str, ...]]:
     """The evidence as rows of words, with its place."""
-    return [
-        (item.id, item.place, number(item.similarity, 2), item.leans or "-", item.text) for item in checked.evidence
-    ]
+    return [(item.id, item.place, number(item.similarity, 2), item.leans or "-") for item in checked.evidence]
 
 
 def conflict_lines(checked: Checked) -> list[str]:
     """The conflicts in the evidence, a line each."""
     return [
-        f"{' and '.join(each.between)} conflict ({each.why}){f': {each.detail}' if each.detail else ''}"
+        f"{' and '.join(each.between)} are at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
         for each in checked.conflicts
     ]
 
@@ -141,15 +140,7 @@ def _of(message: DebateMessage) -> str:
 
 def judge_rows(checked: Checked) -> list[tuple[str, ...]]:
     """What each judge ruled, as rows of words."""
-    return [
-        (
-            each.judge,
-            f"missing: {each.missing}" if each.missing else VERDICTS[each.verdict],
-            number(each.confidence, 2),
-            each.summary,
-        )
-        for each in checked.judges
-    ]
+    return [(each.judge, ruled(each), number(each.confidence, 2), each.summary) for each in checked.judges]
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
@@ -167,6 +158,7 @@ def checked_markdown(checked: Checked) -> str:
     blocks.append(markdown_table(("", "value"), list(facts(checked))))
     if checked.evidence:
         blocks += ["## Evidence", markdown_table(_EVIDENCE, evidence_rows(checked))]
+        blocks += [f"{item.id}:\n\n{markdown_block(item.text)}" for item in checked.evidence]
         blocks += [f"- {markdown_inline(line)}" for line in conflict_lines(checked)]
     if checked.messages:
         blocks.append("## Debate")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from moot.deploy.reading.ceda_events import EvidenceData, RulingData, StanceData, StateData
+from moot.deploy.reading.ceda_events import EvidenceData, JudgeRuling, RulingData, StanceData, StateData
 from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.shown import Shown
@@ -28,11 +29,12 @@ def _evidence(event: EventView) -> Shown | None:
         return Shown("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
     rows = [
-        (item.id, item.place, number(item.similarity, 2), item.leans or "-", ", ".join(readers[item.id]), item.text)
+        (item.id, item.place, number(item.similarity, 2), item.leans or "-", ", ".join(readers[item.id]) or "judges")
         for item in data.items
     ]
-    lines = [f"{' and '.join(c.between)} conflict ({c.why}): {c.detail}".rstrip(": ") for c in data.conflicts]
-    return Shown("evidence", ("", "place", "similarity", "leans", "shown to", "text"), rows, lines)
+    lines = [f"{item.id}: {item.text}" for item in data.items]
+    lines += [f"{' and '.join(each.between)} are at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    return Shown("evidence", ("", "place", "similarity", "leans", "shown to"), rows, lines)
 
 
 def _stance(event: EventView) -> Shown | None:
@@ -49,20 +51,27 @@ def _ruling(event: EventView) -> Shown | None:
     data = read_as(RulingData, event.data)
     if data is None:
         return None
-    rows = [
-        (
-            each.judge,
-            f"missing: {each.missing}" if each.missing else VERDICTS[each.verdict],
-            number(each.confidence, 2),
-            each.summary,
-        )
-        for each in data.judges
-    ]
+    rows = [(each.judge, ruled(each), number(each.confidence, 2)) for each in data.judges]
     lines = []
     if data.classifier is not None:
         seen = "; it was trained on this claim" if data.classifier.trained_on else ""
         lines = [f"the classifier: hallucinated with probability {number(data.classifier.p_hallucinated)}{seen}"]
-    return Shown(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence", "summary"), rows, lines)
+    return Shown(f"the judges: {VERDICTS[data.verdict]}", ("judge", "verdict", "confidence"), rows, lines)
+
+
+def ruled(ruling: JudgeRuling) -> str:
+    """What a judge ruled, or why it is missing."""
+    return f"missing: {ruling.missing}" if ruling.missing else VERDICTS[ruling.verdict]
+
+
+def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
+    """What the verdict on a claim says beside the events; None for any other payload."""
+    if not payload.keys() >= {"p_hallucinated", "source", "verdict", "first_stances"}:
+        return None
+    pairs = [("label from", f"the {payload['source']}" if payload["source"] else "nobody")]
+    if payload["source"] == "classifier":
+        pairs.append(("judges alone", VERDICTS.get(payload["verdict"], "unknown")))
+    return [*pairs, ("p_hallucinated", number(payload["p_hallucinated"]))]
 
 
 def _state(event: EventView) -> Shown | None:

@@ -14,6 +14,7 @@ from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.text import count, number, visible, visible_line
+from moot.deploy.reading.transcripts.ceda import check_pairs
 from moot.deploy.reading.transcripts.events import shown_event
 from moot.deploy.reading.transcripts.evince import consensus_pairs
 from moot.deploy.reading.transcripts.reply_words import reply_lines
@@ -118,8 +119,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("distribution", in_a_line(verdict.distribution)))
     if verdict.flags:
         pairs.append(("flags", ", ".join(verdict.flags)))
-    if (consensus := consensus_pairs(verdict.payload)) is not None:
-        return pairs + consensus
+    if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
+        return pairs + told
     rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key != "confidence_from"}
     return pairs + list(plain_pairs(rest))
 
