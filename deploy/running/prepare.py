@@ -35,7 +35,8 @@ from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
 from moot.protocols.tasks import Task, TaskSummary, open_task
-from moot.protocols.tasks.registry import absolute_spec, as_claims, claim_forms
+from moot.protocols.tasks.claim_specs import as_claims, claim_forms
+from moot.protocols.tasks.registry import absolute_spec
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)

@@ -47,13 +47,15 @@ def _evidence(row: Row) -> tuple[str, str]:
     if isinstance(value, str):
         text = row.text("evidence")
         return text, source_name(text)
-    if value is None or value == []:
-        return "", ""
-    try:
-        page = value[0][0][2]  # type: ignore[index]  # sets of pointers: annotation, evidence, page, sentence
-    except (TypeError, IndexError, KeyError):
-        page = value
-    if page is not None and not isinstance(page, str):
+    return ("", "") if value is None or value == [] else ("", _first_page(row, value))
+
+
+def _first_page(row: Row, value: object) -> str:
+    """The page of the first pointer in lists of lists of them; empty where it points to none."""
+    pointer = value
+    for _ in ("sets", "pointers"):
+        pointer = pointer[0] if isinstance(pointer, list) and pointer else None
+    if not isinstance(pointer, list) or len(pointer) != 4:
         expected = "expected a text, or lists of lists of [annotation, evidence, page, sentence]"
-        raise row.error("evidence", f"{expected}, found {shown(page)}")
-    return "", row.checked("evidence", page) if page else ""
+        raise row.error("evidence", f"{expected}, found {shown(value)}")
+    return "" if pointer[2] is None else row.checked("evidence", pointer[2])

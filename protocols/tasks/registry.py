@@ -267,29 +267,6 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     return replace(kind.opener(found.path, spec, **found.options), load_picture=load_picture)
 
 
-def as_claims(spec: str) -> str:
-    """The spec of the same task's cases as claims, where it has another kind of them, too; else as it is.
-
-    Raises:
-        ConfigError: an option is unknown.
-
-    >>> as_claims("nq:NQ-open.dev.jsonl"), as_claims("fever:dev.jsonl")
-    ('nq:NQ-open.dev.jsonl:as=claims', 'fever:dev.jsonl')
-    """
-    found = TaskSpec.parse(spec)
-    kind = TASKS.get(found.name)
-    if kind is None or not found.path or "as" not in kind.options:
-        return spec
-    found = found.with_options(kind.options)
-    return str(replace(found, options={**found.options, "as": "claims"}))
-
-
-def claim_forms() -> list[str]:
-    """How the tasks are written whose cases are claims. Raises nothing."""
-    forms = (kind.form for kind in TASKS.values() if kind.claims)
-    return [form.replace("[", "").replace("]", "") if "as=claims" in form else form.split("[")[0] for form in forms]
-
-
 def absolute_spec(spec: str) -> str:
     """The spec with its path absolute, which other processes can open; as it is where it has none.
 
