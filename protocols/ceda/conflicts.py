@@ -118,16 +118,17 @@ class _Part:
 def leaning_of(claim: str, text: str) -> Leaning | None:
     """Whether a text speaks for or against a claim; None when the tests do not tell.
 
-    Against: a sentence is at odds with one of the claim. For: none is, and a sentence has nearly all words of one of
-    the claim, all of its numbers, and, where the claim is the answer to a question, all of the answer.
+    Against: a sentence is at odds with one of the claim. For: a sentence has nearly all words of one of the claim, all
+    of its numbers, and, where the claim is the answer to a question, all of the answer. A text with sentences of both
+    kinds does not tell.
 
     >>> leaning_of("The bridge opened in 1932.", "It rained. The bridge opened in 1934.")
     'against'
     """
     parts, sentences = _parts(claim), sentences_of(text)
-    if any(difference(part.wording, sentence) for part in parts for sentence in sentences):
-        return "against"
-    return "for" if any(_speaks_for(part, sentence) for part in parts for sentence in sentences) else None
+    against = any(difference(part.wording, sentence) for part in parts for sentence in sentences)
+    favours = any(_speaks_for(part, sentence) for part in parts for sentence in sentences)
+    return None if against == favours else "for" if favours else "against"
 
 
 def _parts(claim: str) -> list[_Part]:

@@ -80,6 +80,7 @@ QUESTION = "When did the bridge open?"
     [
         ("The bridge opened in 1932.", "We know that the bridge opened in 1932, on a Sunday.", "for"),
         ("The bridge opened in 1932.", "The bridge opened in 1934.", "against"),
+        ("The bridge opened in 1932.", "The bridge opened in 1932. Some say the bridge opened in 1934.", None),
         ("The bridge is open.", "Sadly the bridge is not open.", "against"),
         ("The bridge opened in 1932.", "The bridge opened on a Sunday.", None),
         ("The bridge opened in 1932.", "Apples are red.", None),

@@ -14,7 +14,7 @@ from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
 from moot.protocols.lookups import Passage
 from moot.protocols.registry import make_protocol, read_settings
 
-ODD = "The old bridge opened in 1932. The old bridge opened in 1934."
+ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 
 
 async def test_the_steps_and_the_events() -> None:

@@ -13,7 +13,7 @@ from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import EvidenceSettings
 from moot.protocols.lookups import Passage
 
-PASSAGE = "Apples are red @60. Pears are green @10. Plums are blue @80."
+PASSAGE = "Apples are red @60.\n\nPears are green @10.\n\nPlums are blue @80."
 
 
 def library(*similarities: float) -> list[Passage]:

@@ -12,7 +12,7 @@ from moot.protocols.ceda.state import State, rebuild
 from moot.protocols.errors import RecordError
 from moot.protocols.lookups import Classified
 
-ODD = "The old bridge opened in 1932. The old bridge opened in 1934."
+ODD = "The old bridge opened in 1932.\n\nThe old bridge opened in 1934."
 
 
 async def full_debate() -> tuple[Any, Any]:
