@@ -46,6 +46,7 @@ def test_both_classes_have_the_figures_of_scikit_learn() -> None:
     for label, found in ((SUPPORTED, verdict.supported), (HALLUCINATED, verdict.hallucinated)):
         for figure, score in ((found.f1, f1_score), (found.recall, recall_score), (found.precision, precision_score)):
             assert figure.value == pytest.approx(score(gold, answers, pos_label=label))
+            assert figure.value is not None
             assert figure.interval is not None
             assert figure.interval[0] < figure.value < figure.interval[1]
         assert found.n == 60
@@ -231,6 +232,7 @@ def test_two_runs_are_compared_on_the_claims_of_both() -> None:
         for each in (good, poor)
     ]
     assert found.value == pytest.approx(scores[0] - scores[1])
+    assert found.value is not None
     assert found.interval is not None
     assert 0.0 < found.interval[0] < found.value < found.interval[1]
     assert macro_f1_difference(good, good).value == 0.0

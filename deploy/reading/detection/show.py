@@ -92,26 +92,22 @@ def _whole(found: ClaimSet) -> list[Block]:
         title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
         return [Block(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
     of = f"{rows[0].supported.n:,} {SUPPORTED}, {rows[0].hallucinated.n:,} {HALLUCINATED}"
-    head = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "accuracy")
-    first = [
-        (each.by, *map(in_percent, (each.supported.f1, each.hallucinated.f1, each.macro_f1, each.accuracy)))
-        for each in rows
-    ]
-    more = ("", *(f"{figure} /{label}" for label in (SUPPORTED, HALLUCINATED) for figure in ("recall", "precision")))
-    second = [
-        (
-            each.by,
-            *(
-                in_percent(figure)
-                for which in (each.supported, each.hallucinated)
-                for figure in (which.recall, which.precision)
-            ),
-        )
-        for each in rows
-    ]
+    f1 = ("", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro")
+    more = ("", f"recall /{SUPPORTED}", f"recall /{HALLUCINATED}", "accuracy")
     return [
-        Block(f"{base}: {of}", head, first),
-        Block("recall and precision, each class as the positive one", more, second),
+        Block(
+            f"{base}: {of}",
+            f1,
+            [(each.by, *map(in_percent, (each.supported.f1, each.hallucinated.f1, each.macro_f1))) for each in rows],
+        ),
+        Block(
+            "recall of each class, and accuracy",
+            more,
+            [
+                (each.by, *map(in_percent, (each.supported.recall, each.hallucinated.recall, each.accuracy)))
+                for each in rows
+            ],
+        ),
     ]
 
 
@@ -134,7 +130,7 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
         _f1(verdict.supported, found.only),
         _f1(verdict.hallucinated, found.only),
         in_percent(verdict.macro_f1),
-        in_percent(verdict.accuracy),
+        without_interval(verdict.accuracy),
         *((without_interval(judges.macro_f1 if judges else Estimate()),) if bare else ()),
         "-" if found.only else f"{100 * trivial:.1f}",
     )

@@ -25,20 +25,25 @@ class RunOfClaims(NamedTuple):
     against: Estimate | None
 
 
-def claims_block(names: Sequence[str], runs: Sequence[RunOfClaims]) -> Block:
-    """The F1 of each run, and of the trivial answers to the claims of the first that has any."""
+def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Block]:
+    """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
     known = next((run.claims for run in runs if run.claims), None)
+    judged = any(run.claims and run.claims.by(BARE) for run in runs)
     rows = [
-        (name, *_figures(run.claims, VERDICT), _bare(run.claims), *_more(run))
+        (name, *_figures(run.claims, VERDICT), *((_bare(run.claims),) if judged else ()), _seconds(run))
         for name, run in zip(names, runs, strict=True)
     ]
-    rows += [(name, *_figures(known, name), "-", "-", "-") for name in ALWAYS.values()]
-    header = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "bare /macro", "points", "s /case")
-    title = (
-        "claims: F1, %, each with its own class as the positive one; one left open is a miss (points: macro F1 against "
-        f"{names[0]}; [95 %, groups drawn anew])"
-    )
-    return Block(title, header, rows)
+    rows += [(name, *_figures(known, name), *(("-",) if judged else ()), "-") for name in ALWAYS.values()]
+    heads = ("run", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", *(("bare /macro",) if judged else ()))
+    title = "claims: F1, %, each with its own class as the positive one; one left open is a miss"
+    blocks = [Block(title, (*heads, "s /case"), rows)]
+    against = [
+        (name, signed_points(run.against)) for name, run in zip(names, runs, strict=True) if run.against is not None
+    ]
+    if against:
+        title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
+        blocks.append(Block(title, ("run", "points"), against))
+    return blocks
 
 
 def _figures(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:
@@ -60,6 +65,5 @@ def _bare(claims: ClaimSet | None) -> str:
     return "-" if found is None else without_interval(found.macro_f1)
 
 
-def _more(run: RunOfClaims) -> tuple[str, str]:
-    seconds = "unknown" if run.seconds is None else in_seconds(run.seconds.mean)
-    return ("-" if run.against is None else signed_points(run.against), seconds)
+def _seconds(run: RunOfClaims) -> str:
+    return "unknown" if run.seconds is None else in_seconds(run.seconds.mean)

@@ -16,7 +16,7 @@ from moot.deploy.reading.detection.claims import Claim, read_claims
 from moot.deploy.reading.detection.detection import Seconds, counted_claims
 from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
-from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_block
+from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_blocks
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
 from moot.deploy.reading.simulated import SIMULATED
@@ -196,7 +196,7 @@ def _blocks(comparison: Comparison) -> list[Block]:
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
     if any(row.claims for row in rows):
         runs = [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows]
-        blocks.append(claims_block(names, runs))
+        blocks += claims_blocks(names, runs)
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
