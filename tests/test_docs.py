@@ -403,7 +403,18 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("crit.md", "Settings", CritSettings()),
         ("analyze.md", "Settings", AnalysisSettings()),
     ],
-    ids=["selene", "evince", "socrasynth", "constructor-auditor", "ceda", "run", "role", "simulated", "crit", "analysis"],
+    ids=[
+        "selene",
+        "evince",
+        "socrasynth",
+        "constructor-auditor",
+        "ceda",
+        "run",
+        "role",
+        "simulated",
+        "crit",
+        "analysis",
+    ],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}
