@@ -46,6 +46,7 @@ from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
 from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.running.declared import forms
+from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.crit.settings import CritSettings
 from moot.protocols.evince.settings import EvinceSettings
@@ -395,13 +396,25 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("evince.md", "Settings", EvinceSettings()),
         ("socrasynth.md", "Settings", SocraSynthSettings()),
         ("constructor-auditor.md", "Settings", ConstructorAuditorSettings()),
+        ("ceda.md", "Settings", CedaSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
         ("simulated.md", "Settings", SimulatedSettings()),
         ("crit.md", "Settings", CritSettings()),
         ("analyze.md", "Settings", AnalysisSettings()),
     ],
-    ids=["selene", "evince", "socrasynth", "constructor-auditor", "run", "role", "simulated", "crit", "analysis"],
+    ids=[
+        "selene",
+        "evince",
+        "socrasynth",
+        "constructor-auditor",
+        "ceda",
+        "run",
+        "role",
+        "simulated",
+        "crit",
+        "analysis",
+    ],
 )
 def test_settings_and_their_defaults(page: str, heading: str, model: BaseModel) -> None:
     found = {_code(row[0]): _code(row[1]) for row in table(DOCS / page, heading)}
