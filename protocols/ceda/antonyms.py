@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _PAIRS = """
-above/below accept/reject agree/disagree alive/dead allow/ban allow/forbid approve/reject before/after begin/end
+above/below accept/reject agree/disagree alive/dead allow/ban allow/forbid approve/reject begin/end
 big/small black/white born/died boy/girl buy/sell cold/hot cool/warm dark/light dangerous/safe dangerous/harmless
 decline/grow decrease/increase different/identical different/same down/up early/late earlier/later earliest/latest
 east/west eastern/western empty/full enemy/friend equal/unequal export/import fail/succeed failure/success fall/rise

@@ -40,13 +40,18 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
 def conflicts_of(items: Sequence[Item]) -> tuple[Conflict, ...]:
     """The pairs of items that are at odds, each with the first reason that is found."""
-    read = [(item.id, sentences_of(item.text)) for item in items]
+    read = {item.id: sentences_of(item.text) for item in items}
     found = []
-    for (one, ones), (other, others) in combinations(read, 2):
-        at_odds = first_difference(ones, others)
+    for one, other in pairs_of(items):
+        at_odds = first_difference(read[one.id], read[other.id])
         if at_odds is not None:
-            found.append(Conflict(between=(one, other), why=at_odds[0], detail=at_odds[1]))
+            found.append(Conflict(between=(one.id, other.id), why=at_odds[0], detail=at_odds[1]))
     return tuple(found)
+
+
+def pairs_of(items: Sequence[Item]) -> list[tuple[Item, Item]]:
+    """The pairs that can be at odds: two pictures cannot, as each description speaks of its own."""
+    return [pair for pair in combinations(items, 2) if {item.kind for item in pair} != {"picture"}]
 
 
 def sentences_of(text: str) -> tuple[Wording, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of
+from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of, pairs_of
 from moot.protocols.ceda.dealing import dealt
 from moot.protocols.ceda.items import Item, Leaning
 from moot.protocols.ceda.state import as_recorded
@@ -33,8 +33,7 @@ def context_of(claim: str, items: Sequence[Item], split: bool) -> Context:
     """The context of a claim; see `conflicts` and `dealing`."""
     leanings = {item.id: leaning for item in items if (leaning := leaning_of(claim, item.text)) is not None}
     conflicts = conflicts_of(items)
-    considered = len(items) * (len(items) - 1) // 2
-    return Context(leanings, conflicts, considered, dealt(items, conflicts, split=split))
+    return Context(leanings, conflicts, len(pairs_of(items)), dealt(items, conflicts, split=split))
 
 
 def evidence_record(items: Sequence[Item], context: Context) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,11 +88,7 @@ def _in_words(content: Content, said: Said) -> str:
 
 def _names(text: str, item: str) -> bool:
     """Whether a text names an item; `E1` is not in `E12`."""
-    places = (place for place in range(len(text)) if text.startswith(item, place))
-    return any(
-        not text[max(0, place - 1) : place].isalnum() and not text[place + len(item) :][:1].isalnum()
-        for place in places
-    )
+    return re.search(rf"(?<!\w){re.escape(item)}(?!\w)", text) is not None
 
 
 def _evidence_slot(item: Item) -> Mapping[str, str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from moot.protocols.ceda.antonyms import antonym_pairs
 
-_TOKEN = re.compile(r"[$€£]?\d[\d,]*(?:\.\d+)?%?|[^\W\d_]+(?:'[^\W\d_]+)?|\d+[^\W\d_]+")
-_NUMBER = re.compile(r"([$€£]?)(\d[\d,]*(?:\.\d+)?)(%?)")
+_DIGITS = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_TOKEN = re.compile(rf"[$€£]?(?<!\w){_DIGITS}(?:\s?%|(?!\w))|\w+(?:'[^\W\d_]+)?")
+_NUMBER = re.compile(rf"([$€£]?)({_DIGITS})\s?(%?)")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -30,7 +31,7 @@ _STOP = _words(
     "there here it its he she his her they their them we our you your i my me who whom whose which what when where why "
     "how is are was were be been being am do does did done has have had having will would can could may might shall "
     "should must also only just very so such both each every any some all other another while because during over "
-    "under through question answer yes one ones s t"
+    "under through question answer yes one ones per cent percent s t"
 )
 _SUFFIXES = ("ing", "ed", "es", "s")
 
@@ -97,8 +98,8 @@ def wording_of(sentence: str) -> Wording:
 
 
 def _is_content(token: str) -> bool:
-    told_apart = token in _NEGATIONS or token.endswith("n't") or token in _NUMERALS or token in _SCALES
-    return not (token[0] in "$€£" or token[0].isdigit() or told_apart or token in _STOP)
+    is_number = token in _NUMERALS or token in _SCALES or _NUMBER.fullmatch(token)
+    return not (is_number or token in _NEGATIONS or token.endswith("n't") or token in _STOP)
 
 
 def _quantities(tokens: list[str]) -> dict[str, frozenset[float]]:

@@ -32,6 +32,8 @@ def at_odds(*pairs: tuple[int, int]) -> list[Conflict]:
         ("The flood cost $3.5 million in damage.", "The flood cost $35 million in damage.", "number"),
         ("The cat has five toes on each paw.", "The cat has 4 toes on each paw.", "number"),
         ("Turnout in the town was 40 percent.", "Turnout in the town was 45%.", "number"),
+        ("Turnout in the town was 40 %, they say.", "Turnout in the town was 45 per cent.", "number"),
+        ("Since 1932, the bridge is open.", "Since 1934 the bridge is open.", "number"),
         ("The museum is open on Mondays.", "The museum isn't open on Mondays.", "negation"),
         ("Bats are blind animals.", "No bats are blind animals.", "negation"),
         ("Female cats are right pawed.", "Female cats are left pawed.", "antonym"),
@@ -53,6 +55,8 @@ def test_texts_that_are_at_odds(one: str, other: str, why: Why) -> None:
         ("The bridge opened in 1932.", "The library in town burnt in 1934."),
         ("The flood cost 3,500,000 dollars.", "The flood cost 3.5 million dollars."),
         ("The tower is 300 metres high.", "The tower is 1063 feet high."),
+        ("The old file is called 36fe6a.", "The old file is called 9fa0f2."),
+        ("The bridge, opened in 1932, is long.", "The bridge opened in 1932."),
         ("The museum is not open on Mondays.", "The museum is closed on Mondays."),
         ("The museum is open on Mondays.", "The harbour is not open to ships."),
         ("Right of the left door is a window.", "Left of the right door is a window."),
@@ -70,6 +74,14 @@ def test_details_are_in_the_items_own_words() -> None:
     assert pair == ("antonym", "increased against decreased")
     pair = difference(wording_of("The tower is 300 metres high."), wording_of("The tower is 324 metres high."))
     assert pair == ("number", "300 against 324 (metres)")
+
+
+def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
+    said = ("The picture shows five cats.", "The picture shows four cats.")
+    pictures = [Item(id=f"E{i}", kind="picture", document="p", picture=i, text=text) for i, text in enumerate(said, 2)]
+    found = context_of("Cats are shown.", [*texts("The picture shows five cats."), *pictures], True)
+    assert [conflict.between for conflict in found.conflicts] == [("E1", "E3")]
+    assert found.considered == 2
 
 
 QUESTION = "When did the bridge open?"
