@@ -12,6 +12,9 @@ from moot.protocols.selene.sentences import sentence_spans
 LONGEST = 300
 """Characters of a chunk of several sentences at most; the heading above it comes on top."""
 
+PAGE_BREAK = "\f"
+"""What ends a page: a chunk ends there, too, if a sentence does."""
+
 _FAR_LONGER = 1000
 """Characters from which on a single sentence is cut."""
 
@@ -40,13 +43,16 @@ class _Line(NamedTuple):
     """A line without the white space around it: where it begins and ends, and what its mark leaves of it.
 
     Attributes:
+        last: whether it is the last one of its page.
         body: where the text begins behind the mark of a heading or of an item.
+        kind: `heading`, `item`, `number`, or empty for a line without a mark.
     """
 
     start: int
     end: int
     text: str
-    body: int = 0
+    last: bool
+    body: int
     kind: str = ""
 
 
@@ -114,7 +120,7 @@ def _paragraphs(text: str) -> Iterator[list[_Line]]:
         start = place + len(raw) - len(raw.lstrip())
         place += len(raw)
         if _WORD.search(line):
-            lines.append(_marked(start, line))
+            lines.append(_marked(start, line, raw.endswith(PAGE_BREAK)))
         elif lines:
             yield lines
             lines = []
@@ -122,11 +128,11 @@ def _paragraphs(text: str) -> Iterator[list[_Line]]:
         yield lines
 
 
-def _marked(start: int, line: str) -> _Line:
+def _marked(start: int, line: str, last: bool) -> _Line:
     for kind, mark in (("heading", _ATX_HEADING), ("item", _BULLET), ("number", _NUMBER)):
         if found := mark.match(line):
-            return _Line(start, start + len(line), line, start + found.end(), kind)
-    return _Line(start, start + len(line), line, start)
+            return _Line(start, start + len(line), line, last, start + found.end(), kind)
+    return _Line(start, start + len(line), line, last, start)
 
 
 def _is_break(before: _Line, line: _Line, widest: int) -> bool:
@@ -139,9 +145,9 @@ def _is_break(before: _Line, line: _Line, widest: int) -> bool:
 
 def _looks_like_heading(run: Sequence[_Line]) -> bool:
     line = run[0]
-    return (
-        len(run) == 1 and not line.kind and len(line.text) <= _LONGEST_HEADING and not _SENTENCE_END.search(line.text)
-    )
+    if len(run) > 1 or line.kind or len(line.text) > _LONGEST_HEADING or _SENTENCE_END.search(line.text):
+        return False
+    return len(sentence_spans(line.text)) == 1
 
 
 def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
@@ -151,7 +157,7 @@ def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
     if first.kind == "number" and spans:  # the number is said; other marks only mark
         spans[0] = (first.start, spans[0][1])
     starts, ends = {start for start, _ in spans}, {end for _, end in spans}
-    whole = {line.end for line in run.lines if line.start in starts and line.end in ends}
+    whole = {line.end for line in run.lines if line.end in ends and (line.start in starts or line.last)}
     begins: int | None = None
     ended = 0
     for start, end in spans:

@@ -76,8 +76,7 @@ def _locked(files: LibraryFolder) -> Iterator[BinaryIO]:
         foreign = {path.name for path in files.path.iterdir() if not path.name.startswith(".")} - _OWN
         if foreign:
             raise ConfigError(f"{files.path} holds other files ({min(foreign)}): a library needs a folder of its own")
-        files.vectors_file.touch()
-        opened = files.vectors_file.open("r+b")
+        opened = os.fdopen(os.open(files.vectors_file, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
     except OSError as error:
         raise ConfigError(f"{files.path}: {(error.strerror or 'cannot be written').lower()}") from None
     with opened as vectors:
@@ -119,7 +118,7 @@ class _Build:
                     "the same again goes on from there"
                 ) from None
             try:
-                await asyncio.to_thread(self._append, places, {} if new is None else dict(zip(fresh, new, strict=True)))
+                await _finished(self._append, places, {} if new is None else dict(zip(fresh, new, strict=True)))
             except OSError as error:
                 raise RecordError(f"cannot write {self._files.vectors_file}: {error.strerror}") from error
             told(places[-1] + 1, total)
@@ -153,3 +152,13 @@ class _Build:
                 f"encoder {self._encoder.name} gives vectors of {dimension} numbers after vectors of "
                 f"{self._note.dimension}: it serves another model now"
             )
+
+
+async def _finished(work: Callable[..., None], *args: object) -> None:
+    """Do some work in a thread; who is cancelled meanwhile waits for its end, so that no file is closed under it."""
+    working = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise

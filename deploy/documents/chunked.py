@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from moot.actors.retrieval.chunks import LibraryChunk
 from moot.deploy.documents.document import Document
-from moot.protocols.chunking import located_chunks
+from moot.protocols.chunking import PAGE_BREAK, located_chunks
 
 
 def chunked(documents: Iterable[Document]) -> list[LibraryChunk]:
@@ -17,7 +17,7 @@ def chunked(documents: Iterable[Document]) -> list[LibraryChunk]:
 
 
 def _chunks(document: Document) -> list[LibraryChunk]:
-    text = "\n".join(document.pages)
+    text = PAGE_BREAK.join(document.pages)
     begins = [0, *accumulate(len(page) + 1 for page in document.pages[:-1])]
     return [
         LibraryChunk(

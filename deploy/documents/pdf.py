@@ -42,7 +42,7 @@ def _encrypted() -> ConfigError:
 
 def _plain(text: str) -> str:
     """Without what is no Unicode text: lone surrogates and NUL, which broken fonts give."""
-    return text.encode("utf-8", "replace").decode().replace("\0", " ")
+    return text.encode("utf-8", "replace").decode().replace("\0", " ").strip()
 
 
 def _first_line(error: Exception) -> str:

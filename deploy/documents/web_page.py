@@ -82,7 +82,8 @@ def _breaks(tag: Tag) -> tuple[str, str]:
     if tag.name == "p" and tag.parent is not None and tag.parent.name in _ITEMS | _CELLS:
         return "", "\n"
     if tag.name in _CELLS:
-        return "", " | " if tag.find_next_sibling(list(_CELLS)) else ""
+        before = tag.find_previous([*_CELLS, "tr"])  # one that was never closed holds the next
+        return " | " if isinstance(before, Tag) and before.name in _CELLS else "", ""
     if tag.name == "br":
         return "\n", ""
     if tag.name == "img":

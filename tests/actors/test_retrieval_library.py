@@ -1,0 +1,212 @@
+"""Libraries: built batch by batch, gone on with after a kill, opened by several processes, guarded by a digest."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.interface import Rows
+from moot.actors.retrieval import build
+from moot.actors.retrieval.build import build_library
+from moot.actors.retrieval.chunks import LibraryChunk, digest_of
+from moot.actors.retrieval.library import StoredLibrary
+from moot.protocols.errors import ConfigError, EncoderFailed, ModelUnavailable, RecordError, RunFolderBusy
+
+NAME = "counting"
+TEXTS = [f"fact number {place}" for place in range(23)]
+
+KILLED = """
+import asyncio, sys
+sys.path.insert(0, {here!r})
+from test_retrieval_library import Counting, chunks_of_texts, TEXTS
+from moot.actors.retrieval import build
+build._BATCH = 5
+asyncio.run(build.build_library({folder!r}, chunks_of_texts(TEXTS), Counting()))
+"""
+
+
+class Counting(HashedNgramEncoder):
+    """Counts the texts that it is asked for; may fail, or give vectors of another size, after some."""
+
+    def __init__(self, *, fails_after: int | None = None, dimension: int = 16, name: str = NAME) -> None:
+        super().__init__(dimension)
+        self.name = name
+        self.asked: list[str] = []
+        self._fails_after = fails_after
+
+    async def encode(self, texts: Sequence[str]) -> Rows:
+        """See `Encoder.encode`."""
+        if self._fails_after is not None and len(self.asked) >= self._fails_after:
+            raise EncoderFailed(self.name, "server", "it fails on purpose")
+        self.asked += texts
+        return self.rows(texts)
+
+
+def chunks_of_texts(texts: Sequence[str], document: str = "facts.txt") -> list[LibraryChunk]:
+    return [LibraryChunk(document=document, chunk=n, page=n % 3 or None, text=text) for n, text in enumerate(texts)]
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "_BATCH", 5)
+
+
+async def test_a_library_finds_its_passages(tmp_path: Path) -> None:
+    encoder, told = Counting(), list[tuple[int, int]]()
+    await build_library(tmp_path / "library", chunks_of_texts(TEXTS), encoder, lambda *each: told.append(each))
+    assert (encoder.asked, told) == (TEXTS, [(5, 23), (10, 23), (15, 23), (20, 23), (23, 23)])
+    library = StoredLibrary(tmp_path / "library", NAME)
+    found = await library.search(encoder.rows([TEXTS[13]])[0], 3)
+    assert (len(library), len(found)) == (23, 3)
+    assert (found[0].document, found[0].chunk, found[0].page, found[0].text) == ("facts.txt", 13, 1, TEXTS[13])
+    assert 1.0 >= found[0].similarity > 0.999999 > found[1].similarity
+    assert len(await library.search(encoder.rows(["x"])[0], 100)) == 23
+    assert await library.search(encoder.rows(["x"])[0], 0) == []
+    with pytest.raises(EncoderFailed, match="16"):
+        await library.search(np.ones(4, np.float32), 1)
+    await library.close()
+
+
+async def test_what_is_built_is_not_embedded_again_nor_a_text_twice(tmp_path: Path) -> None:
+    texts = [*TEXTS[:7], TEXTS[0], TEXTS[1], TEXTS[1], "new", "new", TEXTS[6]]
+    encoder = Counting()
+    await build_library(tmp_path, chunks_of_texts(texts), encoder)
+    assert encoder.asked == [*TEXTS[:7], "new"]
+    rows = np.fromfile(tmp_path / "vectors.f32", np.float32).reshape(len(texts), 16)
+    assert np.array_equal(rows, encoder.rows(texts))
+    again = Counting()
+    await build_library(tmp_path, chunks_of_texts(texts), again)
+    assert again.asked == []
+
+
+async def test_a_build_that_fails_says_how_far_it_came_and_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match="it fails on purpose; 10 of 23 chunks are embedded"):
+        await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(fails_after=10))
+    with pytest.raises(ConfigError, match=r"is not finished \(10 of 23 chunks\)"):
+        StoredLibrary(tmp_path, NAME)
+    with pytest.raises(ModelUnavailable, match="vectors of 8 numbers after vectors of 16"):
+        await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(dimension=8))
+    rest = Counting()
+    await build_library(tmp_path, chunks_of_texts(TEXTS), rest)
+    assert rest.asked == TEXTS[10:]
+    assert len(StoredLibrary(tmp_path, NAME)) == 23
+
+
+@pytest.mark.parametrize("torn", [b"", b"\x01" * 37])
+def test_a_killed_build_goes_on_and_pays_nothing_twice(tmp_path: Path, torn: bytes) -> None:
+    folder, marks = tmp_path / "library", tmp_path / "marks"
+    marks.mkdir()
+    script = KILLED.format(here=str(Path(__file__).parent), folder=str(folder))
+    plan = {"MOOT_FAILPOINTS": "library.appended:2", "MOOT_FAILPOINT_DIR": str(marks)}
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **plan}, timeout=100, check=False)
+    assert done.returncode == -signal.SIGKILL
+    with (folder / "vectors.f32").open("ab") as file:
+        file.write(torn)
+    rest, whole = Counting(), Counting()
+    asyncio.run(build_library(folder, chunks_of_texts(TEXTS), rest))
+    assert rest.asked == TEXTS[10:]
+    assert np.array_equal(np.fromfile(folder / "vectors.f32", np.float32), whole.rows(TEXTS).ravel())
+
+
+async def test_a_cancelled_build_goes_on(tmp_path: Path) -> None:
+    def told(done: int, total: int) -> None:
+        building.cancel()
+
+    building = asyncio.create_task(build_library(tmp_path, chunks_of_texts(TEXTS), Counting(), told))
+    with pytest.raises(asyncio.CancelledError):
+        await building
+    rest = Counting()
+    await build_library(tmp_path, chunks_of_texts(TEXTS), rest)
+    assert rest.asked == TEXTS[10:], "a batch that is being written down is written down"
+    assert len(StoredLibrary(tmp_path, NAME)) == 23
+
+
+async def test_a_folder_belongs_to_its_documents_and_its_encoder(tmp_path: Path) -> None:
+    folder = tmp_path / "library"
+    await build_library(folder, chunks_of_texts(TEXTS), Counting())
+    other = chunks_of_texts([*TEXTS[:-1], "changed"])
+    with pytest.raises(ConfigError, match="holds a library of other documents"):
+        await build_library(folder, other, Counting())
+    with pytest.raises(ConfigError, match="holds a library of the encoder counting, not another"):
+        await build_library(folder, chunks_of_texts(TEXTS), Counting(name="another"))
+    with pytest.raises(ConfigError, match="made with the encoder counting, not another: take --encoder counting"):
+        StoredLibrary(folder, "another")
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds other files \(library\): a library needs a folder of its own"):
+        await build_library(tmp_path, other, Counting())
+
+
+async def test_one_process_builds(tmp_path: Path) -> None:
+    (tmp_path / "vectors.f32").touch()
+    with (tmp_path / "vectors.f32").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(RunFolderBusy, match="is being built by another process"):
+            await build_library(tmp_path, chunks_of_texts(TEXTS), Counting())
+
+
+def test_the_digest_is_that_of_names_places_and_texts() -> None:
+    chunks = chunks_of_texts(TEXTS)
+    others = [
+        chunks_of_texts(TEXTS, "other.txt"),
+        chunks_of_texts(TEXTS[::-1]),
+        chunks[:-1],
+        [*chunks[:-1], LibraryChunk(document="facts.txt", chunk=22, page=None, text=TEXTS[22])],
+    ]
+    assert len({digest_of(each) for each in [chunks, *others]}) == 5
+    assert digest_of(chunks) == digest_of(chunks_of_texts(list(TEXTS)))
+
+
+READ = """
+import json, sys, asyncio
+import numpy as np
+sys.path.insert(0, {here!r})
+from test_retrieval_library import Counting
+from moot.actors.retrieval.library import StoredLibrary
+async def main():
+    library = StoredLibrary({folder!r}, "counting")
+    found = await library.search(Counting().rows(["fact number 7"])[0], 4)
+    vectors = library._searching._vectors
+    print(json.dumps([[p.text for p in found], vectors.flags.writeable, type(vectors).__name__]))
+    sys.stdin.read()
+asyncio.run(main())
+"""
+
+
+def test_processes_share_one_library_that_none_of_them_can_write(tmp_path: Path) -> None:
+    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
+    script = READ.format(here=str(Path(__file__).parent), folder=str(tmp_path))
+    command = [sys.executable, "-c", script]
+    both = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        told = [json.loads(each.stdout.readline()) for each in both if each.stdout is not None]
+        maps = [Path(f"/proc/{each.pid}/maps").read_text().splitlines() for each in both]
+    finally:
+        for each in both:
+            each.communicate("", timeout=60)
+    assert told[0] == told[1] == [told[0][0], False, "memmap"]
+    assert told[0][0][0] == "fact number 7"
+    for lines in maps:
+        (mapped,) = [line.split() for line in lines if line.endswith("vectors.f32")]
+        assert mapped[1] == "r--s", "read-only and shared: one copy in the page cache"
+
+
+def test_a_damaged_library_is_refused(tmp_path: Path) -> None:
+    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
+    whole = (tmp_path / "chunks.arrow").read_bytes()
+    (tmp_path / "chunks.arrow").write_bytes(whole[:100])
+    with pytest.raises(RecordError, match="cannot read"):
+        StoredLibrary(tmp_path, NAME)
+    (tmp_path / "library.json").write_text("{}")
+    with pytest.raises(ConfigError, match="is not of a library"):
+        StoredLibrary(tmp_path, NAME)

@@ -1,0 +1,222 @@
+"""Runs that search documents: read, built into the run's folder, gone on with, refused; and `moot.index`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from finding import Finding
+from made_pdfs import made_pdf
+from simulate_server import simulated_server
+
+import moot
+from moot.actors.retrieval import build
+from moot.actors.retrieval.library import StoredLibrary
+from moot.deploy.cli.run import execute, several
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.plan_calls import plan
+from moot.deploy.running.prepare import prepare
+from moot.deploy.running.run import Run, RunOptions, prepared_from, run
+from moot.deploy.running.session import Session
+from moot.protocols.errors import ConfigError, ModelUnavailable, RunMismatch
+
+FACTS = """Cats make about 100 different sounds.
+Dogs make only about 10 sounds.
+A cat can jump up to five times its height."""
+CASES = [
+    {"id": "sounds", "question": "How many sounds do cats make?"},
+    {"id": "jump", "question": "How high can a cat jump?"},
+]
+OWN = "finding:Finding"
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder of a text and a PDF."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "facts.txt").write_text(FACTS)
+    (folder / "fish.pdf").write_bytes(made_pdf(["Fish swim.", "Eels are fish that look like snakes."]))
+    return folder
+
+
+def options(out: Path, **more: Any) -> RunOptions:
+    return {"task": CASES, "protocol": Finding(), "engine": "inline", "out": out, **more}  # type: ignore[typeddict-item]
+
+
+def found(done: Run) -> dict[str, Any]:
+    rows = done.table("verdicts").to_pylist()
+    return {row["case_id"]: json.loads(row["payload"])["passages"] for row in rows}
+
+
+def embedded(port: int) -> int:
+    with urlopen(f"http://127.0.0.1:{port}/stats") as response:
+        return int(json.load(response)["embedded_texts"])
+
+
+def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path) -> None:
+    done = run(**options(tmp_path / "run", docs=docs))
+    assert (done.status, done.failed) == ("finished", 0)
+    passages = found(done)
+    assert passages["sounds"][0][:4] == ["facts.txt", 0, None, "Cats make about 100 different sounds."]
+    assert passages["jump"][0][:2] == ["facts.txt", 2]
+    assert {each[2] for case in passages.values() for each in case if each[0] == "fish.pdf"} <= {1, 2}
+    content = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
+    assert content["docs"] == [str(docs)]
+    assert content["docs_digest"] == StoredLibrary(tmp_path / "run" / "library", "hashed-ngrams-512-v1").note.digest
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("local_ray")
+@pytest.mark.parametrize("placement", ["packed", "actors"])
+def test_every_engine_and_placement_finds_the_same(tmp_path: Path, docs: Path, placement: Any) -> None:
+    inline = run(**options(tmp_path / "inline", docs=docs))
+    done = run(**options(tmp_path / "run", docs=docs, engine="ray", placement=placement))
+    assert found(done) == found(inline)
+
+
+def test_a_run_goes_on_with_its_documents_only(tmp_path: Path, docs: Path) -> None:
+    done = run(**options(tmp_path / "run", docs=docs, limit=1))
+    library = tmp_path / "run" / "library" / "vectors.f32"
+    before = library.stat().st_mtime_ns
+    moved = docs.rename(tmp_path / "elsewhere")
+    assert run(**options(done.path, docs=moved)).done == 2
+    assert library.stat().st_mtime_ns == before, "what is built is not built again"
+    (moved / "facts.txt").write_text(FACTS.replace("100", "200"))
+    with pytest.raises(RunMismatch, match=r"docs_digest: was .*, now "):
+        run(**options(done.path, docs=moved))
+    with pytest.raises(RunMismatch, match=r"docs: was .*, now none"):
+        run(**options(done.path))
+
+
+def test_a_library_is_opened_and_not_built_again(tmp_path: Path, docs: Path) -> None:
+    first = run(**options(tmp_path / "first", docs=docs))
+    second = run(**options(tmp_path / "second", docs=first.path / "library"))
+    assert found(second) == found(first)
+    assert not (second.path / "library").exists()
+    with pytest.raises(ConfigError, match="was made with the encoder hashed-ngrams-512-v1, not http"):
+        run(**options(tmp_path / "third", docs=first.path / "library", encoder="http://127.0.0.1:9/v1#m"))
+    with pytest.raises(ConfigError, match="a library is searched alone"):
+        run(**options(tmp_path / "third", docs=[first.path / "library", docs]))
+
+
+def test_documents_go_with_protocols_that_search_them(tmp_path: Path, docs: Path) -> None:
+    with pytest.raises(ConfigError, match="--docs: protocol 'selene' searches no documents"):
+        run(task="sample", engine="inline", docs=docs, out=tmp_path / "run")
+    config = RunConfig(protocol=f"{OWN},selene", docs=(str(docs),))
+    assert [each.docs for each in several(config, [OWN, "selene"])] == [(str(docs),), ()]
+    with pytest.raises(ConfigError, match="none of these protocols searches documents"):
+        several(RunConfig(docs=(str(docs),)), ["selene", "single-agent"])
+
+
+def test_what_is_wrong_with_a_document_is_said_before_anything_is_written(tmp_path: Path, docs: Path) -> None:
+    (docs / "secret.pdf").write_bytes(made_pdf(["Cats."], password="x"))
+    with pytest.raises(ConfigError, match=r"document 'secret\.pdf': the PDF is encrypted"):
+        run(**options(tmp_path / "run", docs=docs))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_counts_what_will_be_embedded(tmp_path: Path, docs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "cases.txt").write_text("Cats?\n")
+    flags = {
+        "task": f"subjects:{tmp_path / 'cases.txt'}",
+        "protocol": OWN,
+        "docs": [str(docs)],
+        "out": str(tmp_path / "r"),
+    }
+    assert execute(None, flags, dry_run=True) == 0
+    assert "documents 2 in 5 chunks\n" in capsys.readouterr().out
+    served = {**flags, "encoder": "http://127.0.0.1:9/v1#m"}
+    (docs / "copy.txt").write_text(FACTS)
+    assert plan(prepare(RunConfig.build(None, served))).documents == (
+        "3 in 8 chunks, 5 texts to be embedded by http://127.0.0.1:9/v1#m"
+    )
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_build_that_failed_goes_on_with_the_same_command(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "_BATCH", 2)
+    (docs / "more.txt").write_text("\n".join(f"Fact number {n} is this." for n in range(20)))
+    appended = build._Build._append
+
+    def failing(self: Any, places: Any, new: Any) -> None:
+        if places[0] >= 6:
+            raise OSError(28, "No space left on device")
+        appended(self, places, new)
+
+    with simulated_server(None) as port:
+        wanted = options(tmp_path / "run", docs=docs, encoder=f"http://127.0.0.1:{port}/v1#m")
+        with monkeypatch.context() as patched:
+            patched.setattr(build._Build, "_append", failing)
+            with pytest.raises(moot.MootError, match="No space left on device"):
+                run(**wanted)
+        paid = embedded(port)
+        left = plan(prepared_from(None, wanted)).documents
+        assert left.startswith("3 in 25 chunks, 19 texts to be embedded")
+        done = run(**wanted)
+        checks = 2  # one short text at the start of each session
+        assert embedded(port) <= paid + 19 + len(CASES) + checks
+    assert done.done == 2
+
+
+def test_ctrl_c_while_documents_are_embedded_leaves_a_run_that_goes_on(tmp_path: Path, docs: Path) -> None:
+    (docs / "more.txt").write_text("\n".join(f"Fact number {n} is this." for n in range(600)))
+    with simulated_server(None, latency_ms=200) as port:
+        wanted = options(tmp_path / "run", docs=docs, encoder=f"http://127.0.0.1:{port}/v1#m")
+        prepared = prepared_from(None, wanted)
+        session = Session(prepared)
+
+        async def stopped_soon() -> Run:
+            holding = asyncio.create_task(session.hold())
+            while not (tmp_path / "run" / "library" / "library.json").exists():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            session.stop()
+            return await holding
+
+        done = asyncio.run(stopped_soon())
+        assert (done.status, done.done) == ("interrupted", 0)
+        assert (tmp_path / "run" / "library" / "chunks.arrow").exists()
+        assert run(**wanted).status == "finished"
+
+
+def test_an_encoder_that_fails_while_building_is_one_line(tmp_path: Path) -> None:
+    async def failing() -> None:
+        with simulated_server(None, fail_rate=1.0) as port:
+            await moot.index({"cats": "Cats sleep."}, encoder=f"http://127.0.0.1:{port}/v1#m")
+
+    with pytest.raises(ModelUnavailable, match="fail"):
+        asyncio.run(failing())
+
+
+async def test_an_index_is_searched_and_given_to_a_run(tmp_path: Path, docs: Path) -> None:
+    async with await moot.index([docs], out=tmp_path / "library") as library:
+        assert len(library) == 5
+        (first, *_) = await library.search("How many sounds do cats make?", n=2)
+        assert (first.document, first.chunk) == ("facts.txt", 0)
+        done = await moot.arun(**options(tmp_path / "run", docs=library))
+    assert found(done)["sounds"][0][4] == first.similarity
+    async with await moot.index(tmp_path / "library") as again:
+        assert await again.search("How many sounds do cats make?", n=2) == [first, *_]
+    with pytest.raises(ConfigError, match="is a library already"):
+        await moot.index(tmp_path / "library", out=tmp_path / "other")
+    with pytest.raises(ConfigError, match="holds a library of other documents"):
+        await moot.index({"cats": "Cats."}, out=tmp_path / "library")
+
+
+async def test_an_index_without_a_folder_leaves_nothing(docs: Path) -> None:
+    library = await moot.index({"cats": "Cats sleep. They purr.", "dogs": "Dogs bark."})
+    assert library.path.is_dir()
+    assert [each.document for each in await library.search("dogs", n=9)] == ["dogs", "cats"]
+    await library.close()
+    assert not library.path.exists()
+    nothing: dict[str, str] = {}
+    for wrong in (nothing, {"cats": ""}):
+        with pytest.raises(ConfigError):
+            await moot.index(wrong)
