@@ -21,6 +21,7 @@ from moot.actors.classifiers.opened import find_classifier, open_classifier
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.model_folder import folder_digest
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
 from moot.protocols.claims import CLAIM_LABELS, SUPPORTED
 from moot.protocols.errors import CapabilityMissing, ConfigError, EncoderFailed
@@ -195,17 +196,15 @@ def claims() -> list[dict[str, Any]]:
 
 
 async def held(kind: str, folder: Path, classifier: Path | None) -> Path:
-    changes = {} if classifier is None else {
-        "classifier": str(classifier), "classifier_digest": read_card(classifier).digest
-    }  # fmt: skip
+    changes: dict[str, Any] = {}
+    if classifier is not None:
+        changes = {"classifier": str(classifier), "classifier_digest": read_card(classifier).digest}
     cases = Task.from_cases(claims()).cases()
     roles = {"judge": [RoleBinding()]}
     return (await hold(kind, folder, SummaryDebate(), cases, roles, **changes)).folder
 
 
 def rulings(folder: Path) -> dict[str, Any]:
-    from moot.actors.record.tables import read_table
-
     rows = read_table(folder, "events", ["data"]).to_pylist()
     return {row["case_id"]: msgspec.json.decode(row["data"]) for row in rows if row["kind"] == "ruling"}
 

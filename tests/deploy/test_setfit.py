@@ -50,7 +50,12 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     looked_up: list[object] = []
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *place, **how: looked_up.append(place) or [])
+
+    def nowhere(*place: object, **how: object) -> list[object]:
+        looked_up.append(place)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     monkeypatch.chdir(tmp_path)
     run = planted(add_claims(session, 48), **FACTS)
     before = dict(os.environ), random.getstate()
