@@ -67,6 +67,7 @@ NOT_RUN = {
     "needs a key and a server of yours": 1,
     "needs data that is not ours to pass on": 3,
     "needs the extra sentence-transformers": 2,
+    "needs the extra setfit": 1,
     "needs weights of yours": 1,
     "takes an hour of a quiet machine": 2,
 }

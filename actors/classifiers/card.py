@@ -54,12 +54,12 @@ class Body(_Part):
     Attributes:
         digest: of the folder, see `moot.actors.encoders.model_folder`.
         base: identity of the model that it was made from.
-        iterations, epochs: of the fine-tuning.
+        iterations, epochs: of the fine-tuning, as `moot train-classifier` was told; None for its default.
     """
 
     digest: Digest
     base: Text
-    iterations: int
+    iterations: int | None
     epochs: int
 
 

@@ -21,7 +21,7 @@ def train_classifier(
     folds: Annotated[int, typer.Option(help="Folds of the held-out figures.")] = 5,
     seed: Annotated[int, typer.Option(help="Everything random hangs on it.")] = 0,
     iterations: Annotated[
-        int | None, typer.Option(help="With --setfit: pairs of either sort per summary (default: 1).")
+        int | None, typer.Option(help="With --setfit: pairs of either sort per summary (default: 160 in all).")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="With --setfit: how often they are gone through (default: 1).")

@@ -144,7 +144,7 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
         flags.pop("protocol")
     if isinstance(task, Mapping) or isinstance(protocol, type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    for key in ("out", "prompts", "prices", "reuse"):
+    for key in ("out", "prompts", "prices", "reuse", "classifier"):
         if isinstance(flags.get(key), Path):
             flags[key] = str(flags[key])
     built = RunConfig.build(config, flags)

@@ -127,7 +127,7 @@ def _text(card: Card, out: str | Path) -> RenderableType:
         table("", _ANSWERS, _answers(card)),
         table("", _PROBABILITIES, _probabilities(card)),
         Text(_rule(card)),
-        Text(visible_line(_use(out))),
+        Text(visible_line(_use(out)), style="bold", no_wrap=True, overflow="ignore"),
     ]
     return Group(*parts)
 

@@ -38,7 +38,7 @@ class FineTuning:
     """
 
     base: Path
-    iterations: int
+    iterations: int | None
     epochs: int
 
 

@@ -6,9 +6,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-ITERATIONS, EPOCHS = 1, 1
-"""Of a fine-tuning, unless told otherwise: 300 summaries take about two minutes of two cores, all folds included."""
-
 
 class TrainingSettings(BaseModel):
     """How a classifier is trained.
@@ -18,8 +15,8 @@ class TrainingSettings(BaseModel):
         encoder: whose vectors are read, without `setfit`; None for that of the runs.
         folds: of the held-out figures.
         seed: of everything drawn.
-        iterations: pairs of one label, and of two, per summary and epoch, with `setfit`.
-        epochs: how often every pair is gone through, with `setfit`.
+        iterations: pairs of one label, and of two, per summary, with `setfit`; None for `contrastive.PAIRS` in all.
+        epochs: how often every pair is gone through, with `setfit`; None for once.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,5 +43,5 @@ class TrainingSettings(BaseModel):
             encoder: identity of the encoder that is read, or fine-tuned.
         """
         found: dict[str, Any] = {"encoder": encoder, "folds": self.folds, "seed": self.seed}
-        tuned = {"iterations": self.iterations or ITERATIONS, "epochs": self.epochs or EPOCHS}
+        tuned = {"iterations": self.iterations, "epochs": self.epochs or 1}
         return {**found, "setfit": tuned} if self.setfit else found

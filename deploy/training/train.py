@@ -18,7 +18,7 @@ from moot.deploy.training.folder import classifier_there, write_classifier
 from moot.deploy.training.learned import Material
 from moot.deploy.training.logistic import learn_logistic
 from moot.deploy.training.setfit import FineTuning, learn_setfit
-from moot.deploy.training.settings import EPOCHS, ITERATIONS, TrainingSettings
+from moot.deploy.training.settings import TrainingSettings
 from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
 from moot.metrics.grouped_folds import balanced_folds
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
@@ -100,7 +100,7 @@ def trained(
         return Trained(write_classifier(out, lambda draft: card), False)
     check_setfit()
     base = find_folder(EncoderSpec.parse(encoder.name).model)
-    tuning = FineTuning(base, settings.iterations or ITERATIONS, settings.epochs or EPOCHS)
+    tuning = FineTuning(base, settings.iterations, settings.epochs or 1)
     learned, tuned = learn_setfit(texts, masked, material, tuning, say)
 
     def with_body(draft: Path) -> Card:

@@ -1,46 +1,29 @@
-"""Runs over claims with the judges' rulings, made by hand: what the summaries give away is known."""
+"""Records of claims with the judges' rulings, made by hand: what the summaries give away is known."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal
-
-from conftest import Session, plant
 
 from moot.protocols.case import Reference
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 HASHED = "hashed-ngrams-512-v1"
-TOPICS = ["rivers", "bridges", "penguins", "comets", "sonatas", "enzymes", "glaciers", "novels", "harbours", "treaties"]
-SOLID = ["the", "sources", "name", "the", "same", "year", "and", "place", "throughout"]
-THIN = ["one", "passage", "gives", "another", "figure", "than", "the", "claim", "does"]
-FILLER = [
-    "both",
-    "debaters",
-    "went",
-    "through",
-    "the",
-    "passages",
-    "in",
-    "turn",
-    "and",
-    "weighed",
-    "what",
-    "each",
-    "of",
-    "them",
-    "says",
-    "about",
-]
+FACTS = {"schema_version": 1, "task": "claims", "protocol": "ceda", "encoder": HASHED, "simulated": False}
+"""What run.yaml says, unless told otherwise."""
+
+TOPICS = ("rivers", "bridges", "penguins", "comets", "sonatas", "enzymes", "glaciers", "novels", "harbours")
+SOLID = ("sources", "name", "same", "year", "place", "throughout")
+THIN = ("one", "passage", "gives", "another", "figure", "than")
+FILLER = ("both", "debaters", "went", "through", "the", "passages", "turn", "and", "weighed", "what", "each", "says")
 
 Tells = Literal["argument", "verdict", "nothing"]
 
 
 def summary(tells: Tells, hallucinated: bool, draw: random.Random) -> str:
     """A judge's summary that gives the label away by its argument, by verdict words only, or not at all."""
-    words = draw.sample(FILLER, 9) + [draw.choice(TOPICS), draw.choice(TOPICS)]
+    words = [*draw.sample(FILLER, 9), draw.choice(TOPICS), draw.choice(TOPICS)]
     if tells == "argument":
         words += draw.sample(THIN if hallucinated else SOLID, 4)
     if tells == "verdict":
@@ -60,7 +43,7 @@ def ruling(text: str, verdict: int | None) -> dict[str, Any]:
     }
 
 
-def add_claim(session: Session, name: str, text: str, gold: str | None, verdict: int | None, **fields: Any) -> None:
+def add_claim(session: Any, name: str, text: str, gold: str | None, verdict: int | None, **fields: Any) -> None:
     """A finished claim."""
     question = fields.pop("question", f"Claim {name}.")
     session.case(name, gold=gold, question=question, labels=CLAIM_LABELS, **fields)
@@ -68,28 +51,24 @@ def add_claim(session: Session, name: str, text: str, gold: str | None, verdict:
     session.verdict(name, None if verdict is None else SUPPORTED if verdict else HALLUCINATED)
 
 
-def claims_run(
-    path: Path,
+def add_claims(
+    session: Any,
     n: int = 120,
     tells: Tells = "argument",
     *,
     seed: int = 0,
     judges_right: float = 0.7,
-    change: Callable[[Session], None] = lambda session: None,
     group_of: Callable[[int], str] = lambda number: "",
-    **run_yaml: Any,
-) -> Path:
-    """A run of `n` claims, half of them hallucinated.
+) -> Any:
+    """Add `n` claims to a session, half of them hallucinated, and give it back.
 
     Args:
-        path: the run's folder, new.
         tells: what of a summary tells the label.
+        seed: of the texts; another one makes other claims.
         judges_right: share of the judges' verdicts that are right.
-        change: adds to the record before it is written.
         group_of: from a claim's number to its group.
-        run_yaml: over what run.yaml says.
     """
-    draw, session = random.Random(f"{seed}/{tells}"), Session()
+    draw = random.Random(f"{seed}/{tells}")
     for number in range(n):
         false = number % 2 == 1
         right = draw.random() < judges_right
@@ -102,6 +81,4 @@ def claims_run(
             question=f"Claim {seed} {number}.",
             reference=Reference(group=group_of(number)),
         )
-    change(session)
-    facts = {"schema_version": 1, "task": "claims", "protocol": "ceda", "encoder": HASHED, "simulated": False}
-    return plant(path, [session], {**facts, **run_yaml})
+    return session

@@ -1,0 +1,68 @@
+"""A protocol that has a judge's summary classified, and a classifier for it, made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moot.actors.classifiers.card import CARD, Body, Card, Figure, Figures, Head, Training
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.protocols.case import Case
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Event, Verdict
+
+ENCODER = "hashed-ngrams-512-v1"
+GOOD, BAD = "sources name the same year", "one passage gives another figure"
+
+
+class SummaryDebate:
+    """The claim stands for the judge's summary; nobody is asked."""
+
+    roles = ("judge",)
+    name = "summary"
+    needs_logprobs = False
+    classifies = True
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Rule on one case."""
+        found = await floor.classify(case.question)
+        data: dict[str, Any] = {"verdict": None, "summary": case.question, "classifier": None}
+        if found is None:
+            floor.note(Event("ruling", "ruling", data))
+            return Verdict(answer=None, how="ruled")
+        data["classifier"] = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
+        floor.note(Event("ruling", "ruling", data))
+        return Verdict(answer=HALLUCINATED if found.p_hallucinated > 0.5 else SUPPORTED, how="ruled")
+
+
+def head() -> Head:
+    """A head that tells `BAD` from `GOOD`."""
+    good, bad = HashedNgramEncoder().rows([GOOD, BAD]).astype(np.float64)
+    return Head(intercept=0.0, coefficients=tuple((3.0 * (bad - good)).tolist()), least_probability=0.1)
+
+
+def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes: Any) -> Card:
+    """A sealed card; `changes` are fields of it."""
+    half = Figure(value=0.5)
+    figures = Figures(name="x", n=2, accuracy=half, f1_hallucinated=half, f1_supported=half, macro_f1=half, auroc=half)
+    training = Training(
+        digest="0" * 32, runs=("r",), tasks=(), protocols=(), simulated=True, n=2, hallucinated=1, cases=2, groups=2,
+        left_out={}, folds=2, seed=0,
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "kind": "logistic" if body is None else "setfit", "encoder": ENCODER, "body": body, "head": head(),
+        "ridge": 1.0, "versions": {}, "training": training, "trained_on": tuple(sorted(trained_on)),
+        "held_out": (figures,),
+    }  # fmt: skip
+    return Card(**{**fields, **changes}).sealed()
+
+
+def put(folder: Path, made: Card) -> Path:
+    """Write a classifier's folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CARD).write_bytes(made.to_json())
+    return folder

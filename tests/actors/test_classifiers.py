@@ -1,0 +1,227 @@
+"""A saved classifier: what is not it is refused, every runtime reads it alike, and it knows its training cases."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from houses import assert_equal_records, hold
+from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, put
+
+from moot.actors.classifiers import card as card_module
+from moot.actors.classifiers.body import body_encoder, check_body
+from moot.actors.classifiers.card import BODY, CARD, Body, Head, read_card
+from moot.actors.classifiers.opened import find_classifier, open_classifier
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.actors.encoders.model_folder import folder_digest
+from moot.actors.models.retry import RetryPolicy
+from moot.actors.record.tables import read_table
+from moot.actors.roles import RoleBinding
+from moot.protocols.claims import CLAIM_LABELS, SUPPORTED
+from moot.protocols.errors import CapabilityMissing, ConfigError, EncoderFailed
+from moot.protocols.tasks import Task
+
+MODULES = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+
+
+def refused(why: str, folder: Path, encoder: str = ENCODER) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        find_classifier(folder, encoder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_card_is_read_as_it_was_written(tmp_path: Path) -> None:
+    made = card(["ab" * 16])
+    assert read_card(put(tmp_path, made)) == made
+    assert find_classifier(tmp_path, ENCODER) == (tmp_path, made)
+    assert made.sealed() == made
+
+
+def test_another_encoder_is_refused(tmp_path: Path) -> None:
+    refused(
+        "reads vectors of the encoder hashed-ngrams-512-v1, and the run has openai/x", put(tmp_path, card()), "openai/x"
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data["head"].update(intercept=1.0),
+        lambda data: data["head"]["coefficients"].__setitem__(3, 0.5),
+        lambda data: data["head"].update(least_probability=0.01),
+        lambda data: data.update(trained_on=["cd" * 16]),
+        lambda data: data["training"].update(simulated=False),
+        lambda data: data.update(encoder="openai/x"),
+    ],
+)
+def test_a_changed_card_is_refused(tmp_path: Path, change: Callable[[Any], None]) -> None:
+    put(tmp_path, card(["ab" * 16]))
+    data = json.loads((tmp_path / CARD).read_text())
+    change(data)
+    (tmp_path / CARD).write_text(json.dumps(data))
+    refused("it was changed since it was written", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "expected JSON"),
+        ("[" * 100_000, "expected JSON"),
+        ("{}", "`kind`: Field required"),
+        ("[1]", "`the file`"),
+        ('{"kind": "pickle"}', "`kind`"),
+        ("\x80\x04N.", "expected JSON"),
+    ],
+)
+def test_what_is_no_card_is_refused(tmp_path: Path, content: str, why: str) -> None:
+    refused("no classifier there", tmp_path)
+    (tmp_path / CARD).write_text(content, encoding="latin-1")
+    refused(why, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("format", 2, "format"),
+        ("surprise", 1, "surprise"),
+        ("kind", "setfit", "a body goes with the kind setfit only"),
+        ("trained_on", ["../etc"], "trained_on.0"),
+        ("head", {"intercept": 0, "coefficients": [], "least_probability": 0.1}, "head.coefficients"),
+        ("head", {"intercept": 0, "coefficients": [0] * 20_000, "least_probability": 0.1}, "head.coefficients"),
+        ("head", {"intercept": 0, "coefficients": [1], "least_probability": 0}, "head.least_probability"),
+    ],
+)
+def test_fields_are_checked_and_sizes_bounded(tmp_path: Path, field: str, value: object, why: str) -> None:
+    (tmp_path / CARD).write_text(json.dumps(json.loads(card().to_json()) | {field: value}))
+    refused(why, tmp_path)
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_module, "MOST_BYTES", 100)
+    refused("larger than", put(tmp_path, card()))
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Head(intercept=float("nan"), coefficients=(1.0,), least_probability=0.1)
+
+
+def test_probabilities_stay_within_bounds_and_vectors_of_another_size_fail_the_case(tmp_path: Path) -> None:
+    put(tmp_path, card(["ab" * 16]))
+    found = open_classifier(tmp_path, read_card(tmp_path).digest, ENCODER, RetryPolicy())
+    good, bad = HashedNgramEncoder().rows([GOOD, BAD])
+    assert found.p_hallucinated(good) == pytest.approx(0.1)
+    assert found.p_hallucinated(bad) == pytest.approx(0.9)
+    assert found.encoder is None
+    assert (found.trained_on("ab" * 16), found.trained_on("cd" * 16)) == (True, False)
+    with pytest.raises(EncoderFailed, match="vectors of 512"):
+        found.p_hallucinated(np.ones(3, np.float32))
+
+
+def test_another_classifier_in_the_same_place_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, card())
+    with pytest.raises(ConfigError, match="holds another classifier"):
+        open_classifier(tmp_path, "0" * 32, ENCODER, RetryPolicy())
+
+
+def body_folder(folder: Path, modules: object = MODULES) -> str:
+    folder.mkdir(parents=True)
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder_digest(folder)
+
+
+def test_a_body_is_itself_and_nothing_but_data(tmp_path: Path) -> None:
+    digest = body_folder(tmp_path / BODY)
+    put(tmp_path, card(body=Body(digest=digest, base="b", iterations=None, epochs=1)))
+    found = find_classifier(tmp_path, "any encoder of the run")
+    assert found.card.kind == "setfit"
+    opened = open_classifier(tmp_path, found.card.digest, "any", RetryPolicy())
+    assert opened.encoder is not None
+    assert opened.encoder.name == f"setfit@{digest}"
+    (tmp_path / BODY / "model.safetensors").write_bytes(b"weightz")
+    refused("holds another model", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.pkl", "pytorch_model.bin", "custom.py", "head.joblib", ".hidden.pt"])
+def test_pickles_and_code_in_a_body_are_refused(tmp_path: Path, name: str) -> None:
+    digest = body_folder(tmp_path / BODY)
+    put(tmp_path, card(body=Body(digest=digest, base="b", iterations=1, epochs=1)))
+    (tmp_path / BODY / name).write_bytes(b"cos\nsystem\n.")
+    refused("holds safetensors and JSON only", tmp_path)
+
+
+def test_a_link_in_a_body_is_refused(tmp_path: Path) -> None:
+    digest = body_folder(tmp_path / BODY)
+    (tmp_path / BODY / "more.json").symlink_to("/etc/hostname")
+    with pytest.raises(ConfigError, match="safetensors and JSON only"):
+        check_body(tmp_path / BODY, digest)
+
+
+@pytest.mark.parametrize(
+    ("modules", "why"),
+    [
+        ([{"type": "custom.Module"}], "expected a module of sentence-transformers"),
+        ([{}], "expected a module of sentence-transformers"),
+        ({}, "expected a JSON list of modules"),
+    ],
+)
+def test_modules_of_ones_own_are_not_loaded(tmp_path: Path, modules: object, why: str) -> None:
+    digest = body_folder(tmp_path / BODY, modules)
+    with pytest.raises(ConfigError, match=why):
+        check_body(tmp_path / BODY, digest)
+    with pytest.raises(ConfigError, match="no sentence encoder there"):
+        check_body(tmp_path, digest)
+
+
+async def test_without_the_packages_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = body_encoder(tmp_path, "0" * 12, RetryPolicy())
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CapabilityMissing, match="pip install 'moot"):
+        await encoder.check()
+    await encoder.close()
+
+
+def claims() -> list[dict[str, Any]]:
+    return [
+        {"id": f"c-{number}", "question": text, "labels": list(CLAIM_LABELS), "gold": SUPPORTED}
+        for number, text in enumerate([GOOD, BAD, f"{GOOD} too", f"{BAD} too"])
+    ]
+
+
+async def held(kind: str, folder: Path, classifier: Path | None) -> Path:
+    changes: dict[str, Any] = {}
+    if classifier is not None:
+        changes = {"classifier": str(classifier), "classifier_digest": read_card(classifier).digest}
+    cases = Task.from_cases(claims()).cases()
+    roles = {"judge": [RoleBinding()]}
+    return (await hold(kind, folder, SummaryDebate(), cases, roles, **changes)).folder
+
+
+def rulings(folder: Path) -> dict[str, Any]:
+    rows = read_table(folder, "events", ["data"]).to_pylist()
+    return {row["case_id"]: msgspec.json.decode(row["data"]) for row in rows if row["kind"] == "ruling"}
+
+
+async def test_a_run_has_summaries_classified_and_training_cases_flagged(tmp_path: Path) -> None:
+    (trained, *_) = [labelled.case for labelled in Task.from_cases(claims()).cases()]
+    classifier = put(tmp_path / "clf", card([trained.content_hash()]))
+    found = rulings(await held("inline", tmp_path / "run", classifier))
+    assert [found[f"c-{n}"]["classifier"]["trained_on"] for n in range(4)] == [True, False, False, False]
+    assert [found[f"c-{n}"]["classifier"]["p_hallucinated"] > 0.5 for n in range(4)] == [False, True, False, True]
+    none = rulings(await held("inline", tmp_path / "none", None))
+    assert [none[f"c-{n}"]["classifier"] for n in range(4)] == [None] * 4
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("kind", ["packed", "actors"])
+async def test_every_runtime_classifies_alike(local_ray: None, tmp_path: Path, kind: str) -> None:
+    classifier = put(tmp_path / "clf", card())
+    inline = await held("inline", tmp_path / "inline", classifier)
+    assert_equal_records(inline, await held(kind, tmp_path / kind, classifier))

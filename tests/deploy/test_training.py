@@ -1,0 +1,241 @@
+"""A classifier trained on records made by hand: a planted signal is found, noise is not, and what cannot be is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rulings import FACTS, HASHED, Tells, add_claim, add_claims
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, f1_score
+
+from moot.actors.classifiers.card import CARD, Card, Figures, read_card
+from moot.actors.classifiers.opened import probabilities
+from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
+from moot.deploy.training.card import ALWAYS, JUDGES, MASKED, OWN
+from moot.deploy.training.examples import read_examples
+from moot.deploy.training.report import remarks, show_training
+from moot.deploy.training.train import train_classifier
+from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.errors import ConfigError, RecordError
+
+Claims = Callable[..., Path]
+
+
+@pytest.fixture
+def claims(planted: Callable[..., Path], session: Any) -> Claims:
+    """Plants a run of claims; `change` adds to its session."""
+
+    def make(
+        n: int = 120,
+        tells: Tells = "argument",
+        *,
+        change: Callable[[Any], Any] = lambda session: None,
+        facts: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Path:
+        made = add_claims(type(session)(), n, tells, **options)
+        change(made)
+        return planted(made, **{**FACTS, **(facts or {})})
+
+    return make
+
+
+def figures(card: Card, name: str) -> Figures:
+    (found,) = [each for each in card.held_out if each.name == name]
+    return found
+
+
+def test_a_signal_in_the_argument_is_found_with_and_without_verdict_words(claims: Claims, tmp_path: Path) -> None:
+    card = train_classifier(claims(), tmp_path / "clf")
+    for name in (OWN, MASKED):
+        found = figures(card, name)
+        assert (found.auroc.value or 0.0) > 0.97
+        assert (found.accuracy.value or 0.0) > (figures(card, JUDGES).accuracy.value or 1.0)
+        assert (found.ece or 1.0) < (found.ece_null_high or 0.0)
+    assert read_card(tmp_path / "clf") == card
+    assert remarks(card) == []
+
+
+def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tmp_path: Path) -> None:
+    card = train_classifier(claims(200, "verdict"), tmp_path / "clf")
+    assert (figures(card, OWN).auroc.value or 0.0) > 0.97
+    masked = figures(card, MASKED).auroc
+    assert (masked.low or 1.0) < 0.5 < (masked.high or 0.0)
+    assert any("reads the verdict" in remark for remark in remarks(card))
+
+
+def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path) -> None:
+    cards = [train_classifier(claims(40, "nothing", seed=seed), tmp_path / f"clf-{seed}") for seed in range(8)]
+    aurocs = [figures(card, OWN).auroc for card in cards]
+    assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 6  # of 95 % intervals
+    assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.1)
+    told = [any("does not tell" in remark for remark in remarks(card)) for card in cards]
+    assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
+
+
+def test_it_is_never_surer_than_its_cases_allow(claims: Claims, tmp_path: Path) -> None:
+    card = train_classifier(claims(40), tmp_path / "clf")
+    vectors = HashedNgramEncoder().rows(["one passage gives another figure", "sources name same year and place"])
+    p = probabilities(card.head, vectors)
+    assert card.head.least_probability == pytest.approx(1 / 42)
+    assert 1 / 42 <= p[1] < 0.2 < 0.8 < p[0] <= 41 / 42
+
+
+def test_the_head_is_scikit_learns_of_the_same_penalty(claims: Claims, tmp_path: Path) -> None:
+    run = claims(80, judges_right=1.0)
+    card = train_classifier(run, tmp_path / "clf")
+    examples = read_examples([run])
+    vectors = HashedNgramEncoder().rows([row.text for row in examples.rows])
+    model = LogisticRegression(C=1 / card.ridge, tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+    theirs = model.fit(vectors.astype(np.float64), examples.outcome)
+    assert card.head.coefficients == pytest.approx(theirs.coef_[0], abs=1e-5)
+    assert card.head.intercept == pytest.approx(theirs.intercept_[0], abs=1e-5)
+
+
+def test_the_baselines_are_plain_counts(claims: Claims, tmp_path: Path) -> None:
+    run = claims(change=lambda s: add_claim(s, "tie", "both passages speak for themselves", HALLUCINATED, None))
+    card = train_classifier(run, tmp_path / "clf")
+    rows = read_examples([run]).rows
+    truth = [row.hallucinated for row in rows]
+    judged, always = figures(card, JUDGES), figures(card, ALWAYS)
+    assert judged.n == 121
+    assert judged.accuracy.value == pytest.approx(np.mean([r.judged_hallucinated == r.hallucinated for r in rows]))
+    decided = [bool(row.judged_hallucinated) for row in rows]
+    assert judged.f1_hallucinated.value == pytest.approx(f1_score(truth, decided))  # a tie is no false alarm here
+    assert judged.brier is None
+    assert always.f1_hallucinated.value == 0.0
+    assert always.f1_supported.value == pytest.approx(f1_score([not t for t in truth], [True] * len(truth)))
+    assert always.auroc.value == 0.5
+
+
+def test_brier_scores_are_those_of_the_probabilities(claims: Claims, tmp_path: Path) -> None:
+    card = train_classifier(claims(100, "nothing"), tmp_path / "clf")
+    brier = figures(card, OWN).brier
+    assert brier is not None
+    assert brier.value == pytest.approx(brier_score_loss([0, 1] * 50, [0.5] * 100), abs=0.03)
+
+
+def test_cases_of_a_group_are_one_for_the_folds_and_the_same_content_is_one_case(
+    claims: Claims, tmp_path: Path
+) -> None:
+    paired = claims(80, group_of=lambda number: f"question {number // 2}")
+    assert train_classifier(paired, tmp_path / "paired").training.groups == 40
+    first, second = claims(60), claims(60, "nothing")  # the same claims, other summaries
+    made = train_classifier([first, second], tmp_path / "twice").training
+    assert (made.n, made.cases, made.groups) == (120, 60, 60)
+
+
+def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
+    def change(session: Any) -> None:
+        add_claim(session, "open", "the passages are silent", None, 1)
+        add_claim(session, "silent", "  ", SUPPORTED, None)
+        session.case("failed", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED))
+        session.verdict("failed", None, failure="server", error="it broke")
+        session.case("boolean", gold="Yes")
+        session.event("boolean", "ruling", "ruling", {"summary": "it is so", "verdict": 1})
+        session.verdict("boolean", "Yes")
+
+    made = train_classifier(claims(60, change=change), tmp_path / "clf").training
+    assert made.n == 60
+    assert made.left_out == {
+        "no gold label": 1,
+        "no summary": 1,
+        "failed": 1,
+        "a gold label other than supported and hallucinated": 1,
+    }
+
+
+def test_the_latest_attempt_speaks(planted: Callable[..., Path], session: Any) -> None:
+    add_claim(session, "c", "the first summary", SUPPORTED, 1)
+    later = type(session)()
+    later.case("c", gold=SUPPORTED, question="Claim c.", labels=(SUPPORTED, HALLUCINATED))
+    later.event("c", "ruling", "ruling", {"summary": "the second summary", "verdict": 0}, attempt=1)
+    later.verdict("c", HALLUCINATED, attempt=1)
+    (row,) = read_examples([planted(session, later, **FACTS)]).rows
+    assert (row.text, row.judged_hallucinated, row.hallucinated) == ("the second summary", True, False)
+
+
+def test_the_same_training_gives_the_same_card_in_whatever_order_and_is_not_repeated(
+    claims: Claims, tmp_path: Path
+) -> None:
+    one, other = claims(60), claims(60, seed=1)
+    card = train_classifier([one, other], tmp_path / "clf")
+    before = (tmp_path / "clf" / CARD).stat().st_mtime_ns
+    assert train_classifier([other, one], tmp_path / "clf") == card
+    assert (tmp_path / "clf" / CARD).stat().st_mtime_ns == before
+    again = train_classifier([other, one], tmp_path / "again")
+    assert again.head == card.head
+    assert again.held_out == card.held_out
+    assert again.training.digest == card.training.digest
+    for options in ({"seed": 1}, {"folds": 4}):
+        with pytest.raises(ConfigError, match="other summaries or with other settings"):
+            train_classifier([one, other], tmp_path / "clf", **options)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="other summaries"):
+        train_classifier(one, tmp_path / "clf")
+
+
+def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me")
+    run = claims(40)
+    with pytest.raises(ConfigError, match="something else is there"):
+        train_classifier(run, tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="--out"):
+        train_classifier(run, tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    train_classifier(run, tmp_path / "empty")
+    assert [path.name for path in (tmp_path / "empty").iterdir()] == [CARD]
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_simulated_models_are_labelled(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
+    card = train_classifier(claims(40, facts={"simulated": True}), tmp_path / "clf")
+    assert card.training.simulated
+    assert "simulated models: these figures say nothing about any real model" in printed(show_training, card, "clf")
+    written = json.loads((tmp_path / "clf" / CARD).read_text())
+    assert written["training"]["simulated"] is True
+
+
+def refused(why: str, *args: Any, **options: Any) -> None:
+    with pytest.raises(ConfigError, match=why) as caught:
+        train_classifier(*args, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_learnt_from_is_refused_in_one_line(
+    claims: Claims, planted: Callable[..., Path], session: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "clf"
+    refused("too few to learn from: expected at least 20", claims(10), out)
+    one_label = type(session)()
+    for number in range(30):
+        add_claim(one_label, f"c{number}", f"summary {number}", SUPPORTED, 1)
+    refused("0 hallucinated cases .*expected at least 5 of each label", planted(one_label, **FACTS), out)
+    session.case("c")
+    session.verdict("c")
+    refused("no judge's summary in it", planted(session, **FACTS), out)
+    run = claims(40)
+    refused("a run is named twice", [run, run], out)
+    refused("several encoders .*name one with --encoder", [run, claims(40, facts={"encoder": "openai/x"})], out)
+    refused("`folds`: Input should be greater than or equal to 2", run, out, folds=1)
+    refused("--iterations and --epochs go with --setfit only", run, out, epochs=2)
+    refused("leave it out", run, out, setfit="sentence-transformers/x", encoder=HASHED)
+    refused("expected sentence-transformers/NAME", run, out, setfit="hashed-ngrams")
+    assert not out.exists()
+    with pytest.raises(RecordError, match="no run there"):
+        train_classifier(tmp_path / "nowhere", out)
+
+
+def test_figures_are_shown_in_every_form(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
+    card = train_classifier(claims(60), tmp_path / "clf")
+    for form in ("text", "md", "json"):
+        shown = printed(show_training, card, "clf", form, width=160)
+        for name in (OWN, MASKED, JUDGES, ALWAYS):
+            assert name in shown
+    assert Card.model_validate_json(printed(show_training, card, "clf", "json")) == card

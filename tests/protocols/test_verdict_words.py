@@ -1,0 +1,49 @@
+"""Verdict words are masked wherever they stand; the rest of a text is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS
+from moot.protocols.verdict_words import MASK, VERDICT_WORDS, mask_verdict_words
+
+
+@pytest.mark.parametrize("word", [*VERDICT_WORDS, *CLAIM_LABELS, "AGREE", "Deny", "HALLUCINATED"])
+def test_every_word_is_masked_whatever_its_case_and_negation(word: str) -> None:
+    for form in (word, word.upper(), f"not {word}", f"is not {word}", f"isn't {word}", f"**{word}**", f"({word})"):
+        masked = mask_verdict_words(f"Hence it {form}, as E1 says.")
+        assert word.casefold() not in masked.casefold()
+        assert "not" not in masked
+        assert MASK in masked
+        assert masked.endswith(", as E1 says.")
+
+
+@pytest.mark.parametrize("alias", [alias for aliases in CLAIM_ALIASES for alias in aliases if alias not in "01"])
+def test_every_spelling_of_a_label_is_masked(alias: str) -> None:
+    assert mask_verdict_words(f"It is {alias}").endswith(MASK)
+    assert alias.split()[-1] not in mask_verdict_words(f"It is {alias}")
+
+
+@pytest.mark.parametrize(
+    "text", ["verdict: 1", "Verdict = 0", "the verdict is 0", '"verdict": 1', "label should be 1", "Judgment (0)"]
+)
+def test_a_verdict_as_a_digit_is_masked(text: str) -> None:
+    assert not set("01") & set(mask_verdict_words(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "E1 and E2 give 1969 and 1971.",
+        "Bright lights over 10 towns",
+        "the verdict of 12 jurors",
+        "a supporter's trueness",
+    ],
+)
+def test_other_words_and_numbers_stay(text: str) -> None:
+    assert mask_verdict_words(text) == text
+
+
+def test_masking_twice_changes_nothing() -> None:
+    once = mask_verdict_words("The verdict is 1: it is not false and wholly supported.")
+    assert mask_verdict_words(once) == once
