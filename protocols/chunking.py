@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from moot.protocols.selene.sentences import sentence_spans
 
-LONGEST = 300
+TOGETHER = 120
 """Characters of a chunk of several sentences at most; the heading above it comes on top."""
+
+LONGEST = 300
+"""Characters of a piece of a sentence that is far too long for a chunk."""
 
 PAGE_BREAK = "\f"
 """What ends a page: a chunk ends there, too, if a sentence does."""
@@ -161,7 +164,7 @@ def _packed(text: str, run: _Run) -> Iterator[tuple[int, int]]:
     begins: int | None = None
     ended = 0
     for start, end in spans:
-        if begins is not None and (ended in whole or end - begins > LONGEST):
+        if begins is not None and (ended in whole or end - begins > TOGETHER):
             yield begins, ended
             begins = None
         if end - start > _FAR_LONGER:
