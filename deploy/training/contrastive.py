@@ -90,6 +90,7 @@ def fine_tune(
             num_iterations=iterations,
             num_epochs=epochs,
             max_steps=steps_of(len(texts), iterations, epochs),
+            warmup_proportion=0.0,  # of few steps the first would be lost
             seed=seed,
             report_to="none",
             save_strategy="no",
