@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PACKAGES = ("setfit", "sentence_transformers", "torch")
 PAIRS_A_STEP = 16
 PAIRS = 160
-"""Pairs of an epoch unless told otherwise: with 300 summaries and five folds two minutes or so of two cores."""
+"""Pairs of an epoch unless told otherwise: with 300 summaries and five folds one or two minutes of two cores."""
 
 
 _OFFLINE = {
