@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PACKAGES = ("setfit", "sentence_transformers", "torch")
 PAIRS_A_STEP = 16
 PAIRS = 160
-"""Pairs of an epoch unless told otherwise: with 300 summaries and five folds two minutes or so of two cores."""
+"""Pairs of an epoch unless told otherwise: with 300 summaries and five folds one or two minutes of two cores."""
 
 
 _OFFLINE = {
@@ -90,6 +90,7 @@ def fine_tune(
             num_iterations=iterations,
             num_epochs=epochs,
             max_steps=steps_of(len(texts), iterations, epochs),
+            warmup_proportion=0.0,  # of few steps the first would be lost
             seed=seed,
             report_to="none",
             save_strategy="no",

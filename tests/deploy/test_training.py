@@ -51,7 +51,7 @@ def figures(card: Card, name: str) -> Figures:
 
 
 def test_a_signal_in_the_argument_is_found_with_and_without_verdict_words(claims: Claims, tmp_path: Path) -> None:
-    card = train_classifier(claims(), tmp_path / "clf")
+    card = train_classifier(claims(100), tmp_path / "clf")
     for name in (OWN, MASKED):
         found = figures(card, name)
         assert (found.auroc.value or 0.0) > 0.97
@@ -62,7 +62,7 @@ def test_a_signal_in_the_argument_is_found_with_and_without_verdict_words(claims
 
 
 def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tmp_path: Path) -> None:
-    card = train_classifier(claims(200, "verdict"), tmp_path / "clf")
+    card = train_classifier(claims(100, "verdict"), tmp_path / "clf")
     assert (figures(card, OWN).auroc.value or 0.0) > 0.97
     masked = figures(card, MASKED).auroc
     assert (masked.low or 1.0) < 0.5 < (masked.high or 0.0)
