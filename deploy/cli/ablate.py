@@ -40,6 +40,8 @@ def ablate(
     limit: options.Limit = None,
     seed: options.Seed = None,
     encoder: options.Encoder = None,
+    docs: options.Docs = None,
+    classifier: options.Classifier = None,
     out: Annotated[
         str | None, typer.Option(help="Holds the cells' folders; by default in runs/, from protocol, task and seed.")
     ] = None,

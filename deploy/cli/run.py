@@ -69,21 +69,22 @@ def execute(
 def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
     """One configuration per protocol, each with the folder OUT/PROTOCOL.
 
-    `agents`, `roles` and `docs` reach only the protocols that have a use for them, so that one command can compare a
-    debate with a single agent.
+    `agents`, `roles`, `docs` and `classifier` reach only the protocols that have a use for them, so that one command
+    can compare a debate with a single agent.
 
     Raises:
-        ConfigError: a protocol is unknown, named twice, nobody asks a role, or nobody searches documents.
+        ConfigError: a protocol is unknown, named twice, or nobody has a use for a role, documents or a classifier.
     """
     if not all(names) or len(set(names)) < len(names):
         raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
     out = config.out or default_out("", open_task(config.task).name, config.seed, config.model)
     made = []
-    unasked, searched = set(config.roles), False
+    unasked, searched, classified = set(config.roles), False, False
     for name in names:
         protocol = make_protocol(name)
-        roles, reads = protocol.roles, bool(getattr(protocol, "reads_documents", False))
-        searched |= reads
+        roles = protocol.roles
+        reads, classifies = (bool(getattr(protocol, each, False)) for each in ("reads_documents", "classifies"))
+        searched, classified = searched or reads, classified or classifies
         unasked -= set(roles)
         fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
         changes = {
@@ -92,12 +93,15 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
             "agents": None if fixed else config.agents,
             "roles": {family: members for family, members in config.roles.items() if family in roles},
             "docs": config.docs if reads else (),
+            "classifier": config.classifier if classifies else None,
         }
         made.append(config.model_copy(update=changes))
     if unasked:
         raise ConfigError(f"none of these protocols asks the role {min(unasked)!r}")
     if config.docs and not searched:
         raise ConfigError("--docs: none of these protocols searches documents")
+    if config.classifier and not classified:
+        raise ConfigError("--classifier: none of these protocols asks one")
     return made
 
 
