@@ -5,7 +5,7 @@ Nothing is written here, and no network is touched; `moot.deploy.running.checks`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -28,21 +28,17 @@ from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.recorded import placed, reused_folder
-from moot.protocols.case import Image, LabelledCase
-from moot.protocols.claims import is_claim
+from moot.deploy.running.task import Cases, as_task, check_first_case, opened
+from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
-from moot.protocols.tasks import Task, TaskSummary, open_task
-from moot.protocols.tasks.claim_specs import as_claims, claim_forms
+from moot.protocols.tasks import Task, TaskSummary
 from moot.protocols.tasks.registry import absolute_spec
 from moot.protocols.templates import Templates
 
 _log = structlog.get_logger(__name__)
-
-Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
-"""Cases that are brought as Python objects."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +163,9 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         UserError: one line for the first thing that is wrong.
     """
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
-    found = _opened(config.task, made) if task is None else _as_task(task)
+    found = opened(config.task, made) if task is None else as_task(task)
     checked = found.validate()
-    _check_first_case(made, found)
+    check_first_case(made, found)
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
@@ -198,40 +194,6 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         d_untested=d_untested,
         classifier=_classifier(config, made, encoder),
     )
-
-
-def _opened(spec: str, protocol: DebateProtocol) -> Task:
-    return open_task(as_claims(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
-
-
-def _load_picture(file: Path) -> Image:
-    from moot.actors.models.pictures import load_image
-
-    return load_image(file)
-
-
-def _check_first_case(protocol: DebateProtocol, task: Task) -> None:
-    """Refuse a task that the protocol has no use for, as far as its first case tells; later ones fail by themselves."""
-    needs_labels, needs_reply, needs_claims = (
-        getattr(protocol, name, False) for name in ("needs_labels", "needs_reply", "needs_claims")
-    )
-    if not (needs_labels or needs_reply or needs_claims) or not task.replayable:
-        return
-    first = next(task.cases()).case
-    if needs_reply and first.judged is None:
-        raise ConfigError(
-            f"protocol {protocol.name!r} judges replies, and case {first.id!r} is none: take --task replies:PATH"
-        )
-    if needs_labels and first.labels is None:
-        raise ConfigError(
-            f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
-            "with labels, or give some with --labels"
-        )
-    if needs_claims and not is_claim(first):
-        raise ConfigError(
-            f"protocol {protocol.name!r} checks claims, and case {first.id!r} is none: take one of the tasks "
-            f"{', '.join(claim_forms())}"
-        )
 
 
 def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> FoundClassifier | None:
@@ -274,28 +236,6 @@ def _begins_with_a_comment(task: Task) -> bool:
         return False
     first = next(iter(task.cases()), None)
     return first is not None and first.case.question.startswith("#")
-
-
-def _as_task(cases: Cases) -> Task:
-    if isinstance(cases, Task):
-        return replace(cases, load_picture=cases.load_picture or _load_picture)
-    if not isinstance(cases, Iterable):
-        raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
-    return Task.from_cases([_with_pictures(case) for case in cases])
-
-
-def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
-    """The case with the pictures that it names by file, address or bytes read; a task itself reads none."""
-    if not isinstance(case, Mapping):
-        return case
-    given = case.get("images")
-    if not isinstance(given, list | tuple):
-        return case
-    from moot.actors.models.pictures import load_images
-
-    named = [place for place, image in enumerate(given) if isinstance(image, str | bytes | Path)]
-    loaded = dict(zip(named, load_images([given[place] for place in named]), strict=True))
-    return {**case, "images": [loaded.get(place, image) for place, image in enumerate(given)]}
 
 
 def _brought(protocol: object, config: RunConfig) -> DebateProtocol:

@@ -17,8 +17,9 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.listener import Silent
 from moot.deploy.running.outcome import Run
-from moot.deploy.running.prepare import Cases, Prepared, prepare
+from moot.deploy.running.prepare import Prepared, prepare
 from moot.deploy.running.session import Session
+from moot.deploy.running.task import Cases
 from moot.protocols.errors import ConfigError
 
 __all__ = ["Role", "Run", "RunOptions", "arun", "run", "stream"]

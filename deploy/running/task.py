@@ -1,0 +1,83 @@
+"""The task of a run: opened for its protocol, with the pictures that its cases name, and checked against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from moot.protocols.case import Image, LabelledCase
+from moot.protocols.claims import is_claim
+from moot.protocols.errors import ConfigError
+from moot.protocols.floor import DebateProtocol
+from moot.protocols.tasks import Task, open_task
+from moot.protocols.tasks.claim_specs import as_claims, claim_forms
+
+Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
+"""Cases that are brought as Python objects."""
+
+
+def opened(spec: str, protocol: DebateProtocol) -> Task:
+    """The task behind a spec, in the form that the protocol needs; see `open_task`."""
+    return open_task(as_claims(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
+
+
+def _load_picture(file: Path) -> Image:
+    from moot.actors.models.pictures import load_image
+
+    return load_image(file)
+
+
+def check_first_case(protocol: DebateProtocol, task: Task) -> None:
+    """Refuse a task that the protocol has no use for, as far as its first case tells; later ones fail by themselves.
+
+    Raises:
+        ConfigError: naming the tasks that would do.
+    """
+    needs_labels, needs_reply, needs_claims = (
+        getattr(protocol, name, False) for name in ("needs_labels", "needs_reply", "needs_claims")
+    )
+    if not (needs_labels or needs_reply or needs_claims) or not task.replayable:
+        return
+    first = next(task.cases()).case
+    if needs_reply and first.judged is None:
+        raise ConfigError(
+            f"protocol {protocol.name!r} judges replies, and case {first.id!r} is none: take --task replies:PATH"
+        )
+    if needs_labels and first.labels is None:
+        raise ConfigError(
+            f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
+            "with labels, or give some with --labels"
+        )
+    if needs_claims and not is_claim(first):
+        raise ConfigError(
+            f"protocol {protocol.name!r} checks claims, and case {first.id!r} is none: take one of the tasks "
+            f"{', '.join(claim_forms())}"
+        )
+
+
+def as_task(cases: Cases) -> Task:
+    """The task of cases that are brought as objects, with their pictures.
+
+    Raises:
+        ConfigError: they are no cases, or a picture cannot be read.
+    """
+    if isinstance(cases, Task):
+        return replace(cases, load_picture=cases.load_picture or _load_picture)
+    if not isinstance(cases, Iterable):
+        raise ConfigError(f"expected a spec such as boolq:PATH, a Task or a list of cases as `task`, not {cases!r}")
+    return Task.from_cases([_with_pictures(case) for case in cases])
+
+
+def _with_pictures(case: LabelledCase | Mapping[str, object]) -> LabelledCase | Mapping[str, object]:
+    """The case with the pictures that it names by file, address or bytes read; a task itself reads none."""
+    if not isinstance(case, Mapping):
+        return case
+    given = case.get("images")
+    if not isinstance(given, list | tuple):
+        return case
+    from moot.actors.models.pictures import load_images
+
+    named = [place for place, image in enumerate(given) if isinstance(image, str | bytes | Path)]
+    loaded = dict(zip(named, load_images([given[place] for place in named]), strict=True))
+    return {**case, "images": [loaded.get(place, image) for place, image in enumerate(given)]}
