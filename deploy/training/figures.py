@@ -10,7 +10,7 @@ from moot.metrics.calibration_error import calibration_null_band, expected_calib
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc
 from moot.metrics.proportion import wilson_interval
-from moot.metrics.two_class_scores import TwoClassScores, two_class_scores
+from moot.metrics.two_class_detection import DetectionFigures, detection_figures, detection_outcomes
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,21 +50,22 @@ class HeldOutCases:
         return self._figures(name, answer, np.where(np.isnan(answer), 0.5, answer))
 
     def _figures(self, name: str, answer: Floats, score: Floats) -> Figures:
-        seen = two_class_scores(answer, self._outcome, np.ones((1, len(answer))))
-        drawn = two_class_scores(answer, self._outcome, self._weights)
+        outcomes = detection_outcomes(self._outcome, answer)
+        seen, drawn = detection_figures(outcomes.sum(axis=0)), detection_figures(self._weights @ outcomes)
+        (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
         return Figures(
             name=name,
             n=len(answer),
             accuracy=self._accuracy(seen, drawn),
-            f1_hallucinated=_figure(seen.f1_ones.item(), drawn.f1_ones),
-            f1_supported=_figure(seen.f1_zeros.item(), drawn.f1_zeros),
-            macro_f1=_figure(seen.macro_f1.item(), drawn.macro_f1),
+            f1_hallucinated=_figure(float(hallucinated), hallucinated_drawn),
+            f1_supported=_figure(float(supported), supported_drawn),
+            macro_f1=_figure(float(seen.macro_f1), drawn.macro_f1),
             auroc=_figure(within_groups_auroc(score, self._outcome, self._fold).item(), self._drawn_auroc(score)),
         )
 
-    def _accuracy(self, seen: TwoClassScores, drawn: TwoClassScores) -> Figure:
+    def _accuracy(self, seen: DetectionFigures, drawn: DetectionFigures) -> Figure:
         """Where all are right, resamples do not vary: as many groups that are right still leave room for doubt."""
-        found = _figure(seen.accuracy.item(), drawn.accuracy)
+        found = _figure(float(seen.accuracy), drawn.accuracy)
         if found.low is not None or found.value not in (0.0, 1.0):
             return found
         ends = wilson_interval(self._groups if found.value else 0, self._groups)
