@@ -102,9 +102,18 @@ def _fit(name: str, data: bytes) -> Image:
     except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning):
         raise ConfigError(f"{name}: more than {LARGEST_PIXELS // 10**6} million pixels") from None
     except UnidentifiedImageError:
-        raise ConfigError(f"{name}: expected a PNG, JPEG or WebP picture") from None
+        raise ConfigError(f"{name}: expected a PNG, JPEG or WebP picture{_instead(data)}") from None
     except Exception as error:  # Pillow's decoders raise whatever a broken file leads them into
         raise ConfigError(f"{name}: the picture is broken ({' '.join(str(error).split())[:120]})") from None
+
+
+def _instead(data: bytes) -> str:
+    """What the bytes are, where that says what to do."""
+    if not data:
+        return ", found an empty file"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return ", found a GIF: save the frame that matters as PNG"
+    return ""
 
 
 def _as_it_is(picture: Pillow.Image, data: bytes) -> Image | None:
