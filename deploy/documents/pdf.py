@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, LimitReachedError, PyPdfError
@@ -15,6 +13,9 @@ from moot.protocols.errors import ConfigError
 _OF_BROKEN_FILES = (PyPdfError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What the reader raises on bytes that are no PDF, or only half of one."""
 
+# Of the reader's own remarks a slightly broken file has hundreds: they are for those who configured logging.
+logging.getLogger("pypdf").addHandler(logging.NullHandler())
+
 
 def read_pdf(raw: bytes) -> tuple[str, ...]:
     """The text of each page; empty for a page without any, as a scanned one is.
@@ -22,18 +23,17 @@ def read_pdf(raw: bytes) -> tuple[str, ...]:
     Raises:
         ConfigError: it is no PDF, is broken, or cannot be read without a password.
     """
-    with _quiet():
-        try:
-            reader = PdfReader(io.BytesIO(raw))
-            if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only keeps nobody from reading
-                raise _encrypted()
-            return tuple(_plain(page.extract_text()) for page in reader.pages)
-        except (FileNotDecryptedError, DependencyError):
-            raise _encrypted() from None
-        except LimitReachedError:
-            raise ConfigError("a part of the PDF is too large once it is unpacked") from None
-        except _OF_BROKEN_FILES as error:
-            raise ConfigError(f"the PDF is broken ({_first_line(error)})") from None
+    try:
+        reader = PdfReader(io.BytesIO(raw))
+        if reader.is_encrypted and not reader.decrypt(""):  # a password for changes only keeps nobody from reading
+            raise _encrypted()
+        return tuple(_plain(page.extract_text()) for page in reader.pages)
+    except (FileNotDecryptedError, DependencyError):
+        raise _encrypted() from None
+    except LimitReachedError:
+        raise ConfigError("a part of the PDF is too large once it is unpacked") from None
+    except _OF_BROKEN_FILES as error:
+        raise ConfigError(f"the PDF is broken ({_first_line(error)})") from None
 
 
 def _encrypted() -> ConfigError:
@@ -47,14 +47,3 @@ def _plain(text: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:100]
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the reader's own remarks, of which a slightly broken file has hundreds."""
-    log = logging.getLogger("pypdf")
-    before, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = before
