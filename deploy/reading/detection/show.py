@@ -19,7 +19,7 @@ from moot.deploy.reading.detection.estimates import (
     signed_points,
     without_interval,
 )
-from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet, ClassFigures
+from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, ClaimSet
 from moot.deploy.reading.detection.hallusionbench import Accuracy, HallusionAccuracies
 from moot.deploy.reading.text import count, markdown_inline, number, percent, visible_line
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
@@ -113,8 +113,7 @@ def _whole(found: ClaimSet) -> list[Block]:
 
 def _categories(sets: Sequence[ClaimSet]) -> Block:
     bare = any(each.by(BARE) for each in sets)
-    head = ("category", "n", f"F1 /{SUPPORTED}", f"F1 /{HALLUCINATED}", "F1 /macro", "accuracy")
-    heads = (*head, *(("bare /macro",) if bare else ()), "trivial /macro")
+    heads = ("category", "n", "F1 /macro", "accuracy", *(("bare /macro",) if bare else ()), "trivial /macro")
     title = "by category (bare: the judges' bare verdict; trivial: the better of always one label)"
     return Block(title, heads, [_category(each, bare) for each in sets])
 
@@ -127,20 +126,11 @@ def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:
     return (
         found.category or "none",
         count(found.n),
-        _f1(verdict.supported, found.only),
-        _f1(verdict.hallucinated, found.only),
         in_percent(verdict.macro_f1),
         without_interval(verdict.accuracy),
         *((without_interval(judges.macro_f1 if judges else Estimate()),) if bare else ()),
         "-" if found.only else f"{100 * trivial:.1f}",
     )
-
-
-def _f1(found: ClassFigures, only: str | None) -> str:
-    """An F1, or the recall where it can say no more."""
-    if only is None:
-        return without_interval(found.f1)
-    return f"recall {without_interval(found.recall)}" if found.n else "-"
 
 
 def _hallusionbench(rows: Sequence[HallusionAccuracies]) -> Block:
