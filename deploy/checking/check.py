@@ -11,8 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from moot.actors.models.pictures import PictureSource
+from moot.actors.retrieval.library import LibraryFolder
 from moot.actors.spec import Engine
 from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
+from moot.deploy.documents.read import documents_in
 from moot.deploy.running.places import default_out
 from moot.deploy.running.run import Role, arun
 from moot.deploy.running.single import engine_here
@@ -87,10 +89,14 @@ def claim_case(claim: str, images: Sequence[PictureSource] = ()) -> dict[str, An
     """The claim as a task takes it.
 
     Raises:
-        ConfigError: it is empty.
+        ConfigError: it is empty, or no whole text.
     """
     if not claim.strip():
         raise ConfigError("the claim is empty: say what is to be checked")
+    try:
+        claim.encode()
+    except UnicodeEncodeError:
+        raise ConfigError("the claim is not UTF-8 text") from None
     aliases = dict(zip(CLAIM_LABELS, CLAIM_ALIASES, strict=True))
     case = {"id": CASE_ID, "question": claim.strip(), "labels": CLAIM_LABELS, "aliases": aliases}
     return {**case, "images": list(images)}
@@ -112,15 +118,21 @@ def check_out(claim: str, docs: Sequence[str], images: Sequence[str], seed: int,
     """Where a check goes unless it is told: the same claim on the same files finds the same folder again."""
     given = blake2b(digest_size=16)
     for name in (*docs, *images):
-        for file in _all_files(Path(name).expanduser()):
+        for file in _contents(Path(name).expanduser()):
             given.update(f"{file.name}\0{file.stat().st_size}\0".encode())
             given.update(file.read_bytes())
         given.update(f"{name}\0".encode())
     return default_out("check", Subject(claim, given.hexdigest() if docs or images else "").name, seed, model)
 
 
-def _all_files(path: Path) -> list[Path]:
-    """The file, or those of a folder; nothing where there is none, which others will say."""
+def _contents(path: Path) -> list[Path]:
+    """The file, a folder's documents, or what a library says of itself; nothing where there is none, as others say.
+
+    What else lies in a folder is left out: the records of checks may.
+    """
+    note = LibraryFolder(path).note_file
+    if note.is_file():
+        return [note]
     if path.is_dir():
-        return sorted(file for file in path.rglob("*") if file.is_file())
+        return documents_in(path)
     return [path] if path.is_file() else []

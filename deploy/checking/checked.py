@@ -9,6 +9,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.ceda_events import (
+    CheckPayload,
     Conflict,
     EvidenceData,
     EvidenceItem,
@@ -18,8 +19,10 @@ from moot.deploy.reading.ceda_events import (
     StanceData,
 )
 from moot.deploy.reading.event_shape import read_as
+from moot.deploy.reading.record import read_replies
+from moot.deploy.reading.summaries.costs import totals
 from moot.deploy.reading.transcripts.transcript import transcript
-from moot.deploy.reading.transcripts.views import Transcript
+from moot.deploy.reading.transcripts.views import Cost, Transcript
 from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
@@ -68,8 +71,7 @@ class Checked(BaseModel):
         messages: the debate.
         judges: what each judge ruled, or why it is missing.
         failure, error: why there is no verdict; empty when there is one.
-        calls: replies on record, without descriptions of pictures, which several claims may share.
-        tokens: of those; a lower bound where a server does not say, None where none does.
+        cost: of all attempts, descriptions of pictures included.
         simulated: whether the simulated model spoke: then the label means nothing.
         record: the run's folder; None when it was not to be kept.
     """
@@ -90,8 +92,7 @@ class Checked(BaseModel):
     judges: list[JudgeRuling]
     failure: str
     error: str
-    calls: int
-    tokens: int | None
+    cost: Cost
     simulated: bool
     record: str | None
 
@@ -119,16 +120,16 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
         return None
     evidence = next(_events(debate, EvidenceData, "evidence"), EvidenceData(items=[]))
     ruling = next(_events(debate, RulingData, "ruling"), None)
-    told = verdict.payload
+    told = read_as(CheckPayload, verdict.payload)
     return Checked.model_validate(
         {
             "claim": debate.question,
             "label": verdict.answer,
             "confidence": verdict.confidence,
-            "p_hallucinated": told.get("p_hallucinated"),
-            "source": told.get("source"),
+            "p_hallucinated": told.p_hallucinated if told is not None else None,
+            "source": told.source if told is not None else None,
             "how": verdict.how,
-            "rationale": told.get("summary") or "",
+            "rationale": told.summary if told is not None else "",
             "flags": verdict.flags,
             "evidence": evidence.items,
             "conflicts": evidence.conflicts,
@@ -136,11 +137,20 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
             "judges": ruling.judges if ruling is not None else [],
             "failure": verdict.failure,
             "error": verdict.error,
-            "calls": debate.cost.calls,
-            "tokens": debate.cost.tokens,
+            "cost": _cost(folder),
             "simulated": debate.simulated,
             "record": debate.run if kept else None,
         }
+    )
+
+
+def _cost(folder: str | Path) -> Cost:
+    whole = totals(read_replies(folder), (), {})
+    return Cost(
+        calls=whole.calls,
+        tokens=whole.paid,
+        tokens_reused=whole.reused,
+        calls_without_usage=whole.calls_without_usage,
     )
 
 

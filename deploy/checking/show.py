@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.deploy.checking.checked import Checked, DebateMessage
+from moot.deploy.reading.ceda_events import EvidenceItem, JudgeRuling
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import (
-    count,
     emit,
     markdown_block,
     markdown_inline,
@@ -23,10 +23,10 @@ from moot.deploy.reading.text import (
     visible,
     visible_line,
 )
-from moot.deploy.reading.transcripts.ceda import ruled
+from moot.deploy.reading.transcripts.ceda import ruled, said_in_words, similarity
+from moot.deploy.reading.transcripts.text import cost_words
 
-_EVIDENCE = ("", "place", "similarity", "leans")
-_JUDGES = ("judge", "verdict", "confidence", "summary")
+_TOWARDS = {"for": "towards", "against": "against"}
 _COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 
 
@@ -76,18 +76,24 @@ def checked_text(checked: Checked) -> RenderableType:
         parts.append(Text(SIMULATED, style="bold yellow"))
     parts.append(Text(visible_line(headline(checked)), style=_COLOURS.get(checked.label or "", "bold")))
     parts.append(_pairs(checked))
-    if checked.evidence:
-        parts += [Rule(Text("Evidence"), align="left"), _table(_EVIDENCE, evidence_rows(checked))]
-        parts += [Padding(Text(visible_line(f"{item.id}: {item.text}")), (0, 0, 0, 4)) for item in checked.evidence]
-        parts += [Text(visible_line(line)) for line in conflict_lines(checked)]
-    if checked.messages:
-        parts.append(Rule(Text("Debate"), align="left"))
-        for message in checked.messages:
-            parts.append(Text(visible_line(message_head(message)), style="bold"))
-            parts.append(Padding(Text(visible(message.text)), (0, 0, 0, 4)))
-    if len(checked.judges) > 1 or any(judge.missing for judge in checked.judges):
-        parts += [Rule(Text("Judges"), align="left"), _table(_JUDGES, judge_rows(checked))]
+    for title, said in sections(checked):
+        parts.append(Rule(Text(title), align="left"))
+        for head, body in said:
+            parts.append(Text(visible_line(head), style="bold"))
+            if body:
+                parts.append(Padding(Text(visible(body)), (0, 0, 0, 4)))
     return Group(*parts)
+
+
+def sections(checked: Checked) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Evidence, debate and judges, those that there are: heads in a line each, with the text that stands under them."""
+    if checked.evidence:
+        conflicts = [(line, "") for line in conflict_lines(checked)]
+        yield "Evidence", [(evidence_head(item), item.text) for item in checked.evidence] + conflicts
+    if checked.messages:
+        yield "Debate", [(message_head(message), message.text) for message in checked.messages]
+    if len(checked.judges) > 1 or any(judge.missing for judge in checked.judges):
+        yield "Judges", [(judge_head(judge), judge.summary) for judge in checked.judges]
 
 
 def _pairs(checked: Checked) -> Table:
@@ -109,14 +115,16 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
         yield "debate", f"{checked.how} after {turns} message{'' if turns == 1 else 's'}"
     if checked.flags:
         yield "flags", ", ".join(checked.flags)
-    yield "cost", f"{count(checked.tokens)} tokens in {checked.calls} calls"
+    yield "cost", cost_words(checked.cost)
     if checked.record is not None:
         yield "record", checked.record
 
 
-def evidence_rows(checked: Checked) -> list[tuple[str, ...]]:
-    """The evidence as rows of words, with its place."""
-    return [(item.id, item.place, number(item.similarity, 2), item.leans or "-") for item in checked.evidence]
+def evidence_head(item: EvidenceItem) -> str:
+    """A piece of evidence by its number, with its place and how it stands to the claim."""
+    near = f", similarity {similarity(item)}" if item.kind != "picture" else ""
+    leans = f", leans {_TOWARDS[item.leans]} the claim" if item.leans else ""
+    return f"{item.id}: {item.place}{near}{leans}"
 
 
 def conflict_lines(checked: Checked) -> list[str]:
@@ -129,25 +137,14 @@ def conflict_lines(checked: Checked) -> list[str]:
 
 def message_head(message: DebateMessage) -> str:
     """Who speaks, and where that leaves the claim."""
-    said = message.says or "neither AGREE nor DENY"
-    held = f"{message.stance} the claim" if message.stance else "stance unknown"
-    return f"{message.turn}. {message.debater} on {message.model}: {said} with the {_of(message)}; {held}"
+    said = said_in_words(message.says, message.of, message.stance)
+    return f"{message.turn}. {message.debater} on {message.model} {said}"
 
 
-def _of(message: DebateMessage) -> str:
-    return "claim" if message.of == "claim" else "message before"
-
-
-def judge_rows(checked: Checked) -> list[tuple[str, ...]]:
-    """What each judge ruled, as rows of words."""
-    return [(each.judge, ruled(each), number(each.confidence, 2), each.summary) for each in checked.judges]
-
-
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    table = Table(*header)
-    for row in rows:
-        table.add_row(*(Text(visible_line(cell)) for cell in row))
-    return table
+def judge_head(judge: JudgeRuling) -> str:
+    """What a judge ruled, or why it is missing."""
+    sure = f", confidence {number(judge.confidence, 2)}" if judge.verdict is not None else ""
+    return f"{judge.judge}: {ruled(judge)}{sure}"
 
 
 def checked_markdown(checked: Checked) -> str:
@@ -156,14 +153,10 @@ def checked_markdown(checked: Checked) -> str:
     if checked.simulated:
         blocks.append(f"**{SIMULATED}**")
     blocks.append(markdown_table(("", "value"), list(facts(checked))))
-    if checked.evidence:
-        blocks += ["## Evidence", markdown_table(_EVIDENCE, evidence_rows(checked))]
-        blocks += [f"{item.id}:\n\n{markdown_block(item.text)}" for item in checked.evidence]
-        blocks += [f"- {markdown_inline(line)}" for line in conflict_lines(checked)]
-    if checked.messages:
-        blocks.append("## Debate")
-        for message in checked.messages:
-            blocks += [f"**{markdown_inline(message_head(message))}**", markdown_block(message.text)]
-    if checked.judges:
-        blocks += ["## Judges", markdown_table(_JUDGES, judge_rows(checked))]
+    for title, said in sections(checked):
+        blocks.append(f"## {title}")
+        for head, body in said:
+            blocks.append(f"**{markdown_inline(head)}**")
+            if body:
+                blocks.append(markdown_block(body))
     return "\n\n".join(blocks) + "\n"

@@ -57,8 +57,17 @@ def check(
     check_format(form)
     flags = options.fields_of(context.params)
     flags["engine"] = engine or ("ray" if address or placement else "inline")
-    said = sys.stdin.read() if claim == "-" else claim
+    said = _from_standard_input() if claim == "-" else claim
     raise typer.Exit(_hold(_prepared(said, image or [], flags), form, quiet=quiet))
+
+
+def _from_standard_input() -> str:
+    from moot.protocols.errors import ConfigError
+
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise ConfigError("the claim on standard input is not UTF-8 text") from None
 
 
 def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
@@ -83,8 +92,8 @@ def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     done = hold_visibly(prepared, quiet=quiet)
     if done.status == "interrupted":
         return tell_interrupted(done, prepared)
+    tell(done, prepared, quiet=quiet)
     if done.status != "finished":
-        tell(done, prepared, quiet=True)
         return done.exit_code
     checked = read_checked(shown(prepared))
     if checked is None:

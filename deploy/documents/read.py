@@ -73,11 +73,16 @@ def _found(named: str) -> Iterator[tuple[Path, str]]:
             raise ConfigError(f"--docs {named}: expected {_KINDS}, found {path.suffix or 'a name without a kind'!r}")
         yield path.resolve(), path.name
         return
-    files = [file for file in sorted(path.rglob("*")) if _is_wanted(file, path)]
+    files = documents_in(path)
     if not files:
         raise ConfigError(f"--docs {named}: the folder holds no document ({_KINDS})")
     for file in files:
         yield file.resolve(), file.relative_to(path).as_posix()
+
+
+def documents_in(folder: Path) -> list[Path]:
+    """The files of a folder that are read, at any depth, by path."""
+    return [file for file in sorted(folder.rglob("*")) if _is_wanted(file, folder)]
 
 
 def _is_wanted(file: Path, folder: Path) -> bool:

@@ -109,6 +109,22 @@ class RulingData(_Shape):
     classifier: ClassifierReading | None = None
 
 
+class CheckPayload(_Shape):
+    """What the verdict on a claim says of itself: `verdict` is the judges' bare one."""
+
+    p_hallucinated: float | None
+    verdict: Literal[0, 1] | None
+    classifier: ClassifierReading | None
+    summary: str
+
+    @property
+    def source(self) -> Literal["classifier", "judges"] | None:
+        """Where the label is from; None when there is none."""
+        if self.classifier is not None:
+            return "classifier"
+        return None if self.verdict is None else "judges"
+
+
 class StateData(_Shape):
     """A `state` event: a version of the state, by what was added."""
 

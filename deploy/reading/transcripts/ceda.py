@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from moot.deploy.reading.ceda_events import EvidenceData, JudgeRuling, RulingData, StanceData, StateData
+from moot.deploy.reading.ceda_events import (
+    CheckPayload,
+    EvidenceData,
+    EvidenceItem,
+    JudgeRuling,
+    RulingData,
+    Stance,
+    StanceData,
+    StateData,
+)
 from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
 from moot.deploy.reading.transcripts.shown import Shown
@@ -29,7 +38,7 @@ def _evidence(event: EventView) -> Shown | None:
         return Shown("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
     rows = [
-        (item.id, item.place, number(item.similarity, 2), item.leans or "-", ", ".join(readers[item.id]) or "judges")
+        (item.id, item.place, similarity(item), item.leans or "-", ", ".join(readers[item.id]) or "judges")
         for item in data.items
     ]
     lines = [f"{item.id}: {item.text}" for item in data.items]
@@ -41,10 +50,24 @@ def _stance(event: EventView) -> Shown | None:
     data = read_as(StanceData, event.data)
     if data is None:
         return None
-    said = f"says {data.says}" if data.says else "says neither AGREE nor DENY"
-    of = "the claim" if data.of == "claim" else "the message before"
-    held = f"so it {data.stance} the claim" if data.stance else "so its stance on the claim is unknown"
-    return Shown(f"{data.debater} {said} to {of}, {held}" + ("; both hold the same" if data.consensus else ""))
+    said = said_in_words(data.says, data.of, data.stance)
+    return Shown(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
+
+
+def said_in_words(says: Literal["AGREE", "DENY"] | None, of: Literal["claim", "message"], stance: Stance | None) -> str:
+    """What a message says first, of what, and where that leaves the claim.
+
+    >>> said_in_words("DENY", "message", "denies"), said_in_words(None, "claim", None)
+    ('says DENY to the message before: denies the claim', 'says neither AGREE nor DENY to the claim: stance unknown')
+    """
+    what = "the claim" if of == "claim" else "the message before"
+    held = f"{stance} the claim" if stance else "stance unknown"
+    return f"says {says or 'neither AGREE nor DENY'} to {what}: {held}"
+
+
+def similarity(item: EvidenceItem) -> str:
+    """How near it is to the claim; a picture is not searched for and has none."""
+    return "-" if item.kind == "picture" else number(item.similarity, 2)
 
 
 def _ruling(event: EventView) -> Shown | None:
@@ -66,12 +89,13 @@ def ruled(ruling: JudgeRuling) -> str:
 
 def check_pairs(payload: Mapping[str, Any]) -> list[tuple[str, str]] | None:
     """What the verdict on a claim says beside the events; None for any other payload."""
-    if not payload.keys() >= {"p_hallucinated", "source", "verdict", "first_stances"}:
+    told = read_as(CheckPayload, payload)
+    if told is None:
         return None
-    pairs = [("label from", f"the {payload['source']}" if payload["source"] else "nobody")]
-    if payload["source"] == "classifier":
-        pairs.append(("judges alone", VERDICTS.get(payload["verdict"], "unknown")))
-    return [*pairs, ("p_hallucinated", number(payload["p_hallucinated"]))]
+    pairs = [("label from", f"the {told.source}" if told.source else "nobody")]
+    if told.source == "classifier":
+        pairs.append(("judges alone", VERDICTS[told.verdict]))
+    return [*pairs, ("p_hallucinated", number(told.p_hallucinated))]
 
 
 def _state(event: EventView) -> Shown | None:
