@@ -1,7 +1,8 @@
 """A small OpenAI-compatible server on loopback whose replies follow from the template's marker and the path.
 
-A template's system text holds `[[NAME]]`: NAME chooses the script. Words in the ask's path make it misbehave,
-see `_misbehave` and `_spoilt`. Prompts without a marker are answered by the simulated model without an answer key.
+A template's system text holds `[[NAME]]`: NAME chooses the script; without a marker a part of the step key may. Words
+in the ask's path make it misbehave, see `_misbehave` and `_spoilt`. Any other prompt is answered by the simulated model
+without an answer key.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class ScriptedServer:
     """Serves until closed; everything it saw is kept.
 
     Attributes:
+        by_key: the script of prompts without a marker, by a part of their step key.
         calls: requests by step key, failed and cancelled ones included.
         bodies: the last request body by step key.
         cancelled: step keys whose request was closed by the client before it was answered.
@@ -46,6 +48,7 @@ class ScriptedServer:
     scripts: dict[str, Script]
     failing: str = "(?!)"
     gated: str = "/gate"
+    by_key: dict[str, str] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     bodies: dict[str, bytes] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
@@ -102,13 +105,14 @@ class ScriptedServer:
         messages = msgspec.json.decode(body)["messages"]
         system = messages[0]["content"]
         marker = _MARKER.search(system) if isinstance(system, str) else None
-        if marker is None:
+        name = marker[1] if marker else next((name for part, name in self.by_key.items() if part in step), None)
+        if name is None:
             asked = read_request(body)
             reply = self._plain.reply(asked.messages, asked.decoding, step)
             return web.Response(body=completion(asked, reply, "x", 0), content_type="application/json")
         content = messages[1]["content"]
         user = content if isinstance(content, str) else content[0]["text"]
-        said = self.scripts[marker[1]](step, user)
+        said = self.scripts[name](step, user)
         text = said if isinstance(said, str) else msgspec.json.encode(said).decode()
         return _reply(_spoilt(step, text))
 

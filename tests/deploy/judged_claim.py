@@ -1,19 +1,17 @@
-"""A server that debates and judges one claim as it is told, and the templates that it knows its prompts by."""
+"""A server that debates and judges one claim as it is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
-from scripted_server import ScriptedServer
+from scripted_server import Script, ScriptedServer
 
-from moot.protocols.templates import Templates
-
-MARKS = {"debater": "debater", "judge": "judge", "image": "image", "image_prompt": "look"}
+KEYS = {"/turn/": "debater", "/judge/": "judge", "/vision/prompt": "look", "shared-": "image"}
+"""Who is asked, by a part of the step key."""
 
 
 @dataclass
@@ -22,26 +20,31 @@ class Debate:
 
     Attributes:
         server: its calls and bodies tell what was asked.
-        prompts: the folder of templates that a check has to be given.
     """
 
-    prompts: Path
-    debater: Callable[[str, str], Any] = lambda step, user: "AGREE. E1 says so."
-    judge: Callable[[str, str], Any] = lambda step, user: ruling(1)
-    look: Callable[[str, str], Any] = lambda step, user: "Look for a year."
-    image: Callable[[str, str], Any] = lambda step, user: "A plate says 1932."
+    debater: Script = lambda step, user: "AGREE. E1 says so."
+    judge: Script = lambda step, user: ruling(1)
+    look: Script = lambda step, user: "Look for a year."
+    image: Script = lambda step, user: "A plate says 1932."
     server: ScriptedServer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.server = ScriptedServer({role: self._script(role) for role in KEYS.values()}, by_key=KEYS)
+
+    def _script(self, role: str) -> Script:
+        return lambda step, user: getattr(self, role)(step, user)
 
     @property
     def flags(self) -> tuple[str, ...]:
         """What a command is told, so that it asks this server."""
-        return ("--model", self.server.model, "--prompts", str(self.prompts), "--quiet")
+        return ("--model", self.server.model, "--quiet")
 
-    def messages(self, mark: str) -> list[tuple[str, Any]]:
-        """System text and user content of every request of a kind."""
-        found = [msgspec.json.decode(body)["messages"] for body in self.server.bodies.values()]
-        marked = [each for each in found if f"[[{mark}]]" in each[0]["content"]]
-        return [(each[0]["content"], each[1]["content"]) for each in marked]
+    def messages(self, role: str) -> list[tuple[str, Any]]:
+        """System text and user content of every request to a role."""
+        (key,) = [key for key, each in KEYS.items() if each == role]
+        bodies = [body for step, body in self.server.bodies.items() if key in step]
+        sent = [msgspec.json.decode(body)["messages"] for body in bodies]
+        return [(system["content"], user["content"]) for system, user in sent]
 
 
 def ruling(verdict: int | None, confidence: float | None = 0.8, summary: str = "E1 settles it.") -> dict[str, Any]:
@@ -50,17 +53,9 @@ def ruling(verdict: int | None, confidence: float | None = 0.8, summary: str = "
 
 
 @contextmanager
-def judged_claim(folder: Path) -> Iterator[Debate]:
-    """Serves while inside; `folder` gets the templates."""
-    sources = Templates().sources
-    for name, mark in MARKS.items():
-        file = folder / "ceda" / f"{name}.j2"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        begin = "{% block system %}"
-        file.write_text(sources[f"ceda/{name}"].replace(begin, f"{begin}[[{mark}]]", 1))
-    debate = Debate(folder)
-    scripts = {mark: lambda step, user, mark=mark: getattr(debate, mark)(step, user) for mark in MARKS.values()}
-    debate.server = ScriptedServer(scripts)
+def judged_claim() -> Iterator[Debate]:
+    """Serves while inside."""
+    debate = Debate()
     try:
         yield debate
     finally:

@@ -1,0 +1,191 @@
+"""`moot.check`: documents and pictures in every form, several checks at once, and as the verifier of another system."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judged_claim import Debate, judged_claim, ruling
+from rulings import FACTS, add_claims
+from test_pictures import picture
+
+import moot
+
+CLAIM = "The bridge opened in 1932."
+TEXT = "The bridge opened in 1932. It is made of steel."
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("notes.txt").write_text(TEXT)
+
+
+@pytest.fixture
+def debate() -> Iterator[Debate]:
+    with judged_claim() as served:
+        yield served
+
+
+def checked(claim: str = CLAIM, **given: Any) -> moot.Checked:
+    return asyncio.run(moot.check(claim, **given))
+
+
+def served(debate: Debate, **given: Any) -> moot.Checked:
+    return checked(model=debate.server.model, **given)
+
+
+def places(found: moot.Checked) -> list[str]:
+    return [item.place for item in found.evidence]
+
+
+@pytest.mark.parametrize("docs", ["notes.txt", Path("notes.txt"), ["notes.txt"], (Path("notes.txt"),), "."])
+def test_documents_by_path(docs: Any) -> None:
+    found = checked(docs=docs)
+    assert places(found) == ["notes.txt, chunk 1"]
+    assert found.simulated
+    assert found.record is None
+    assert list(Path().iterdir()) == [Path("notes.txt")], "nothing is left behind"
+
+
+def test_documents_as_texts_by_name() -> None:
+    found = checked(docs={"plan": TEXT, "letter": "The bridge opened in 1934."})
+    assert places(found) == ["letter, chunk 1", "plan, chunk 1"]
+    assert [(each.between, each.why) for each in found.conflicts] == [(["E1", "E2"], "number")]
+
+
+def test_a_library_serves_many_checks() -> None:
+    async def both() -> list[moot.Checked]:
+        async with await moot.index({"plan": TEXT}) as library:
+            claims = (CLAIM, "It is made of wood.")
+            return list(await asyncio.gather(*(moot.check(claim, docs=library) for claim in claims)))
+
+    found = asyncio.run(both())
+    assert [places(each) for each in found] == [["plan, chunk 1"]] * 2
+    assert [each.claim for each in found] == [CLAIM, "It is made of wood."]
+
+
+@pytest.mark.parametrize("docs", [(), [], {}])
+def test_no_documents_are_no_evidence(docs: Any) -> None:
+    found = checked(docs=docs)
+    assert (found.evidence, found.flags) == ([], ["no-evidence"])
+    assert found.confidence is not None
+
+
+def test_pictures_by_path_and_as_bytes_arrive_as_they_are() -> None:
+    one, other = picture(size=(20, 10)), picture("JPEG", size=(30, 10))
+    Path("one.png").write_bytes(one)
+    found = checked(images=["one.png", Path("one.png"), other])
+    assert places(found) == ["picture 1", "picture 2", "picture 3"]
+    assert [item.kind for item in found.evidence] == ["picture"] * 3
+    first, second, third = (item.text for item in found.evidence)
+    assert first == second, "an equal picture is described once"
+    assert "JPEG of 30 x 10 pixels" in third
+
+
+def test_the_bytes_of_a_picture_reach_the_model(debate: Debate) -> None:
+    data = picture()
+    found = served(debate, images=[data])
+    ((_, user),) = debate.messages("image")
+    (sent,) = [part["image_url"]["url"] for part in user if "image_url" in part]
+    assert sent == f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    assert [item.text for item in found.evidence] == ["A plate says 1932."]
+
+
+def test_what_comes_back_says_all(debate: Debate) -> None:
+    debate.debater = lambda step, user: "DENY. E1 says otherwise." if "/turn/1" in step else "AGREE. So it does."
+    debate.judge = lambda step, user: ruling(0, 0.9, "It opened later.")
+    found = served(debate, docs={"plan": "The bridge opened in 1934."})
+    assert (found.label, found.source, found.how, found.exit_code) == ("hallucinated", "judges", "consensus", 5)
+    assert found.confidence == pytest.approx(0.9)
+    assert found.p_hallucinated == pytest.approx(0.9)
+    assert found.rationale == "It opened later."
+    assert [(m.debater, m.says, m.of, m.stance) for m in found.messages] == [
+        ("debater/0", "DENY", "claim", "denies"),
+        ("debater/1", "AGREE", "message", "denies"),
+    ]
+    assert [(judge.verdict, judge.confidence, judge.missing) for judge in found.judges] == [(0, 0.9, "")]
+    assert (found.cost.calls, found.simulated, found.failure) == (3, False, "")
+    assert found.evidence[0].leans == "against"
+
+
+def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:
+    debate.judge = lambda step, user: "I would rather not judge."
+    found = served(debate, docs="notes.txt")
+    assert (found.label, found.confidence, found.exit_code) == (None, None, 3)
+    assert (found.failure, found.judges) == ("quorum_failed", [])
+    assert "no judge replied" in found.error
+    assert len(found.messages) == 2
+
+
+def test_a_record_that_is_kept_is_gone_on_with() -> None:
+    first = checked(docs="notes.txt", out="kept")
+    assert first.record is not None
+    assert Path(first.record).name == "kept"
+    assert checked(docs="notes.txt", out="kept") == first
+    with pytest.raises(moot.UserError, match="holds a run with another configuration"):
+        checked(docs="notes.txt", out="kept", seed=1)
+
+
+def test_a_classifier_has_the_last_word(planted: Callable[..., Path], session: Any) -> None:
+    moot.train_classifier(planted(add_claims(session), **FACTS), "clf")
+    found = checked(docs="notes.txt", classifier="clf")
+    assert found.source == "classifier"
+    assert found.p_hallucinated is not None
+    assert found.label == ("hallucinated" if found.p_hallucinated >= 0.5 else "supported")
+    assert found.confidence == pytest.approx(max(found.p_hallucinated, 1.0 - found.p_hallucinated))
+    assert found.judges[0].confidence is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"claim": " "}, "the claim is empty"),
+        ({"claim": "half \ud800"}, "the claim is not UTF-8 text"),
+        ({"docs": "none.txt"}, "none.txt: no such file or folder"),
+        ({"docs": {"a": " "}}, "document 'a' has no text in it"),
+        ({"images": [b"GIF89a"]}, "found a GIF: save the frame that matters as PNG"),
+        ({"set": {"max_turns": 0}}, "max_turns"),
+        ({"roles": {"judge": []}}, "judge"),
+        ({"classifier": "none"}, "no classifier there"),
+    ],
+)
+def test_bad_input_raises_a_line(given: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(moot.UserError, match=complaint) as raised:
+        checked(**given)
+    assert "\n" not in str(raised.value)
+
+
+async def verified(answer: str, sources: dict[str, str], **given: Any) -> str:
+    """Another system's answer, sentence by sentence: what its own sources do not carry is marked."""
+    sentences = [f"{part.strip()}." for part in answer.split(".") if part.strip()]
+    async with await moot.index(sources) as library:
+        found = await asyncio.gather(*(moot.check(each, docs=library, **given) for each in sentences))
+    return " ".join(each.claim if each.label == "supported" else f"[unverified: {each.claim}]" for each in found)
+
+
+def test_it_verifies_what_another_system_says(debate: Debate) -> None:
+    debate.judge = lambda step, user: ruling(0 if "<claim>\nIt is painted red.\n" in user else 1)
+    answer = "The bridge opened in 1932. It is painted red. It is made of steel."
+    marked = asyncio.run(verified(answer, {"plan": TEXT}, model=debate.server.model))
+    assert marked == "The bridge opened in 1932. [unverified: It is painted red.] It is made of steel."
+
+
+@pytest.mark.ray
+def test_beside_a_ray_that_the_program_has_started() -> None:
+    code = (
+        "import asyncio, moot, ray\n"
+        "ray.init(address='local', num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level='error')\n"
+        "found = asyncio.run(moot.check('The bridge opened in 1932.', docs={'plan': 'The bridge opened in 1932.'}))\n"
+        "print(found.evidence[0].place, ray.is_initialized())\n"
+        "ray.shutdown()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
+    assert done.stdout == "plan, chunk 1 True\n", done.stderr

@@ -1,0 +1,164 @@
+"""A check of a claim as a transcript: evidence with its places, stances, the ruling, and what only looks like them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moot.deploy.checking.checked import read_checked
+from moot.deploy.reading.show import show
+from moot.deploy.reading.transcripts.ceda import ceda_event, check_pairs
+from moot.deploy.reading.transcripts.views import EventView
+from moot.deploy.running.run import run
+from moot.protocols.claims import CLAIM_LABELS
+
+EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+TEXT = {"id": "E1", "kind": "document", "document": "a.pdf", "chunk": 2, "page": 4, "picture": None, "text": "In 1932."}
+TEXT |= {"similarity": 0.712, "leans": "for"}
+OTHER = TEXT | {"id": "E2", "kind": "passage", "document": "passage", "page": None, "text": EVIL, "leans": "against"}
+SEEN = {"id": "E3", "kind": "picture", "document": "picture 1", "chunk": None, "page": None, "picture": 0}
+SEEN |= {"text": "A plate.", "similarity": None, "leans": None}
+EVIDENCE: dict[str, Any] = {
+    "items": [TEXT, OTHER, SEEN],
+    "conflicts": [{"between": ["E1", "E2"], "why": "number", "detail": EVIL}],
+    "considered": 3,
+    "shown_to": {"debater/0": ["E1", "E3"], "debater/1": ["E3"]},
+}
+JUDGE = {"judge": "judge/0", "verdict": 0, "confidence": 0.9, "summary": "So.", "consensus": True, "missing": ""}
+LOST = JUDGE | {"judge": "judge/1", "verdict": None, "confidence": None, "missing": f"timeout: {EVIL}"}
+RULING: dict[str, Any] = {"judges": [JUDGE, LOST], "verdict": 0, "p_hallucinated": 0.9, "summary": "So."}
+RULING |= {"classifier": {"p_hallucinated": 0.31, "trained_on": True}}
+PAYLOAD: dict[str, Any] = {
+    "p_hallucinated": 0.31, "source": "classifier", "verdict": 0, "p_judges": 0.9, "summary": "So.", "agreed": [],
+    "classifier": {"p_hallucinated": 0.31, "trained_on": True}, "disputed": [], "stances": {}, "first_stances": {},
+}  # fmt: skip
+
+
+def stance(turn: int, says: str | None, of: str, held: str | None) -> dict[str, Any]:
+    debater = f"debater/{(turn + 1) % 2}"
+    return {"turn": turn, "debater": debater, "says": says, "of": of, "stance": held, "consensus": turn == 2}
+
+
+def event(kind: str, data: Any) -> EventView:
+    return EventView(kind=kind, path=kind, data=data)
+
+
+@pytest.fixture
+def debate(planted: Callable[..., Path], session: Any) -> Path:
+    session.case("claim", gold=None, question="It opened in 1932.", labels=CLAIM_LABELS)
+    session.event("claim", "evidence", "evidence", EVIDENCE)
+    for turn, text in ((1, f"DENY. {EVIL}"), (2, "AGREE. So it is."), (3, "Perhaps.")):
+        session.reply("claim", f"turn/{turn}", 9, role=f"debater/{(turn + 1) % 2}", text=text)
+    session.event("claim", "stance", "turn/1/stance", stance(1, "DENY", "claim", "denies"))
+    session.event("claim", "stance", "turn/2/stance", stance(2, "AGREE", "message", "denies"))
+    session.event("claim", "stance", "turn/3/stance", stance(3, None, "message", None))
+    session.event("claim", "ruling", "ruling", RULING)
+    state = {"version": 0, "stage": "initial", "by": "user", "added": {"claim": "It opened in 1932.", "material": {}}}
+    session.event("claim", "state", "state/0", state)
+    flags = ("classifier-overruled",)
+    session.verdict("claim", "supported", "max turns", rounds=3, confidence=0.69, payload=PAYLOAD, flags=flags)
+    return planted(session, simulated=True)
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+def test_every_step_is_there_in_words(
+    debate: Path, printed: Callable[..., str], outside_fences: Callable[[str], list[str]], form: str
+) -> None:
+    text = printed(show, debate, "claim", form=form, width=220)
+    said = " ".join(text.replace("\\", "").split())
+    for words in (
+        "a.pdf, page 4, chunk 3",
+        "E1: In 1932.",
+        "E1 and E2 are at odds (number): [bold red]x",
+        "debater/0 says DENY to the claim: denies the claim",
+        "debater/1 says AGREE to the message before: denies the claim; both hold the same",
+        "debater/0 says neither AGREE nor DENY to the message before: stance unknown",
+        "the judges: hallucinated",
+        "missing: timeout: [bold red]x",
+        "the classifier: hallucinated with probability 0.31; it was trained on this claim",
+        "version 0 (initial), by user: claim, material",
+        "the classifier",
+    ):
+        assert words in said
+    assert not CONTROL.search(text)
+    if form == "md":
+        assert "| E3 | picture 1 | - | - | debater/0, debater/1 |" in text
+        assert "| E2 | passage, chunk 3 | 0.71 | against | judges |" in text
+        assert "| judges alone | hallucinated |" in text
+        assert not [line for line in outside_fences(text) if line.startswith("# out") or "<script" in line]
+
+
+def test_the_check_that_is_read_from_it(debate: Path) -> None:
+    found = read_checked(debate)
+    assert found is not None
+    assert (found.label, found.source, found.p_hallucinated, found.exit_code) == ("supported", "classifier", 0.31, 0)
+    assert [item.place for item in found.evidence] == ["a.pdf, page 4, chunk 3", "passage, chunk 3", "picture 1"]
+    assert [message.says for message in found.messages] == ["DENY", "AGREE", None]
+    assert found.messages[0].text == f"DENY. {EVIL}"
+    assert [judge.missing for judge in found.judges] == ["", f"timeout: {EVIL}"]
+
+
+def test_no_evidence_is_said() -> None:
+    shown = ceda_event(event("evidence", EVIDENCE | {"items": [], "conflicts": []}))
+    assert shown is not None
+    assert shown.title == "no evidence"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("evidence", {"items": "E1"}),
+        ("evidence", {"items": [TEXT | {"kind": "rumour"}]}),
+        ("evidence", {"items": [TEXT | {"similarity": "near"}]}),
+        ("evidence", {}),
+        ("stance", {"side": "left"}),
+        ("stance", stance(1, "MAYBE", "claim", None)),
+        ("ruling", {"judges": [JUDGE | {"verdict": 2}], "verdict": 0}),
+        ("ruling", {"score": 3}),
+        ("state", {"version": "one"}),
+        ("state", {"round": 1}),
+    ],
+)
+def test_events_of_another_shape_are_shown_as_any_other(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str], kind: str, data: dict[str, Any]
+) -> None:
+    assert ceda_event(event(kind, data)) is None
+    session.case("claim")
+    session.event("claim", kind, f"some/{kind}", data)
+    session.verdict("claim")
+    assert f"{kind} at some/{kind}" in printed(show, planted(session), "claim")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"verdict": []}, {"p_hallucinated": "high"}, {"classifier": "none"}, {"summary": None}, {"verdict": 2}]
+)
+def test_payloads_of_another_shape_are_shown_as_any_other(changes: dict[str, Any]) -> None:
+    assert check_pairs(PAYLOAD | changes) is None
+    assert check_pairs({}) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "source"),
+    [
+        ({}, "the classifier"),
+        ({"classifier": None}, "the judges"),
+        ({"classifier": None, "p_hallucinated": None}, "the judges"),
+        ({"classifier": None, "verdict": None, "p_hallucinated": None}, "nobody"),
+    ],
+)
+def test_where_the_label_is_from(changes: dict[str, Any], source: str) -> None:
+    assert (check_pairs(PAYLOAD | changes) or [])[0] == ("label from", source)
+
+
+def test_a_real_debate_is_shown_in_words(tmp_path: Path, printed: Callable[..., str]) -> None:
+    run(task="sample-claims", protocol="ceda", engine="inline", limit=2, out=tmp_path / "run")
+    text = printed(show, tmp_path / "run", "claim-01", width=200)
+    for kind in ("evidence", "stance", "ruling", "state"):
+        assert f"{kind} at " not in text, f"a `{kind}` event is not shown in words"
+    assert "to the claim: " in text
+    assert "version 0 (initial), by user" in text
