@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> N
     found = json.loads(summary.model_dump_json())["detection"]
     assert found["whole"]["detectors"][0]["supported"]["f1"]["value"] == whole.detectors[0].supported.f1.value
     assert found["whole"]["detectors"][2]["by"] == "always supported"
+
+
+def test_the_table_by_category_fits_a_terminal(tmp_path: Path, printed: Callable[..., str]) -> None:
+    cases = [case | {"tags": {"category": f"{case['tags']['category']} and more of it"}} for case in claim_cases(40)]
+    run(task=cases, protocol=CheckedClaims(), engine="inline", out=tmp_path / "run")
+    rows = printed(show, tmp_path / "run", width=80).partition("by category")[2].split("\n\n")[0].splitlines()
+    row = re.compile(r"(Law|Myths) and more of it +\d+ +[\d.]+ \[[\d.]+, [\d.]+\]( +[\d.]+){3} *")
+    assert [bool(row.fullmatch(line)) for line in rows[-2:]] == [True, True]
+    assert [" ".join(line.split()) for line in rows[-4:-2]] == [
+        "F1 bare trivial",
+        "category n /macro accuracy /macro /macro",
+    ]
 
 
 def test_a_run_over_one_class_is_shown_by_its_recall(tmp_path: Path, printed: Callable[..., str]) -> None:
