@@ -92,7 +92,7 @@ def sections(checked: Checked) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield "Evidence", [(evidence_head(item), item.text) for item in checked.evidence] + conflicts
     if checked.messages:
         yield "Debate", [(message_head(message), message.text) for message in checked.messages]
-    if len(checked.judges) > 1 or any(judge.missing for judge in checked.judges):
+    if len(checked.judges) > 1 or checked.source == "classifier" or any(judge.missing for judge in checked.judges):
         yield "Judges", [(judge_head(judge), judge.summary) for judge in checked.judges]
 
 

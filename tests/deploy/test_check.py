@@ -16,6 +16,7 @@ from rulings import FACTS, add_claims
 from test_pictures import picture
 
 import moot
+from moot.deploy.checking.show import show_checked
 
 CLAIM = "The bridge opened in 1932."
 TEXT = "The bridge opened in 1932. It is made of steel."
@@ -134,7 +135,9 @@ def test_a_record_that_is_kept_is_gone_on_with() -> None:
         checked(docs="notes.txt", out="kept", seed=1)
 
 
-def test_a_classifier_has_the_last_word(planted: Callable[..., Path], session: Any) -> None:
+def test_a_classifier_has_the_last_word(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
     moot.train_classifier(planted(add_claims(session), **FACTS), "clf")
     found = checked(docs="notes.txt", classifier="clf")
     assert found.source == "classifier"
@@ -142,6 +145,9 @@ def test_a_classifier_has_the_last_word(planted: Callable[..., Path], session: A
     assert found.label == ("hallucinated" if found.p_hallucinated >= 0.5 else "supported")
     assert found.confidence == pytest.approx(max(found.p_hallucinated, 1.0 - found.p_hallucinated))
     assert found.judges[0].confidence is not None
+    text = printed(show_checked, found)
+    assert "(the classifier's)" in text
+    assert f"judge/0: {'supported' if found.judges[0].verdict else 'hallucinated'}, confidence" in text
 
 
 @pytest.mark.parametrize(
