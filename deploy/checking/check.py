@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from hashlib import blake2b
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from moot.actors.models.pictures import PictureSource
-from moot.actors.retrieval.library import LibraryFolder
 from moot.actors.spec import Engine
 from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
-from moot.deploy.documents.read import documents_in
-from moot.deploy.running.places import default_out
+from moot.deploy.running.places import default_out, run_folder
+from moot.deploy.running.prepare import Prepared
+from moot.deploy.running.recorded import reused_folder
+from moot.deploy.running.resume import identity_digest
 from moot.deploy.running.run import Role, arun
 from moot.deploy.running.single import engine_here
 from moot.deploy.running.subject import Subject
@@ -114,25 +115,16 @@ async def _files(docs: Documents, encoder: str, stack: AsyncExitStack) -> tuple[
     return tuple(os.fspath(each) for each in several)
 
 
-def check_out(claim: str, docs: Sequence[str], images: Sequence[str], seed: int, model: str) -> str:
-    """Where a check goes unless it is told: the same claim on the same files finds the same folder again."""
-    given = blake2b(digest_size=16)
-    for name in (*docs, *images):
-        for file in _contents(Path(name).expanduser()):
-            given.update(f"{file.name}\0{file.stat().st_size}\0".encode())
-            given.update(file.read_bytes())
-        given.update(f"{name}\0".encode())
-    return default_out("check", Subject(claim, given.hexdigest() if docs or images else "").name, seed, model)
-
-
-def _contents(path: Path) -> list[Path]:
-    """The file, a folder's documents, or what a library says of itself; nothing where there is none, as others say.
-
-    What else lies in a folder is left out: the records of checks may.
-    """
-    note = LibraryFolder(path).note_file
-    if note.is_file():
-        return [note]
-    if path.is_dir():
-        return documents_in(path)
-    return [path] if path.is_file() else []
+def in_its_own_folder(prepared: Prepared) -> Prepared:
+    """The check in a folder that is named by its claim and by all that its outcome hangs on: documents, pictures,
+    models, settings. So the same check finds its record again, and another one makes its own."""
+    config = prepared.config
+    claim = next(prepared.cases()).case.question
+    out = default_out("check", Subject(claim, identity_digest(prepared)).name, config.seed, config.model)
+    folder = run_folder(out)
+    return replace(
+        prepared,
+        config=config.model_copy(update={"out": out}),
+        folder=folder,
+        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+    )

@@ -23,13 +23,11 @@ from moot.deploy.reading.record import read_replies
 from moot.deploy.reading.summaries.costs import totals
 from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import Cost, Transcript
-from moot.deploy.running.outcome import EXIT_OK, EXIT_SOME_FAILED
+from moot.deploy.running.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 CASE_ID = "claim"
 """The id of the only case."""
-
-EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 S = TypeVar("S", bound=BaseModel)
 

@@ -71,17 +71,15 @@ def _from_standard_input() -> str:
 
 
 def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
-    from moot.deploy.checking.check import PROTOCOL, check_out, claim_case
+    from moot.deploy.checking.check import PROTOCOL, claim_case, in_its_own_folder
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import flag_of
     from moot.deploy.running.prepare import prepare
 
     case = claim_case(claim, images)
     config = RunConfig.build(None, {**flags, "protocol": PROTOCOL}, flag_of)
-    if config.out is None:
-        where = check_out(case["question"], config.docs, images, config.seed, config.model)
-        config = config.model_copy(update={"out": where})
-    return prepare(config, task=[case])
+    prepared = prepare(config, task=[case])
+    return in_its_own_folder(prepared) if config.out is None else prepared
 
 
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:

@@ -43,7 +43,7 @@ def open_docs(named: Sequence[str], encoder: str) -> Docs:
     Raises:
         ConfigError: naming the file and what is wrong with it, or the library and why it cannot be searched.
     """
-    libraries = [each for each in named if LibraryFolder(Path(each).expanduser()).exists()]
+    libraries = [each for each in named if _is_library(each)]
     if not libraries:
         return _docs(read_documents(named))
     if len(named) > 1:
@@ -51,6 +51,15 @@ def open_docs(named: Sequence[str], encoder: str) -> Docs:
     folder = Path(libraries[0]).expanduser().absolute()
     note = LibraryFolder(folder).check(encoder)
     return Docs(note.digest, note.chunks, library=folder)
+
+
+def _is_library(named: str) -> bool:
+    """Whether a path is that of a library. Raises ConfigError when it can be nobody's."""
+    try:
+        return LibraryFolder(Path(named).expanduser()).exists()
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"--docs {named[:60]}: {reason.rstrip('.').lower()}") from None
 
 
 def docs_of_texts(texts: Mapping[str, str]) -> Docs:

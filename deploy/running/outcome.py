@@ -20,6 +20,7 @@ Status = Literal["finished", "waiting", "stopped", "interrupted"]
 endpoint did not answer any more."""
 
 EXIT_OK, EXIT_BAD_INPUT, EXIT_SOME_FAILED, EXIT_STOPPED, EXIT_INTERRUPTED = 0, 2, 3, 4, 130
+EXIT_HALLUCINATED, EXIT_UNDECIDED = 5, 6
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from moot.actors.models.prices import Price
@@ -58,6 +60,14 @@ def _configuration(config: RunConfig) -> dict[str, Any]:
     shown = config.model_dump(mode="json", exclude_none=True)
     shown["roles"] = {family: ms[0] if len(ms) == 1 else ms for family, ms in shown["roles"].items()}
     return shown
+
+
+def identity_digest(prepared: Prepared) -> str:
+    """16 hex digits over all that must be equal for a run to be gone on with, its limit aside."""
+    body = describe(prepared)
+    compared = {key: body.get(key) for key in (*_FIXED, "settings", "templates", "task_digest", "docs_digest")}
+    compared["roles"] = _comparable(body["bindings"])
+    return blake2b(msgspec.json.encode(compared, order="deterministic"), digest_size=8).hexdigest()
 
 
 def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW") -> None:

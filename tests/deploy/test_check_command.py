@@ -196,6 +196,21 @@ def test_the_records_beside_the_documents_of_a_folder_change_nothing(command: Co
     assert len(list(Path("runs").iterdir())) == 1
 
 
+def test_other_judges_make_it_another_check(command: Command, debate: Debate) -> None:
+    arguments = (CLAIM, "--docs", "notes.txt", *debate.flags)
+    assert command(*arguments)[0] == 0
+    assert command(*arguments, "--role", f"judge={debate.server.model},{debate.server.model}")[0] == 0
+    assert command(*arguments, "--set", "max_turns=2")[0] == 0
+    assert len(list(Path("runs").iterdir())) == 3
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-this-name/a.txt", f"{'n' * 300}.txt"])
+def test_odd_names_of_documents_are_bad_input(name: str, command: Command, debate: Debate) -> None:
+    code, out, err = command(CLAIM, *debate.flags, "--docs", name)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("error: ")
+
+
 def test_another_judge_in_the_same_folder_is_refused(command: Command, debate: Debate) -> None:
     arguments = (CLAIM, *debate.flags, "--out", "kept")
     command(*arguments)
