@@ -51,6 +51,10 @@ class Scribe(Protocol):
         """Whether the caller shall pay for a shared reply; False once it is recorded."""
         ...
 
+    async def has_shared(self, key: str) -> bool:
+        """Whether a shared reply is durable; does not wait for one that is still to come."""
+        ...
+
     async def settle(self, key: str) -> None:
         """Give a claim back."""
         ...

@@ -161,6 +161,11 @@ class WriterActor(_Actor):
         await self._up()
         return await self._recorder.claims.claim(key, lease_s)
 
+    async def has_shared(self, key: str) -> bool:
+        """See `Recorder.has_shared`."""
+        await self._up()
+        return await self._recorder.has_shared(key)
+
     async def settle(self, key: str) -> None:
         """See `Claims.settle`."""
         await self._up()

@@ -92,6 +92,13 @@ class RemoteScribe:
         mine: bool = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S)
         return mine
 
+    async def has_shared(self, key: str) -> bool:
+        """See `ports.Scribe.has_shared`."""
+        desk = self._desk(key)
+        await desk.rows.drained()
+        durable: bool = await desk.writer.call_until_done("has_shared", key)
+        return durable
+
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""
         desk = self._desk(key)
