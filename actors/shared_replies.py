@@ -47,9 +47,8 @@ class SharedReplies:
 
     async def _claimed(self, case_id: str, ask: Ask) -> Answered:
         scribe = self._house.scribe
-        mine = await scribe.claim(case_id)
+        mine, history = await scribe.claim(case_id)
         try:
-            history = await scribe.history(case_id, 0)
             recorded = _recorded(history)
             if recorded is not None:
                 return recorded

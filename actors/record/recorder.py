@@ -253,6 +253,16 @@ class Recorder:
         debate = self._open.get(key)
         return key[0].startswith(f"{SHARED}-") and (debate is None or not debate.reply_ids)
 
+    async def claim(self, key: str, lease_s: float) -> tuple[bool, History]:
+        """See `Claims.claim`; and what is recorded of the shared reply."""
+        mine = await self.claims.claim(key, lease_s)
+        try:
+            return mine, (await self.history([(key, 0)]))[0]
+        except BaseException:
+            if mine:
+                self.claims.settle(key)
+            raise
+
     async def has_shared(self, case_id: str) -> bool:
         """Whether the shared reply of a pseudo case is durable; waits for the flush that is due, not for the reply."""
         if SHARED not in self._debate(case_id, 0).reply_ids:
