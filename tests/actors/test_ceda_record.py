@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from houses import Held, assert_equal_records, hold
 from scripted_server import ScriptedServer
 
 from moot.actors.record import recorder
-from moot.actors.record.recovery import histories
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recovery import History, histories
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.ceda.state import rebuild
@@ -113,7 +114,12 @@ def test_pictures_are_shared_without_reading_the_journal_back(
 ) -> None:
     """Each reading goes through all that the run has written, and there may be as many pictures as cases."""
     read: list[Any] = []
-    monkeypatch.setattr(recorder, "histories", lambda folder, keys: read.append(keys) or histories(folder, keys))
+
+    def noted(folder: RunFolder, keys: Sequence[tuple[str, int]]) -> list[History]:
+        read.append(keys)
+        return histories(folder, keys)
+
+    monkeypatch.setattr(recorder, "histories", noted)
     cases = [_case(n, images=(Image("image/png", b"\x89PNG %d" % n),)) for n in range(12)]
     held = _held(server, tmp_path / "run", cases)
     assert sum(row["path"] == "shared" for row in held.rows("turns")) == 12

@@ -88,11 +88,11 @@ def test_a_claim_without_evidence_and_without_a_stance_stays_undecided(bare_clai
     found = summarise(ran.folder).detection
     assert found is not None
     assert found.whole is not None
-    verdict, bare = found.whole.by("verdict"), found.whole.by("judges' bare verdict")
-    assert verdict is not None
+    whole, bare = found.whole.by("verdict"), found.whole.by("judges' bare verdict")
+    assert whole is not None
     assert bare is not None
-    assert (verdict.abstained, bare.abstained) == (CLAIMS, CLAIMS)
-    assert (verdict.accuracy.value, found.calibration) == (0.0, [])
+    assert (whole.abstained, bare.abstained) == (CLAIMS, CLAIMS)
+    assert (whole.accuracy.value, found.calibration) == (0.0, [])
     assert f"claims left open {CLAIMS} of {CLAIMS}" in ran.said
     assert "answer none" in ran.show("c0")
 
