@@ -47,8 +47,12 @@ class Scribe(Protocol):
         """What is recorded of a debate so far."""
         ...
 
-    async def claim(self, key: str) -> bool:
-        """Whether the caller shall pay for a shared reply; False once it is recorded."""
+    async def claim(self, key: str) -> tuple[bool, History]:
+        """Whether the caller shall pay for a shared reply, False once it is recorded; and what is recorded of it."""
+        ...
+
+    async def has_shared(self, key: str) -> bool:
+        """Whether a shared reply is durable; does not wait for one that is still to come."""
         ...
 
     async def settle(self, key: str) -> None:

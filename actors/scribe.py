@@ -65,9 +65,14 @@ class LocalScribe:
         self.hand_over()
         return (await self._recorder.history([(case_id, attempt)]))[0]
 
-    async def claim(self, key: str) -> bool:
+    async def has_shared(self, key: str) -> bool:
+        """See `ports.Scribe.has_shared`."""
+        self.hand_over()
+        return await self._recorder.has_shared(key)
+
+    async def claim(self, key: str) -> tuple[bool, History]:
         """See `ports.Scribe.claim`."""
-        return await self._recorder.claims.claim(key, _CLAIM_LEASE_S)
+        return await self._recorder.claim(key, _CLAIM_LEASE_S)
 
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""

@@ -47,9 +47,8 @@ class SharedReplies:
 
     async def _claimed(self, case_id: str, ask: Ask) -> Answered:
         scribe = self._house.scribe
-        mine = await scribe.claim(case_id)
+        mine, history = await scribe.claim(case_id)
         try:
-            history = await scribe.history(case_id, 0)
             recorded = _recorded(history)
             if recorded is not None:
                 return recorded
@@ -63,7 +62,7 @@ class SharedReplies:
     async def _journalled(self, case_id: str) -> None:
         """Wait until the shared reply is in the journal: whoever gets the claim next must find it there."""
         for _ in range(_JOURNALLED_TRIES):
-            if _recorded(await self._house.scribe.history(case_id, 0)) is not None:
+            if await self._house.scribe.has_shared(case_id):
                 return
             await asyncio.sleep(_JOURNALLED_EACH_S)
 

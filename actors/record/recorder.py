@@ -239,9 +239,36 @@ class Recorder:
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
+        known = [key for key in keys if not self._is_shared_and_new(key)]
+        if not known:  # which spares every shared ask of a run a reading of the whole journal
+            return [History() for _ in keys]
         await self.flush()
         async with self._journal.lock:
-            return await asyncio.to_thread(histories, self._folder, list(keys))
+            read = await asyncio.to_thread(histories, self._folder, known)
+        found = dict(zip(known, read, strict=True))
+        return [found.get(key, History()) for key in keys]
+
+    def _is_shared_and_new(self, key: CaseKey) -> bool:
+        """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
+        debate = self._open.get(key)
+        return key[0].startswith(f"{SHARED}-") and (debate is None or not debate.reply_ids)
+
+    async def claim(self, key: str, lease_s: float) -> tuple[bool, History]:
+        """See `Claims.claim`; and what is recorded of the shared reply."""
+        mine = await self.claims.claim(key, lease_s)
+        try:
+            return mine, (await self.history([(key, 0)]))[0]
+        except BaseException:
+            if mine:
+                self.claims.settle(key)
+            raise
+
+    async def has_shared(self, case_id: str) -> bool:
+        """Whether the shared reply of a pseudo case is durable; waits for the flush that is due, not for the reply."""
+        if SHARED not in self._debate(case_id, 0).reply_ids:
+            return False
+        await self._journal.durable()
+        return True
 
     def add_vectors(self, case_id: str, attempt: int, encoder: str, vectors: Sequence[tuple[str, bytes]]) -> None:
         """Store a debate's embeddings by text hash, as float32 bytes."""

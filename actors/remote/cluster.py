@@ -156,10 +156,16 @@ class WriterActor(_Actor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
-    async def claim(self, key: str, lease_s: float) -> bool:
-        """See `Claims.claim`."""
+    async def claim(self, key: str, lease_s: float) -> tuple[bool, bytes]:
+        """See `Recorder.claim`."""
         await self._up()
-        return await self._recorder.claims.claim(key, lease_s)
+        mine, history = await self._recorder.claim(key, lease_s)
+        return mine, msgspec.msgpack.encode(history)
+
+    async def has_shared(self, key: str) -> bool:
+        """See `Recorder.has_shared`."""
+        await self._up()
+        return await self._recorder.has_shared(key)
 
     async def settle(self, key: str) -> None:
         """See `Claims.settle`."""

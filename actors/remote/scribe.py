@@ -87,10 +87,17 @@ class RemoteScribe:
         found = await asyncio.gather(*(self._desk(key[0]).history(key) for key in keys))
         return dict(zip(keys, found, strict=True))
 
-    async def claim(self, key: str) -> bool:
+    async def claim(self, key: str) -> tuple[bool, History]:
         """See `ports.Scribe.claim`."""
-        mine: bool = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S)
-        return mine
+        mine, raw = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S)
+        return mine, msgspec.msgpack.decode(raw, type=History)
+
+    async def has_shared(self, key: str) -> bool:
+        """See `ports.Scribe.has_shared`."""
+        desk = self._desk(key)
+        await desk.rows.drained()
+        durable: bool = await desk.writer.call_until_done("has_shared", key)
+        return durable
 
     async def settle(self, key: str) -> None:
         """See `ports.Scribe.settle`."""

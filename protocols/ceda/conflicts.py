@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Literal
 
@@ -54,6 +55,7 @@ def pairs_of(items: Sequence[Item]) -> list[tuple[Item, Item]]:
     return [pair for pair in combinations(items, 2) if {item.kind for item in pair} != {"picture"}]
 
 
+@lru_cache(maxsize=1024)  # each item is compared with the claim and with every other one
 def sentences_of(text: str) -> tuple[Wording, ...]:
     """The wording of every sentence."""
     return tuple(wording_of(sentence) for sentence in split_sentences(text))
@@ -136,11 +138,12 @@ def leaning_of(claim: str, text: str) -> Leaning | None:
     return None if against == favours else "for" if favours else "against"
 
 
-def _parts(claim: str) -> list[_Part]:
+@lru_cache(maxsize=1024)
+def _parts(claim: str) -> tuple[_Part, ...]:
     question, is_answered, answer = claim.partition("\nAnswer:")
     if is_answered and question.startswith("Question:"):
-        return [_Part(wording_of(f"{question} {answer}"), wording_of(answer).words)]
-    return [_Part(wording) for wording in sentences_of(claim)]
+        return (_Part(wording_of(f"{question} {answer}"), wording_of(answer).words),)
+    return tuple(_Part(wording) for wording in sentences_of(claim))
 
 
 def _speaks_for(part: _Part, sentence: Wording) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ import pytest
 from houses import Held, assert_equal_records, hold
 from scripted_server import ScriptedServer
 
+from moot.actors.record import recorder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recovery import History, histories
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.ceda.state import rebuild
@@ -104,6 +107,23 @@ def test_equal_pictures_under_an_equal_prompt_are_paid_once(server: ScriptedServ
     assert sorted(sent) == sorted(urls)
     paid = [count for step, count in server.calls.items() if b"[[image]]" in server.bodies[step]]
     assert paid == [1, 1]
+
+
+def test_pictures_are_shared_without_reading_the_journal_back(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reading goes through all that the run has written, and there may be as many pictures as cases."""
+    read: list[Any] = []
+
+    def noted(folder: RunFolder, keys: Sequence[tuple[str, int]]) -> list[History]:
+        read.append(keys)
+        return histories(folder, keys)
+
+    monkeypatch.setattr(recorder, "histories", noted)
+    cases = [_case(n, images=(Image("image/png", b"\x89PNG %d" % n),)) for n in range(12)]
+    held = _held(server, tmp_path / "run", cases)
+    assert sum(row["path"] == "shared" for row in held.rows("turns")) == 12
+    assert read == []
 
 
 def test_permuted_gold_labels_leave_every_request_as_it_was(server: ScriptedServer, tmp_path: Path) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 from five_protocols import TEMPLATES
-from houses import RUNTIMES, Held, hold, same_for_all, stable_rows
+from houses import RUNTIMES, Held, assert_same_but_unpaid, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from scripted_server import ScriptedServer
 from simulate_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.record.schema import TABLES
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.registry import make_protocol
@@ -42,13 +41,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Held:
     cases, folder = _all_settings(), tmp_path_factory.mktemp("recorded") / "first"
     roles = same_for_all("simulated")
     return asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
-
-
-def assert_same_but_unpaid(one: Path, other: Path) -> None:
-    """Equal in every non-volatile column; only that something was asked is noted where it was paid."""
-    for table in TABLES:
-        kept = [[row for row in stable_rows(folder, table) if "'kind': 'asked'" not in row] for folder in (one, other)]
-        assert kept[0] == kept[1], table
 
 
 @pytest.mark.parametrize("kind", ["inline", *(pytest.param(kind, marks=pytest.mark.ray) for kind in RUNTIMES[1:])])

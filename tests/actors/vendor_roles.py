@@ -1,0 +1,31 @@
+"""CEDA's roles on one simulated server, by way of both vendors' SDKs; and what that server says it served."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+from urllib.request import urlopen
+
+Vendor = Literal["openai", "anthropic"]
+
+KEY_ENV = "MOOT_TEST_KEY"
+"""The environment variable that a test sets to anything."""
+
+
+def on_vendor(vendor: Vendor, port: int) -> dict[str, Any]:
+    """A member that speaks to the server on this port by the vendor's SDK."""
+    base = f"http://127.0.0.1:{port}" + ("/v1" if vendor == "openai" else "")
+    return {"model": f"{vendor}/simulated", "base_url": base, "api_key_env": KEY_ENV}
+
+
+def ceda_roles(port: int, vision: Vendor = "openai") -> dict[str, list[dict[str, Any]]]:
+    """A debater on either SDK, a judge on either, and one to look at pictures."""
+    one, other = on_vendor("openai", port), on_vendor("anthropic", port)
+    return {"debater": [one, other], "judge": [other, one], "vision": [on_vendor(vision, port)]}
+
+
+def served_stats(port: int) -> dict[str, Any]:
+    """The server's counts."""
+    with urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as response:
+        found: dict[str, Any] = json.load(response)
+    return found
