@@ -31,6 +31,7 @@ class AnswerKey:
 
     def __init__(self, slots: Mapping[int, str] | None = None) -> None:
         self._gold = dict(slots or {})
+        self._known = sum(label != _AMBIGUOUS for label in self._gold.values())
 
     @classmethod
     def from_cases(cls, cases: Iterable[LabelledCase]) -> AnswerKey:
@@ -72,7 +73,7 @@ class AnswerKey:
 
     def __len__(self) -> int:
         """How many questions, alone or with a passage, the key can answer."""
-        return sum(label != _AMBIGUOUS for label in self._gold.values())
+        return self._known
 
 
 def _put(gold: dict[int, str], slot: int, label: str) -> None:
