@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from ceda_script import DENY, check, messages, ruling
+from ceda_script import DENY, check, messages, ruling, states
 
 from moot.protocols.ceda.judging import majority
 from moot.protocols.ceda.replies import JudgeReply
+from moot.protocols.ceda.state import Output, rebuild
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.lookups import Classified
 from moot.protocols.replies import InvalidReply, parse_reply
@@ -77,19 +78,59 @@ async def test_without_any_judge_the_case_fails() -> None:
         ([(1, 0.75)], 0.25),
         ([(0, 0.75)], 0.75),
         ([(1, 0.75), (0, 0.5)], 0.375),
-        ([(1, 0.75), (0, None)], 0.25),
+        ([(1, 0.75), (0, None)], None),
         ([(1, 0.75), (None, 0.5)], 0.25),
+        ([(1, 0.75), None], 0.25),
         ([(1, None)], None),
         ([(None, None)], None),
     ],
 )
-async def test_the_stated_probability_is_the_mean_of_those_who_state_one(replies: Any, p: float | None) -> None:
-    _, found = await check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
+async def test_the_stated_probability_is_the_mean_over_all_who_have_a_verdict(replies: Any, p: float | None) -> None:
+    script = judges(*(None if each is None else ruling(*each) for each in replies))
+    floor, found = await check(changes=script, judges=len(replies))
     assert found.payload["p_judges"] == found.payload["p_hallucinated"] == p
-    assert found.payload["source"] == (None if p is None else "judges")
+    assert floor.event("ruling")["p_hallucinated"] == p
     assert found.distribution == (None if p is None else {"supported": 1 - p, "hallucinated": p})
-    expected = None if p is None or found.answer is None else p if found.answer == "hallucinated" else 1 - p
-    assert found.confidence == expected
+    assert found.confidence == (None if p is None or found.answer is None else max(p, 1 - p))
+    assert "confidence-contradicts" not in found.flags
+
+
+@pytest.mark.parametrize(
+    ("replies", "answer", "p"),
+    [
+        ([(1, 0.3)], "supported", 0.7),
+        ([(0, 0.25)], "hallucinated", 0.25),
+        ([(1, 0.55), (1, 0.55), (0, 0.99)], "supported", 0.63),
+    ],
+)
+async def test_a_label_and_a_probability_that_contradict_it_are_not_shown_as_one(
+    replies: Any, answer: str, p: float
+) -> None:
+    floor, found = await check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
+    assert (found.answer, found.flags) == (answer, ("confidence-contradicts",))
+    assert (found.confidence, found.distribution, found.payload["p_hallucinated"]) == (None, None, None)
+    assert found.payload["p_judges"] == floor.event("ruling")["p_hallucinated"] == pytest.approx(p)
+    assert rebuild(states(floor))[-1].content.output == Output(label=answer, rationale="E1 settles it.")
+
+
+async def test_a_classifier_s_probability_is_that_of_its_label() -> None:
+    _, found = await check(changes=judges(ruling(1, 0.3)), classified=Classified(p_hallucinated=0.2))
+    assert (found.answer, found.confidence, found.flags) == ("supported", 0.8, ())
+
+
+@pytest.mark.parametrize(
+    ("replies", "classified", "source"),
+    [
+        ([(1, None)], None, "judges"),
+        ([(1, 0.9), (0, 0.8)], None, None),
+        ([(None, None)], None, None),
+        ([(None, None)], Classified(p_hallucinated=0.9), "classifier"),
+    ],
+)
+async def test_the_source_is_whose_label_counts(replies: Any, classified: Any, source: str | None) -> None:
+    script = judges(*(ruling(*each) for each in replies))
+    _, found = await check(changes=script, judges=len(replies), classified=classified)
+    assert found.payload["source"] == source
 
 
 @pytest.mark.parametrize(
