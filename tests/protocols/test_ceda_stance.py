@@ -50,8 +50,19 @@ def test_first_words_that_agree(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["DENY", "deny: no.", "**Deny**", "I deny that.", "Denied.", "Disagree.", "I respectfully disagree", "# DENY\n"]
-    + ["debater 1: DENY", "My answer: DENY", "[Debater 2]: **DENY**"],
+    [
+        "DENY",
+        "deny: no.",
+        "**Deny**",
+        "I deny that.",
+        "Denied.",
+        "Disagree.",
+        "I respectfully disagree",
+        "# DENY\n",
+        "debater 1: DENY",
+        "My answer: DENY",
+        "[Debater 2]: **DENY**",
+    ],
 )
 def test_first_words_that_deny(text: str) -> None:
     assert relation_of(text) == "DENY"
