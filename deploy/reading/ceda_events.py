@@ -64,11 +64,12 @@ class Conflict(_Shape):
 
 
 class EvidenceData(_Shape):
-    """An `evidence` event: what there is to go by, and who is shown it."""
+    """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read."""
 
     items: list[EvidenceItem]
     conflicts: list[Conflict] = []
     shown_to: dict[str, list[str]] = {}
+    missing_pictures: list[int] = []
 
 
 class StanceData(_Shape):

@@ -9,7 +9,7 @@ from typing import Any
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of, pairs_of
 from moot.protocols.ceda.dealing import dealt
 from moot.protocols.ceda.items import Item, Leaning
-from moot.protocols.ceda.state import as_recorded
+from moot.protocols.ceda.state import Content, as_recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,18 @@ def context_of(claim: str, items: Sequence[Item], split: bool) -> Context:
     return Context(leanings, conflicts, len(pairs_of(items)), dealt(items, conflicts, split=split))
 
 
-def evidence_record(items: Sequence[Item], context: Context) -> dict[str, Any]:
+def evidence_record(content: Content, considered: int) -> dict[str, Any]:
     """The data of the event `evidence`.
 
     Args:
-        items: with their leanings.
+        content: of the state with the context in it.
+        considered: how many pairs of items were tested.
     """
     record = {
-        "items": items,
-        "conflicts": context.conflicts,
-        "considered": context.considered,
-        "shown_to": context.shown_to,
+        "items": content.evidence,
+        "conflicts": content.conflicts,
+        "considered": considered,
+        "shown_to": content.shown_to,
+        "missing_pictures": [missing.picture for missing in content.missing_pictures],
     }
     return as_recorded(record)

@@ -60,6 +60,7 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
     judged, said = label_of(ruling.verdict), content.debate
     raised = {
         "no-evidence": not content.evidence,
+        "pictures-missing": bool(content.missing_pictures),
         "undecided": label is None,
         "stance-unknown": any(each.stance is None for each in said),
         "judges-missing": ruling.is_short,

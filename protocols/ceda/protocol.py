@@ -112,7 +112,7 @@ class Ceda:
         assert prompt is not None, "the first version of the state has it"
         prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
         versions.add("intermediate", "context", found.with_added(Content(system_prompt=prompt)))
-        floor.note(Event("evidence", "evidence", evidence_record(versions.content.evidence, context)))
+        floor.note(Event("evidence", "evidence", evidence_record(versions.content, context.considered)))
 
 
 def _is_parted(content: Content) -> bool:

@@ -34,6 +34,7 @@ def _evidence(event: EventView) -> Shown | None:
     ]
     lines = [f"{item.id}: {item.text}" for item in data.items]
     lines += [f"{' and '.join(each.between)} are at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
     return Shown("evidence", ("", "place", "similarity", "leans", "shown to"), rows, lines)
 
 
