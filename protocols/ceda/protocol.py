@@ -41,6 +41,7 @@ class Ceda:
         needs_logprobs: never.
         needs_claims: always: its cases are claims, with their two labels.
         reads_documents, classifies: whether it asks the run's library and the run's classifier.
+        most_members: how many of a role family it asks, where not all.
         reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
     """
 
@@ -52,6 +53,7 @@ class Ceda:
     reads_documents = True
     classifies = True
     reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
+    most_members: Mapping[str, int] = MappingProxyType({"vision": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
 
     def __init__(self, settings: CedaSettings | None = None) -> None:
