@@ -23,8 +23,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
     `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
     `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
-    own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only some
-    of a family's members says how many in `most_members`.
+    own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
+    some of a family's members says how many in `most_members`.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
