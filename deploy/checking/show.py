@@ -25,7 +25,7 @@ from moot.deploy.reading.text import (
 )
 from moot.deploy.reading.transcripts.ceda import ruled
 
-_EVIDENCE = ("", "place", "similarity", "leans")
+_EVIDENCE = ("", "place", "similarity")
 _JUDGES = ("judge", "verdict", "confidence", "summary")
 _COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 
@@ -116,13 +116,13 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
 
 def evidence_rows(checked: Checked) -> list[tuple[str, ...]]:
     """The evidence as rows of words, with its place."""
-    return [(item.id, item.place, number(item.similarity, 2), item.leans or "-") for item in checked.evidence]
+    return [(item.id, item.place, number(item.similarity, 2)) for item in checked.evidence]
 
 
 def conflict_lines(checked: Checked) -> list[str]:
     """The conflicts in the evidence, a line each."""
     return [
-        f"{' and '.join(each.between)} are at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
+        f"{' and '.join(each.between)} seem to be at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
         for each in checked.conflicts
     ]
 

@@ -26,7 +26,6 @@ class EvidenceItem(_Shape):
         picture: 0-based number among the case's pictures.
         text: what it says.
         similarity: cosine to the claim, in [-1, 1]; None where it was not searched for.
-        leans: whether it speaks for the claim or against it, as far as that shows without a model.
     """
 
     id: str
@@ -37,7 +36,6 @@ class EvidenceItem(_Shape):
     picture: int | None = None
     text: str
     similarity: float | None = None
-    leans: Literal["for", "against"] | None = None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -56,7 +54,7 @@ class EvidenceItem(_Shape):
 
 
 class Conflict(_Shape):
-    """Two pieces of evidence that contradict each other."""
+    """Two pieces of evidence that seem to be at odds, by their wording."""
 
     between: list[str]
     why: str

@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-Leaning = Literal["for", "against"]
-
 _LONGEST_NAME = 120
 
 
@@ -23,7 +21,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         picture: 0-based number of the case's picture; None for texts.
         text: of the chunk, or the description of the picture.
         similarity: cosine with the claim, in [-1, 1]; None for pictures.
-        leans: whether it speaks for or against the claim by the tests of `conflicts`; None when they do not tell.
     """
 
     id: str
@@ -34,7 +31,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     picture: int | None = None
     text: str
     similarity: float | None = None
-    leans: Leaning | None = None
 
     @property
     def source(self) -> str:

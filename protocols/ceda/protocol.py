@@ -88,7 +88,7 @@ class Ceda:
                 "vision",
                 Content(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
             )
-        await self._set_context(case, floor, versions)
+        await self._set_context(floor, versions)
         ending = await debate(floor, versions, max_turns=settings.max_turns, parted=_is_parted(versions.content))
         ruling = await rule(floor, versions.content)
         versions.add("output", "judge", Content(output=output_of(ruling, None)))
@@ -105,11 +105,11 @@ class Ceda:
             system_prompt=SystemPrompt(role=self.settings.role, instruction=self.settings.instruction),
         )
 
-    async def _set_context(self, case: Case, floor: Floor, versions: Versions) -> None:
+    async def _set_context(self, floor: Floor, versions: Versions) -> None:
         """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
         before = versions.content
-        context = await floor.compute(context_of, case.question, before.evidence, self.settings.splits)
-        found = Content(leanings=context.leanings, conflicts=context.conflicts, shown_to=context.shown_to)
+        context = await floor.compute(context_of, before.evidence, self.settings.splits)
+        found = Content(conflicts=context.conflicts, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"
         prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))

@@ -260,7 +260,7 @@ def test_spellings_of_a_consensus(written: Any, consensus: bool | None) -> None:
 def test_advice_that_cannot_be_read_loses_no_verdict() -> None:
     advice = {"consensus": "perhaps", "agreed": {"on": 1}, "disputed": [{"point": 2}], "confidence": "high"}
     parsed = parse_reply(json.dumps({"summary": "s", "verdict": 0} | advice), JudgeReply)
-    unread = {"consensus": None, "agreed": [], "disputed": [], "confidence": None}
+    unread: dict[str, Any] = {"consensus": None, "agreed": [], "disputed": [], "confidence": None}
     assert parsed.data == {"summary": "s", "verdict": 0} | unread
 
 

@@ -29,13 +29,13 @@ def _evidence(event: EventView) -> Shown | None:
         return Shown("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
     rows = [
-        (item.id, item.place, number(item.similarity, 2), item.leans or "-", ", ".join(readers[item.id]) or "judges")
+        (item.id, item.place, number(item.similarity, 2), ", ".join(readers[item.id]) or "judges")
         for item in data.items
     ]
     lines = [f"{item.id}: {item.text}" for item in data.items]
-    lines += [f"{' and '.join(each.between)} are at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
     lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
-    return Shown("evidence", ("", "place", "similarity", "leans", "shown to"), rows, lines)
+    return Shown("evidence", ("", "place", "similarity", "shown to"), rows, lines)
 
 
 def _stance(event: EventView) -> Shown | None:
