@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-Stance = Literal["supports", "denies"]
-"""What a debater holds of the claim."""
+from moot.protocols.ceda.items import place_in_words
+from moot.protocols.ceda.stance import About, Relation
+from moot.protocols.ceda.stance import Stance as Stance
+from moot.protocols.ceda.state import Stage
 
 
 class _Shape(BaseModel):
@@ -45,12 +47,7 @@ class EvidenceItem(_Shape):
         >>> EvidenceItem(id="E1", kind="document", document="notes.txt", chunk=2, page=4, text="...").place
         'notes.txt, page 4, chunk 3'
         """
-        if self.picture is not None:
-            return f"picture {self.picture + 1}"
-        parts = [self.document or self.kind]
-        parts += [f"page {self.page}"] if self.page is not None else []
-        parts += [f"chunk {self.chunk + 1}"] if self.chunk is not None else []
-        return ", ".join(parts)
+        return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 
 class Conflict(_Shape):
@@ -75,8 +72,8 @@ class StanceData(_Shape):
 
     turn: int
     debater: str
-    says: Literal["AGREE", "DENY"] | None
-    of: Literal["claim", "message"]
+    says: Relation | None
+    of: About
     stance: Stance | None
     consensus: bool
 
@@ -112,6 +109,6 @@ class StateData(_Shape):
     """A `state` event: a version of the state, by what was added."""
 
     version: int
-    stage: Literal["initial", "intermediate", "output"]
+    stage: Stage
     by: str
     added: dict[str, Any]

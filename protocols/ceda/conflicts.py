@@ -1,8 +1,8 @@
 """Agent C's tests, without a model: whether two texts are at odds.
 
 Each test asks first whether two sentences are about the same thing: at least two content words in common, and at least
-`SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only, and are more often wrong than
-right: what they find is shown to debaters and judges as a hint, and decides nothing but who is shown what.
+`SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only, and are more often wrong
+than right: what they find is shown to debaters and judges as a hint, and decides nothing but who is shown what.
 """
 
 from __future__ import annotations
