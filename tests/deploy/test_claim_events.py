@@ -44,7 +44,8 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     }
     found = []
     options: dict[str, Any] = {"engine": "inline", "protocol": "ceda", "limit": 8}
-    for name, task in {"bundled": "sample-claims", "own": [case]}.items():
+    tasks: dict[str, Any] = {"bundled": "sample-claims", "own": [case]}
+    for name, task in tasks.items():
         assert moot.run(task=task, out=folder / name, **options).failed == 0
         found += dataset.dataset(folder / name / "events").to_table().to_pylist()
     return [event for event in found if event["kind"] in SHAPES]
