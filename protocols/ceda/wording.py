@@ -21,7 +21,7 @@ _NEGATIONS = _words(
 _NO_NEGATION = re.compile(
     r"\bnot (?:only|just|merely)\b|\b(?:no|without (?:any |a )?) ?(?:doubt|wonder)\b|\bno\. ?(?=\d)", re.IGNORECASE
 )
-_NUMBERED = re.compile(r"\b(No\.|[A-Z][\w-]*) (\d{1,4}|[IVX]{2,}|[VX])\b(?![.,]\d| ?%)")
+_NUMBERED = re.compile(r"(?<![\w-])(No\.|[A-Z][\w-]*) (\d{1,4}|[IVX]{2,}|[VX])\b(?![.,]\d| ?%)")
 _STOP = _words(
     "a an the and or but if as at by for from in into of on onto to with about between than then that this these those "
     "there here it its he she his her they their them we our you your i my me who whom whose which what when where why "
