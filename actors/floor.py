@@ -18,9 +18,7 @@ from moot.actors.limits.gate import Draining
 from moot.actors.lookups import Lookups
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
 from moot.actors.record.recovery import History
-from moot.actors.record.rows import SHARED
 from moot.actors.record.schema import ASKED
-from moot.actors.roles import fingerprint
 from moot.actors.shared_replies import SharedReplies
 from moot.protocols.case import Case, Image
 from moot.protocols.errors import AskFailed, PathReused
@@ -197,19 +195,15 @@ class CaseFloor:
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
         """See `Floor.shared`."""
-        body = msgspec.structs.replace(self._ask(request), labels=None, choices=(), aliases=())
-        digest = blake2b(f"{key}/{self._fingerprint(body)}".encode(), digest_size=16).hexdigest()
-        case_id = f"{SHARED}-{digest}"
-        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
-        timeout_s = self._house.roles.binding(ask.role).timeout_s
-        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=timeout_s)
-        answered = await SharedReplies(self._house, self._pay).reply(case_id, ask)
-        if answered.reasked:
-            self._reasked[request.path] = answered.reasked
-        turn = turn_of(answered, request.role, request.reply, request.path)
-        if isinstance(turn, Failure):
-            raise AskFailed(turn.path, turn.kind, turn.message)
-        return turn
+        (outcome,) = await self.shared_all([(key, request)])
+        if isinstance(outcome, Failure):
+            raise AskFailed(outcome.path, outcome.kind, outcome.message)
+        return outcome
+
+    async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
+        """See `Floor.shared_all`."""
+        asks = [(key, self._ask(request), request.reply) for key, request in requests]
+        return await _together([self._shared(*ask) for ask in asks])
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
@@ -244,17 +238,13 @@ class CaseFloor:
         self._asks[request.path] = ask
         return ask
 
-    def _fingerprint(self, ask: Ask) -> str:
-        binding = self._house.roles.binding(ask.role)
-        return fingerprint(ask, binding, self._house.templates.hash(ask.template))
-
     def _replay(self, ask: Ask) -> Answered | None:
         recorded = self._recorded.get(ask.path)
         return recorded.answered if recorded else None
 
     async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
         binding = self._house.roles.binding(ask.role)
-        ask = msgspec.structs.replace(ask, fingerprint=self._fingerprint(ask), seconds_left=binding.timeout_s)
+        ask = msgspec.structs.replace(ask, fingerprint=self._house.fingerprint(ask), seconds_left=binding.timeout_s)
         recorded = self._recorded.get(ask.path)
         if recorded is not None and recorded.fingerprint == ask.fingerprint:
             answered = recorded.answered
@@ -264,6 +254,12 @@ class CaseFloor:
                 self.note(Event("superseded", ask.path, {"reply_id": recorded.answered.reply_id}))
             answered = await self._pay(self._history.go_on_with(ask))
         self._count(answered)
+        return turn_of(answered, ask.role, reply, ask.path)
+
+    async def _shared(self, key: str, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
+        answered = await SharedReplies(self._house, self._pay).reply(key, ask)
+        if answered.reasked:
+            self._reasked[ask.path] = answered.reasked
         return turn_of(answered, ask.role, reply, ask.path)
 
     async def _pay(self, ask: Ask) -> Answered:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from moot.actors.encoders.interface import Encoder
 from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
-from moot.actors.roles import Roles
-from moot.protocols.messages import Answered
+from moot.actors.roles import Roles, fingerprint
+from moot.protocols.messages import Answered, Ask
 from moot.protocols.templates import Templates
 
 
@@ -51,6 +51,10 @@ class House:
     reuse: ReplyCache | None = None
     library: Library | None = None
     classifier: Classifier | None = None
+
+    def fingerprint(self, ask: Ask) -> str:
+        """Of an ask as its role is bound and its template written in this run."""
+        return fingerprint(ask, self.roles.binding(ask.role), self.templates.hash(ask.template))
 
     async def close(self) -> None:
         """Let go what debates look up; once none is left."""

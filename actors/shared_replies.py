@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from hashlib import blake2b
+
+import msgspec
 
 from moot.actors.house import House
 from moot.actors.record.recovery import History
@@ -24,12 +27,23 @@ class SharedReplies:
     def __init__(self, house: House, pay: Callable[[Ask], Awaitable[Answered]]) -> None:
         self._house, self._pay = house, pay
 
-    async def reply(self, case_id: str, ask: Ask) -> Answered:
+    async def reply(self, key: str, ask: Ask) -> Answered:
         """The reply to a shared ask; the debates of this process wait for it together.
 
         Args:
-            case_id: the pseudo case under which it is recorded.
+            key: what asks have in common that share a reply, beside their fingerprint.
+            ask: as one case makes it; nothing of that case goes into the shared one.
         """
+        body = msgspec.structs.replace(ask, labels=None, choices=(), aliases=())
+        digest = blake2b(f"{key}/{self._house.fingerprint(body)}".encode(), digest_size=16).hexdigest()
+        case_id = f"{SHARED}-{digest}"
+        ask = msgspec.structs.replace(body, case_id=case_id, attempt=0, path=SHARED)
+        timeout_s = self._house.roles.binding(ask.role).timeout_s
+        ask = msgspec.structs.replace(ask, fingerprint=self._house.fingerprint(ask), seconds_left=timeout_s)
+        return await self._awaited(case_id, ask)
+
+    async def _awaited(self, case_id: str, ask: Ask) -> Answered:
+        """The reply recorded under a pseudo case, which whoever comes first asks for."""
         while (waiting := self._house.shared.get(case_id)) is not None:
             known = await asyncio.shield(waiting)
             if known is not None:

@@ -124,7 +124,11 @@ class Floor(Protocol):
         ...
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
-        """One reply for every case of the run that asks with this key; paid once."""
+        """One reply for every case of the run that asks with this key; paid once. Raises as `ask` does."""
+        ...
+
+    async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
+        """Several shared replies at once, each with its key; results in the order asked, failures as values."""
         ...
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:

@@ -25,6 +25,7 @@ from moot.deploy.reading.transcripts.transcript import transcript
 from moot.deploy.reading.transcripts.views import Cost, Transcript
 from moot.deploy.running.outcome import EXIT_HALLUCINATED, EXIT_OK, EXIT_SOME_FAILED, EXIT_UNDECIDED
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.errors import ConfigError
 
 CASE_ID = "claim"
 """The id of the only case."""
@@ -65,7 +66,8 @@ class Checked(BaseModel):
         rationale: the judge's summary.
         flags: marks a reader should see, such as `no-evidence`.
         evidence: what there was to go by, the nearest first, with its place.
-        conflicts: pieces of evidence that contradict each other.
+        conflicts: pieces of evidence that seem to contradict each other, by their wording.
+        missing_pictures: 0-based numbers of pictures that could not be described, so that nobody has seen them.
         messages: the debate.
         judges: what each judge ruled, or why it is missing.
         failure, error: why there is no verdict; empty when there is one.
@@ -86,6 +88,7 @@ class Checked(BaseModel):
     flags: list[str]
     evidence: list[EvidenceItem]
     conflicts: list[Conflict]
+    missing_pictures: list[int]
     messages: list[DebateMessage]
     judges: list[JudgeRuling]
     failure: str
@@ -131,6 +134,7 @@ def read_checked(folder: str | Path, *, kept: bool = True) -> Checked | None:
             "flags": verdict.flags,
             "evidence": evidence.items,
             "conflicts": evidence.conflicts,
+            "missing_pictures": evidence.missing_pictures,
             "messages": list(_messages(debate)),
             "judges": ruling.judges if ruling is not None else [],
             "failure": verdict.failure,
@@ -155,7 +159,10 @@ def _cost(folder: str | Path) -> Cost:
 def _events(debate: Transcript, shape: type[S], kind: str) -> Iterator[S]:
     for section in debate.sections:
         for event in section.events:
-            if event.kind == kind and (data := read_as(shape, event.data)) is not None:
+            if event.kind == kind:
+                data = read_as(shape, event.data)
+                if data is None:
+                    raise ConfigError(f"{debate.run}: its event at {event.path!r} is none of a check of this version")
                 yield data
 
 

@@ -26,7 +26,6 @@ from moot.deploy.reading.text import (
 from moot.deploy.reading.transcripts.ceda import ruled, said_in_words, similarity
 from moot.deploy.reading.transcripts.text import cost_words
 
-_TOWARDS = {"for": "towards", "against": "against"}
 _COLOURS = {"supported": "bold green", "hallucinated": "bold red"}
 
 
@@ -115,22 +114,23 @@ def facts(checked: Checked) -> Iterator[tuple[str, str]]:
         yield "debate", f"{checked.how} after {turns} message{'' if turns == 1 else 's'}"
     if checked.flags:
         yield "flags", ", ".join(checked.flags)
+    if checked.missing_pictures:
+        yield "not seen", ", ".join(f"picture {number + 1}" for number in checked.missing_pictures)
     yield "cost", cost_words(checked.cost)
     if checked.record is not None:
         yield "record", checked.record
 
 
 def evidence_head(item: EvidenceItem) -> str:
-    """A piece of evidence by its number, with its place and how it stands to the claim."""
+    """A piece of evidence by its number, with its place and how near it is to the claim."""
     near = f", similarity {similarity(item)}" if item.kind != "picture" else ""
-    leans = f", leans {_TOWARDS[item.leans]} the claim" if item.leans else ""
-    return f"{item.id}: {item.place}{near}{leans}"
+    return f"{item.id}: {item.place}{near}"
 
 
 def conflict_lines(checked: Checked) -> list[str]:
     """The conflicts in the evidence, a line each."""
     return [
-        f"{' and '.join(each.between)} are at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
+        f"{' and '.join(each.between)} seem to be at odds ({each.why}){f': {each.detail}' if each.detail else ''}"
         for each in checked.conflicts
     ]
 

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, computed_field
 
-Stance = Literal["supports", "denies"]
-"""What a debater holds of the claim."""
+from moot.protocols.ceda.items import place_in_words
+from moot.protocols.ceda.stance import About, Relation
+from moot.protocols.ceda.stance import Stance as Stance
+from moot.protocols.ceda.state import Stage
 
 
 class _Shape(BaseModel):
@@ -26,7 +28,6 @@ class EvidenceItem(_Shape):
         picture: 0-based number among the case's pictures.
         text: what it says.
         similarity: cosine to the claim, in [-1, 1]; None where it was not searched for.
-        leans: whether it speaks for the claim or against it, as far as that shows without a model.
     """
 
     id: str
@@ -37,7 +38,6 @@ class EvidenceItem(_Shape):
     picture: int | None = None
     text: str
     similarity: float | None = None
-    leans: Literal["for", "against"] | None = None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -47,16 +47,11 @@ class EvidenceItem(_Shape):
         >>> EvidenceItem(id="E1", kind="document", document="notes.txt", chunk=2, page=4, text="...").place
         'notes.txt, page 4, chunk 3'
         """
-        if self.picture is not None:
-            return f"picture {self.picture + 1}"
-        parts = [self.document or self.kind]
-        parts += [f"page {self.page}"] if self.page is not None else []
-        parts += [f"chunk {self.chunk + 1}"] if self.chunk is not None else []
-        return ", ".join(parts)
+        return place_in_words(self.document or self.kind, page=self.page, chunk=self.chunk, picture=self.picture)
 
 
 class Conflict(_Shape):
-    """Two pieces of evidence that contradict each other."""
+    """Two pieces of evidence that seem to be at odds, by their wording."""
 
     between: list[str]
     why: str
@@ -64,11 +59,12 @@ class Conflict(_Shape):
 
 
 class EvidenceData(_Shape):
-    """An `evidence` event: what there is to go by, and who is shown it."""
+    """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read."""
 
     items: list[EvidenceItem]
     conflicts: list[Conflict] = []
     shown_to: dict[str, list[str]] = {}
+    missing_pictures: list[int] = []
 
 
 class StanceData(_Shape):
@@ -76,8 +72,8 @@ class StanceData(_Shape):
 
     turn: int
     debater: str
-    says: Literal["AGREE", "DENY"] | None
-    of: Literal["claim", "message"]
+    says: Relation | None
+    of: About
     stance: Stance | None
     consensus: bool
 
@@ -129,6 +125,6 @@ class StateData(_Shape):
     """A `state` event: a version of the state, by what was added."""
 
     version: int
-    stage: Literal["initial", "intermediate", "output"]
+    stage: Stage
     by: str
     added: dict[str, Any]

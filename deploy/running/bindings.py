@@ -23,7 +23,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
     `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
     `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
-    own, a family with fewer members has them again, in turn, until there is one for each.
+    own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
+    some of a family's members says how many in `most_members`.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -35,9 +36,11 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
     temperatures: Mapping[str, float | Sequence[float]] = getattr(protocol, "temperatures", {})
+    most: Mapping[str, int] = getattr(protocol, "most_members", {})
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
+        _check_all_are_asked(family, members, most.get(family))
         if family in temperatures:
             members = _at_temperatures(family, members, temperatures[family])
         if protocol.needs_logprobs and family in speakers(protocol):
@@ -63,14 +66,19 @@ def shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     return (speakers(protocol) | judges) & frozenset(protocol.roles)
 
 
+def _check_all_are_asked(family: str, members: Sequence[RoleBinding], most: int | None) -> None:
+    """Refuse members that the protocol would never ask."""
+    if most is not None and len(members) > most:
+        raise ConfigError(f"role {family!r} has {len(members)} members: the protocol asks {most} only")
+
+
 def _at_temperatures(
     family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float]
 ) -> list[RoleBinding]:
     """The members at the protocol's temperature, or each at its own."""
     if not isinstance(temperatures, Sequence):
         return [_at_temperature(member, temperatures) for member in members]
-    if len(members) > len(temperatures):
-        raise ConfigError(f"role {family!r} has {len(members)} members: the protocol asks {len(temperatures)} only")
+    _check_all_are_asked(family, members, len(temperatures))
     return [_at_temperature(members[i % len(members)], each) for i, each in enumerate(temperatures)]
 
 

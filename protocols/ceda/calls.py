@@ -6,6 +6,7 @@ from moot.protocols.calls import CallPlan, Calls
 from moot.protocols.case import Case
 from moot.protocols.ceda.debate import DEBATER
 from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.pictures import distinct_pictures
 from moot.protocols.ceda.retrieval import own_chunks
 from moot.protocols.ceda.settings import CedaSettings
 
@@ -16,7 +17,7 @@ def calls_for(settings: CedaSettings, case: Case, judges: int) -> CallPlan:
     The fewest: the first two debaters agree, and every picture has been described for another claim of the run. Replies
     read are the extraction prompt, the descriptions, and the messages.
     """
-    pictures = len(case.images)
+    pictures = len(distinct_pictures(case))
     prompts = 1 if pictures and settings.vision.prompt == "dynamic" else 0
     described = Calls(pictures, prompts * pictures)
     ends = [_debate(turns, judges, pictures) for turns in (min(2, settings.max_turns), settings.max_turns)]

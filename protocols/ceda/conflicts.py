@@ -1,21 +1,21 @@
-"""Agent C's tests, without a model: whether two texts are at odds, and whether a text speaks for or against a claim.
+"""Agent C's tests, without a model: whether two texts are at odds.
 
 Each test asks first whether two sentences are about the same thing: at least two content words in common, and at least
-`SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only: what they find is shown to
-debaters and judges as a hint, and decides nothing but who is shown what.
+`SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only, and are more often wrong
+than right: what they find is shown to debaters and judges as a hint, and decides nothing but who is shown what.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Literal
 
 import msgspec
 
-from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.quantities import MONTHS, YEAR, Interval
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.selene.sentences import split_sentences
 
@@ -79,13 +79,18 @@ def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:
     True
     """
     contrary = _contrary(one, other)
-    if not _same_thing(one.words - {contrary[0]}, other.words - {contrary[1]}):
+    if _other_name(one, other) or not _same_thing(one.words - {contrary[0]}, other.words - {contrary[1]}):
         return None
     if one.negated == other.negated:
         if contrary[0]:
             return "antonym", f"{one.spelled[contrary[0]]} against {other.spelled[contrary[1]]}"
         return _other_number(one, other)
     return None if contrary[0] else ("negation", f"only one says `{one.negation or other.negation}`")
+
+
+def _other_name(one: Wording, other: Wording) -> bool:
+    """Whether they speak of two things that only a number tells apart: Apollo 11 and Apollo 12."""
+    return any(not one.numbered[name] & other.numbered[name] for name in one.numbered.keys() & other.numbered.keys())
 
 
 def _same_thing(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -102,54 +107,23 @@ def _contrary(one: Wording, other: Wording) -> tuple[str, str]:
 
 
 def _other_number(one: Wording, other: Wording) -> tuple[Why, str] | None:
-    for unit in sorted(one.quantities.keys() & other.quantities.keys()):
-        ours, theirs = one.quantities[unit], other.quantities[unit]
-        if not ours & theirs:
-            named = f" ({one.spelled.get(unit, unit)})" if unit else ""
-            return "number", f"{_listed(ours)} against {_listed(theirs)}{named}"
-    return None
+    """The first unit in which no two quantities can both be true.
 
-
-def _listed(values: frozenset[float]) -> str:
-    return ", ".join(f"{value:.15g}" for value in sorted(values))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of a claim: its wording, and words without which nothing speaks for it."""
-
-    wording: Wording
-    needed: frozenset[str] = frozenset()
-
-
-def leaning_of(claim: str, text: str) -> Leaning | None:
-    """Whether a text speaks for or against a claim; None when the tests do not tell.
-
-    Against: a sentence is at odds with one of the claim. For: a sentence has nearly all words of one of the claim, all
-    of its numbers, and, where the claim is the answer to a question, all of the answer. A text with sentences of both
-    kinds does not tell.
-
-    >>> leaning_of("The bridge opened in 1932.", "It rained. The bridge opened in 1934.")
-    'against'
+    Where they also measure something else, other years mean that each tells of its own time.
     """
-    parts, sentences = _parts(claim), sentences_of(text)
-    against = any(difference(part.wording, sentence) for part in parts for sentence in sentences)
-    favours = any(_speaks_for(part, sentence) for part in parts for sentence in sentences)
-    return None if against == favours else "for" if favours else "against"
+    shared = one.quantities.keys() & other.quantities.keys()
+    apart = [unit for unit in sorted(shared) if not _meet(one.quantities[unit], other.quantities[unit])]
+    if not apart or (YEAR in apart and shared - MONTHS != {YEAR}):
+        return None
+    unit = apart[0]
+    name = "year" if unit == YEAR else one.spelled.get(unit, unit)
+    figures = f"{_listed(one.quantities[unit])} against {_listed(other.quantities[unit])}"
+    return "number", f"{figures} ({name})" if name else figures
 
 
-@lru_cache(maxsize=1024)
-def _parts(claim: str) -> tuple[_Part, ...]:
-    question, is_answered, answer = claim.partition("\nAnswer:")
-    if is_answered and question.startswith("Question:"):
-        return (_Part(wording_of(f"{question} {answer}"), wording_of(answer).words),)
-    return tuple(_Part(wording) for wording in sentences_of(claim))
+def _meet(ones: frozenset[Interval], others: frozenset[Interval]) -> bool:
+    return any(one.meets(other) for one in ones for other in others)
 
 
-def _speaks_for(part: _Part, sentence: Wording) -> bool:
-    wording = part.wording
-    common = len(wording.words & sentence.words)
-    if common < 2 or common < SAME_THING * len(wording.words) or not part.needed <= sentence.words:
-        return False
-    numbers, theirs = (frozenset().union(*read.quantities.values()) for read in (wording, sentence))
-    return wording.negated == sentence.negated and numbers <= theirs
+def _listed(values: frozenset[Interval]) -> str:
+    return ", ".join(str(value) for value in sorted(values))

@@ -1,4 +1,4 @@
-"""Agent C: the evidence as structured facts: how each leans, which are at odds, and who is shown what. No model."""
+"""Agent C: the evidence as structured facts: which are at odds, and who is shown what. No model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from moot.protocols.ceda.conflicts import Conflict, conflicts_of, leaning_of, pairs_of
+from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
 from moot.protocols.ceda.dealing import dealt
-from moot.protocols.ceda.items import Item, Leaning
-from moot.protocols.ceda.state import as_recorded
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.state import Content, as_recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,35 +17,34 @@ class Context:
     """What the debate goes by.
 
     Attributes:
-        leanings: by item's id, for or against the claim; items that do not tell are left out.
         conflicts: the pairs of items that are at odds.
         considered: how many pairs were tested.
         shown_to: by debater the ids of the items that it is shown.
     """
 
-    leanings: dict[str, Leaning]
     conflicts: tuple[Conflict, ...]
     considered: int
     shown_to: dict[str, tuple[str, ...]]
 
 
-def context_of(claim: str, items: Sequence[Item], split: bool) -> Context:
-    """The context of a claim; see `conflicts` and `dealing`."""
-    leanings = {item.id: leaning for item in items if (leaning := leaning_of(claim, item.text)) is not None}
+def context_of(items: Sequence[Item], split: bool) -> Context:
+    """The context of a claim's evidence; see `conflicts` and `dealing`."""
     conflicts = conflicts_of(items)
-    return Context(leanings, conflicts, len(pairs_of(items)), dealt(items, conflicts, split=split))
+    return Context(conflicts, len(pairs_of(items)), dealt(items, conflicts, split=split))
 
 
-def evidence_record(items: Sequence[Item], context: Context) -> dict[str, Any]:
+def evidence_record(content: Content, considered: int) -> dict[str, Any]:
     """The data of the event `evidence`.
 
     Args:
-        items: with their leanings.
+        content: of the state with the context in it.
+        considered: how many pairs of items were tested.
     """
     record = {
-        "items": items,
-        "conflicts": context.conflicts,
-        "considered": context.considered,
-        "shown_to": context.shown_to,
+        "items": content.evidence,
+        "conflicts": content.conflicts,
+        "considered": considered,
+        "shown_to": content.shown_to,
+        "missing_pictures": [missing.picture for missing in content.missing_pictures],
     }
     return as_recorded(record)

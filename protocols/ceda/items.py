@@ -6,8 +6,6 @@ from typing import Literal
 
 import msgspec
 
-Leaning = Literal["for", "against"]
-
 _LONGEST_NAME = 120
 
 
@@ -23,7 +21,6 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
         picture: 0-based number of the case's picture; None for texts.
         text: of the chunk, or the description of the picture.
         similarity: cosine with the claim, in [-1, 1]; None for pictures.
-        leans: whether it speaks for or against the claim by the tests of `conflicts`; None when they do not tell.
     """
 
     id: str
@@ -34,17 +31,22 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     picture: int | None = None
     text: str
     similarity: float | None = None
-    leans: Leaning | None = None
 
     @property
     def source(self) -> str:
-        """Where it comes from, as people count: from 1.
+        """Where it comes from, as people count: from 1."""
+        return place_in_words(self.document, page=self.page, chunk=self.chunk, picture=self.picture)
 
-        >>> Item(id="E1", kind="document", document="cats.pdf", chunk=2, page=4, text="").source
-        'cats.pdf, page 4, chunk 3'
-        >>> Item(id="E2", kind="picture", document="picture 1", picture=0, text="").source
-        'picture 1'
-        """
-        name = " ".join(self.document.split())[:_LONGEST_NAME]
-        page = "" if self.page is None else f", page {self.page}"
-        return name + page + ("" if self.chunk is None else f", chunk {self.chunk + 1}")
+
+def place_in_words(
+    document: str, *, page: int | None = None, chunk: int | None = None, picture: int | None = None
+) -> str:
+    """Where an item of evidence stands; chunks and pictures are given from 0, and told from 1.
+
+    >>> place_in_words("cats.pdf", page=4, chunk=2), place_in_words("", picture=0)
+    ('cats.pdf, page 4, chunk 3', 'picture 1')
+    """
+    if picture is not None:
+        return f"picture {picture + 1}"
+    name = " ".join(document.split())[:_LONGEST_NAME]
+    return name + ("" if page is None else f", page {page}") + ("" if chunk is None else f", chunk {chunk + 1}")

@@ -34,7 +34,7 @@ class Ruling:
     Attributes:
         heard: all judges, in the panel's order; at least one replied.
         verdict: the majority's, 1 for supported and 0 for hallucinated; None for a tie, or when all abstain.
-        p_hallucinated: mean of what judges state; None when none does.
+        p_hallucinated: mean of what those with a verdict state; None unless every one of them states it.
         spoken_by: the first judge with the verdict; without one the first who replied. Whose summary counts.
     """
 
@@ -76,9 +76,15 @@ def ruling_of(heard: Sequence[Heard]) -> Ruling:
     if not replies:
         raise QuorumFailed(f"no judge replied; {heard[0].judge}: {heard[0].missing}")
     verdict = majority([reply.verdict for reply in replies])
-    stated = [p for reply in replies if (p := reply.p_hallucinated) is not None]
     spoken_by = next((reply for reply in replies if reply.verdict == verdict), replies[0])
-    return Ruling(tuple(heard), verdict, fmean(stated) if stated else None, spoken_by)
+    return Ruling(tuple(heard), verdict, _stated(replies), spoken_by)
+
+
+def _stated(replies: Sequence[JudgeReply]) -> float | None:
+    """The panel's probability; a mean over the few who state one would not be the panel's."""
+    voting = [reply.p_hallucinated for reply in replies if reply.verdict is not None]
+    stated = [p for p in voting if p is not None]
+    return fmean(stated) if stated and len(stated) == len(voting) else None
 
 
 def majority(verdicts: Sequence[Literal[0, 1] | None]) -> Literal[0, 1] | None:

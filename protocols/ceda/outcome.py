@@ -29,12 +29,27 @@ def classified_label(p_hallucinated: float) -> str:
     return HALLUCINATED if p_hallucinated >= 0.5 else SUPPORTED
 
 
+def contradicts(label: str | None, p_hallucinated: float | None) -> bool:
+    """Whether a probability lies on the other side of one half than a label does.
+
+    >>> contradicts("supported", 0.7), contradicts("supported", 0.5), contradicts(None, 0.9)
+    (True, False, False)
+    """
+    if label is None or p_hallucinated is None:
+        return False
+    return p_hallucinated > 0.5 if label == SUPPORTED else p_hallucinated < 0.5
+
+
 def output_of(ruling: Ruling, classified: Classified | None) -> Output:
-    """The output state: the classifier's, or, without one, the judges'."""
-    if classified is None:
-        label, p = label_of(ruling.verdict), ruling.p_hallucinated
-    else:
+    """The output state: the classifier's, or, without one, the judges'.
+
+    A probability of the judges' that contradicts their own label is nobody's, and left out.
+    """
+    label, p = label_of(ruling.verdict), ruling.p_hallucinated
+    if classified is not None:
         label, p = classified_label(classified.p_hallucinated), classified.p_hallucinated
+    elif contradicts(label, p):
+        p = None
     return Output(label=label, p_hallucinated=p, rationale=ruling.spoken_by.summary)
 
 
@@ -45,33 +60,29 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
     judged, said = label_of(ruling.verdict), content.debate
     raised = {
         "no-evidence": not content.evidence,
+        "pictures-missing": bool(content.missing_pictures),
         "undecided": label is None,
         "stance-unknown": any(each.stance is None for each in said),
         "judges-missing": ruling.is_short,
+        "confidence-contradicts": classified is None and contradicts(judged, ruling.p_hallucinated),
         "classifier-overruled": classified is not None and judged is not None and label != judged,
     }
     return Verdict(
         answer=label,
         how=ending,
-        confidence=_confidence(label, p),
+        confidence=None if label is None or p is None else max(p, 1.0 - p),
         distribution=None if p is None else {SUPPORTED: 1.0 - p, HALLUCINATED: p},
         rounds=len(said),
         flags=tuple(flag for flag, holds in raised.items() if holds),
-        payload=_payload(content, p, ruling, classified),
+        payload=_payload(content, ruling, classified),
     )
 
 
-def _confidence(label: str | None, p_hallucinated: float | None) -> float | None:
-    """The probability of the label: max(p, 1 - p) where a classifier chose it."""
-    if label is None or p_hallucinated is None:
-        return None
-    return p_hallucinated if label == HALLUCINATED else 1.0 - p_hallucinated
-
-
-def _payload(content: Content, p: float | None, ruling: Ruling, classified: Classified | None) -> dict[str, Any]:
+def _payload(content: Content, ruling: Ruling, classified: Classified | None) -> dict[str, Any]:
+    assert content.output is not None, "the last version of the state has it"
     return {
-        "p_hallucinated": p,
-        "source": "classifier" if classified else None if p is None else "judges",
+        "p_hallucinated": content.output.p_hallucinated,
+        "source": None if content.output.label is None else "classifier" if classified else "judges",
         "verdict": ruling.verdict,
         "p_judges": ruling.p_hallucinated,
         "classifier": classifier_record(classified),

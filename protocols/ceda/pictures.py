@@ -8,11 +8,12 @@ from hashlib import blake2b
 
 import msgspec
 
-from moot.protocols.case import Case, Image
+from moot.protocols.case import Case
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor, Request
+from moot.protocols.messages import Failure
 from moot.protocols.replies import FreeText
 
 PROMPT, IMAGE = "ceda/image_prompt", "ceda/image"
@@ -35,8 +36,8 @@ class Looked:
     """What came of a case's pictures.
 
     Attributes:
-        looked_for: the extraction prompt; empty for the fixed one, or when none could be had.
-        items: the descriptions, in the pictures' order.
+        looked_for: the extraction prompt; empty for the fixed one, which also stands in where none could be had.
+        items: the descriptions, in the pictures' order; equal pictures have one, which names the first of them.
         missing: the pictures that could not be described.
     """
 
@@ -45,8 +46,17 @@ class Looked:
     missing: tuple[MissingPicture, ...]
 
 
+def distinct_pictures(case: Case) -> dict[str, list[int]]:
+    """By hash of a picture the numbers of those in the case that are equal to it, in order."""
+    found: dict[str, list[int]] = {}
+    for number, image in enumerate(case.images):
+        key = blake2b(image.media_type.encode() + b"\0" + image.data, digest_size=16).hexdigest()
+        found.setdefault(key, []).append(number)
+    return found
+
+
 async def look(case: Case, floor: Floor, settings: CedaSettings, texts: Sequence[Item]) -> Looked:
-    """Describe every picture of the case; a picture that fails is missing evidence.
+    """Describe every picture of the case, all at once; a picture that fails is missing evidence.
 
     Args:
         texts: the evidence that there is without pictures.
@@ -54,39 +64,35 @@ async def look(case: Case, floor: Floor, settings: CedaSettings, texts: Sequence
     Raises:
         AskFailed: nothing is left to go by: no picture could be described, and there are no texts.
     """
-    looked_for = ""
+    looked_for = await _extraction_prompt(case, floor, settings) if settings.vision.prompt == "dynamic" else ""
+    pictures = distinct_pictures(case)
+    turns = await floor.shared_all([(key, _request(case, equal[0], looked_for)) for key, equal in pictures.items()])
     items: list[Item] = []
-    failures: list[tuple[int, AskFailed]] = []
-    try:
-        if settings.vision.prompt == "dynamic":
-            looked_for = await _extraction_prompt(case, floor, settings)
-    except AskFailed as error:
-        failures = [(number, error) for number in range(len(case.images))]
-    else:
-        for number, image in enumerate(case.images):
-            try:
-                seen = await _description(floor, number, image, looked_for)
-            except AskFailed as error:
-                failures.append((number, error))
-            else:
-                items.append(_item(len(texts) + len(items) + 1, number, seen))
-    if failures and not items and not texts:
-        raise failures[0][1]
-    missing = tuple(MissingPicture(number, f"{error.kind}: {error.message}") for number, error in failures)
-    return Looked(looked_for, tuple(items), missing)
+    missing: list[MissingPicture] = []
+    for turn, equal in zip(turns, pictures.values(), strict=True):
+        if isinstance(turn, Failure):
+            missing += [MissingPicture(number, f"{turn.kind}: {turn.message}") for number in equal]
+        else:
+            items.append(_item(len(texts) + len(items) + 1, equal[0], turn.reply.text.strip()))
+    failed = next((turn for turn in turns if isinstance(turn, Failure)), None)
+    if failed is not None and not items and not texts:
+        raise AskFailed(failed.path, failed.kind, failed.message)
+    return Looked(looked_for, tuple(items), tuple(sorted(missing, key=lambda each: each.picture)))
 
 
 async def _extraction_prompt(case: Case, floor: Floor, settings: CedaSettings) -> str:
+    """What to look for, for this claim; empty, for everything, when no model says so."""
     slots = {"role": settings.role, "instruction": settings.instruction, "claim": case.question}
-    turn = await floor.ask("vision/0", PROMPT, slots, reply=FreeText, path="vision/prompt")
+    try:
+        turn = await floor.ask("vision/0", PROMPT, slots, reply=FreeText, path="vision/prompt")
+    except AskFailed:
+        return ""
     return turn.reply.text.strip()
 
 
-async def _description(floor: Floor, number: int, image: Image, looked_for: str) -> str:
+def _request(case: Case, number: int, looked_for: str) -> Request[FreeText]:
     slots = {"looked_for": looked_for}
-    request = Request("vision/0", IMAGE, slots, FreeText, f"vision/image/{number}", images=(image,))
-    key = blake2b(image.media_type.encode() + b"\0" + image.data, digest_size=16).hexdigest()
-    return (await floor.shared(key, request)).reply.text.strip()
+    return Request("vision/0", IMAGE, slots, FreeText, f"vision/image/{number}", images=(case.images[number],))
 
 
 def _item(number: int, picture: int, text: str) -> Item:

@@ -41,6 +41,7 @@ class Ceda:
         needs_logprobs: never.
         needs_claims: always: its cases are claims, with their two labels.
         reads_documents, classifies: whether it asks the run's library and the run's classifier.
+        most_members: how many of a role family it asks, where not all.
         reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
     """
 
@@ -52,6 +53,7 @@ class Ceda:
     reads_documents = True
     classifies = True
     reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
+    most_members: Mapping[str, int] = MappingProxyType({"vision": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
 
     def __init__(self, settings: CedaSettings | None = None) -> None:
@@ -86,7 +88,7 @@ class Ceda:
                 "vision",
                 Content(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
             )
-        await self._set_context(case, floor, versions)
+        await self._set_context(floor, versions)
         ending = await debate(floor, versions, max_turns=settings.max_turns, parted=_is_parted(versions.content))
         ruling = await rule(floor, versions.content)
         versions.add("output", "judge", Content(output=output_of(ruling, None)))
@@ -103,16 +105,16 @@ class Ceda:
             system_prompt=SystemPrompt(role=self.settings.role, instruction=self.settings.instruction),
         )
 
-    async def _set_context(self, case: Case, floor: Floor, versions: Versions) -> None:
+    async def _set_context(self, floor: Floor, versions: Versions) -> None:
         """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
         before = versions.content
-        context = await floor.compute(context_of, case.question, before.evidence, self.settings.splits)
-        found = Content(leanings=context.leanings, conflicts=context.conflicts, shown_to=context.shown_to)
+        context = await floor.compute(context_of, before.evidence, self.settings.splits)
+        found = Content(conflicts=context.conflicts, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"
         prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
         versions.add("intermediate", "context", found.with_added(Content(system_prompt=prompt)))
-        floor.note(Event("evidence", "evidence", evidence_record(versions.content.evidence, context)))
+        floor.note(Event("evidence", "evidence", evidence_record(versions.content, context.considered)))
 
 
 def _is_parted(content: Content) -> bool:

@@ -2,62 +2,81 @@
 
 from __future__ import annotations
 
-import math
+import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationError, WrapValidator
 
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
-from moot.protocols.labels import canonical_label
+from moot.protocols.labels import canonical_label, fold
 from moot.protocols.replies import Reply
+
+_SPELLINGS = (
+    (*CLAIM_ALIASES[0], "1.0", "not wrong", "not false"),
+    (*CLAIM_ALIASES[1], "0.0", "unsupported", "not correct", "not true", "untrue", "refuted", "contradicted"),
+)
+_NO_VERDICT = frozenset({"", "null", "none", "n/a", "undecided", "unknown"})
+_GLOSSED = re.compile(r"\s*([01])\s*\(([^()]+)\)\s*")
+_LEAST_PERCENT, _WHOLE = 10.0, 100.0
 
 
 def _one_or_nought(value: Any) -> Any:
-    """`"1"`, `true`, `1.0` and `"(1) correct"` are 1, and likewise for 0; `"null"` is no verdict."""
+    """`"1"`, `true`, `1.0` and `"1 (correct)"` are 1, and likewise for 0; `"null"` and "undecided" are no verdict."""
     if isinstance(value, bool | float):
         return int(value) if value in (0, 1) else value
     if not isinstance(value, str):
         return value
-    if value.strip().lower() in ("null", "none", ""):
+    if fold(value) in _NO_VERDICT:
         return None
-    label = canonical_label(value, CLAIM_LABELS, aliases=CLAIM_ALIASES)
-    return value if label is None else int(label == SUPPORTED)
+    glossed = _GLOSSED.fullmatch(value)
+    said = glossed.groups() if glossed else (value,)
+    labels = {canonical_label(each, CLAIM_LABELS, aliases=_SPELLINGS) for each in said}
+    return int(SUPPORTED in labels) if len(labels) == 1 and None not in labels else value
 
 
-def _share(value: Any) -> Any:
-    """`"80%"` is 0.8, `"null"` nothing."""
-    if isinstance(value, str):
-        text = value.strip()
-        if text.lower() in ("null", "none", ""):
-            return None
-        return float(text.rstrip("% ")) / 100.0 if text.endswith("%") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    return value
+def _share(value: Any) -> float | None:
+    """`"85%"` and 85 are 0.85; what is no probability is None, and so is 8, which may be one of ten."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        text = str(value).strip()
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        return None
+    if text.endswith("%") or _LEAST_PERCENT < number <= _WHOLE:
+        number /= _WHOLE
+    return number if 0.0 <= number <= 1.0 else None
 
 
-def _texts(value: Any) -> Any:
-    """One text is a list of one, nothing an empty list."""
-    if value is None or value == "":
-        return []
-    return [value] if isinstance(value, str) else value
+def _texts(value: Any) -> list[str]:
+    """One text is a list of one; what is no text is left out."""
+    told = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+    return [text for text in told if isinstance(text, str) and text.strip()]
+
+
+def _or_none(value: Any, read: Callable[[Any], bool | None]) -> bool | None:
+    try:
+        return read(value)
+    except ValidationError:
+        return None
 
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 
 
 class JudgeReply(Reply):
-    """A judge's reading of a debate.
+    """A judge's reading of a debate. Only the summary and the verdict must be readable: the rest is advice.
 
     Attributes:
-        consensus: whether the debaters have come to agree; None when the judge leaves it out.
-        agreed, disputed: the points on which they agree and disagree.
+        consensus: whether the debaters have come to agree; None when the judge does not say.
+        agreed, disputed: the points on which they agree and disagree; empty when they cannot be read.
         summary: in a few sentences; what a classifier reads.
         verdict: 1 for a supported claim, 0 for a hallucinated one, None for none.
         confidence: stated probability that the verdict is right, in [0, 1]; None when the judge states none.
     """
 
-    consensus: bool | None = None
+    consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     agreed: Texts = ()
     disputed: Texts = ()
     summary: str = Field(min_length=1)

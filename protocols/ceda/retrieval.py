@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,10 @@ from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import EvidenceSettings
 from moot.protocols.chunking import chunks_of
 from moot.protocols.floor import Floor
+from moot.protocols.lookups import Passage
+
+MOST_SEARCHED = 4096
+"""Of the library's chunks, however many of them say the same."""
 
 _LONG = 20_000
 """Characters above which cutting leaves the event loop."""
@@ -37,31 +42,45 @@ def own_chunks(case: Case) -> list[Chunk]:
 async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list[Item]:
     """The nearest chunks over all sources, nearest first, as `E1` ...; ties by place: passage, documents, library.
 
-    What says the same, but for white space, is evidence once. Nothing is kept that is not above
+    What says the same, but for white space, is evidence once, and takes the place of nothing else: the library is
+    searched further, up to `MOST_SEARCHED` of its chunks. Nothing is kept that is not above
     `settings.least_similarity`.
     """
-    ranked = sorted(await _measured(case, floor, settings.passages), key=lambda found: -found[1])
-    kept: dict[str, tuple[Chunk, float]] = {}
-    for chunk, similarity in ranked:
-        if similarity > settings.least_similarity:
-            kept.setdefault(" ".join(chunk.text.split()), (chunk, similarity))
-    nearest = list(kept.values())[: settings.passages]
-    return [_item(number, *found) for number, found in enumerate(nearest, start=1)]
+    own, asked = await _measured(case, floor), 2 * settings.passages
+    while True:
+        passages = await floor.search(case.question, n=asked)
+        kept = _distinct([*own, *map(_found, passages)], settings)
+        if asked >= MOST_SEARCHED or len(passages) < asked or _is_settled(kept, passages[-1].similarity, settings):
+            return [_item(number, *found) for number, found in enumerate(kept, start=1)]
+        asked = min(4 * asked, MOST_SEARCHED)
 
 
-async def _measured(case: Case, floor: Floor, n: int) -> list[tuple[Chunk, float]]:
-    """Candidates with their cosine, in the order of their places."""
+async def _measured(case: Case, floor: Floor) -> list[tuple[Chunk, float]]:
+    """The case's own chunks with their cosine, in the order of their places."""
     length = len(case.passage) + sum(map(len, case.documents))
     own = await floor.compute(own_chunks, case) if length > _LONG else own_chunks(case)
-    measured: list[tuple[Chunk, float]] = []
-    if own:
-        vectors = await floor.embed([case.question, *(chunk.text for chunk in own)])
-        measured += [(chunk, float(cosine)) for chunk, cosine in zip(own, vectors[1:] @ vectors[0], strict=True)]
-    # twice as many as are kept: some may say what the case itself brings
-    for passage in await floor.search(case.question, n=2 * n):
-        chunk = Chunk("document", passage.document, passage.chunk, passage.text, passage.page)
-        measured.append((chunk, passage.similarity))
-    return measured
+    if not own:
+        return []
+    vectors = await floor.embed([case.question, *(chunk.text for chunk in own)])
+    return [(chunk, float(cosine)) for chunk, cosine in zip(own, vectors[1:] @ vectors[0], strict=True)]
+
+
+def _found(passage: Passage) -> tuple[Chunk, float]:
+    return Chunk("document", passage.document, passage.chunk, passage.text, passage.page), passage.similarity
+
+
+def _distinct(measured: Sequence[tuple[Chunk, float]], settings: EvidenceSettings) -> list[tuple[Chunk, float]]:
+    """The nearest of them, each text once."""
+    kept: dict[str, tuple[Chunk, float]] = {}
+    for chunk, similarity in sorted(measured, key=lambda found: -found[1]):
+        if similarity > settings.least_similarity:
+            kept.setdefault(" ".join(chunk.text.split()), (chunk, similarity))
+    return list(kept.values())[: settings.passages]
+
+
+def _is_settled(kept: Sequence[tuple[Chunk, float]], last: float, settings: EvidenceSettings) -> bool:
+    """Whether no chunk of the library behind the last one found, of this similarity, would be kept."""
+    return last <= settings.least_similarity or (len(kept) == settings.passages and kept[-1][1] >= last)
 
 
 def _item(number: int, chunk: Chunk, similarity: float) -> Item:

@@ -18,6 +18,9 @@ _AGREE, _DENY = r"agree(?:s|d)?", r"(?:disagree(?:s|d)?|den(?:y|ies|ied))"
 _FIRST = re.compile(rf"[\W_]*(?:i\s+{_ADVERB})?(?:(?P<agree>{_AGREE})|(?P<deny>{_DENY}))(?![^\W_])", re.IGNORECASE)
 _SECOND = re.compile(rf"[^\w.!?;:]*(?:(?:and|or|to)\b[^\w.!?;:]*)*(?:{_AGREE}|{_DENY})(?![^\W_])", re.IGNORECASE)
 
+_LABEL = re.compile(r"[\W_]*(?P<words>[^\W_]+(?:[ _-][^\W_]+){0,2})[\s*_\])]*:", re.IGNORECASE)
+_NO_LABEL = re.compile(rf"\b(?:not|never|cannot|neither|{_AGREE}|{_DENY})\b", re.IGNORECASE)
+
 
 class Said(msgspec.Struct, frozen=True, kw_only=True):
     """A message of the debate.
@@ -42,16 +45,24 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 def relation_of(text: str) -> Relation | None:
     """What the first word of a message says: tolerant of marks, case, and "I agree"; None when it is unclear.
 
-    >>> relation_of("**Deny**: it opened in 1890."), relation_of("I agree, E1 says so.")
-    ('DENY', 'AGREE')
+    One short label in front that ends in a colon is skipped.
+
+    >>> relation_of("**Deny**: it opened in 1890."), relation_of("I agree, E1 says so."), relation_of("Turn 2: AGREE")
+    ('DENY', 'AGREE', 'AGREE')
     >>> relation_of("AGREE/DENY: who knows") is None, relation_of("It is so. AGREE") is None
     (True, True)
     """
     plain = unicodedata.normalize("NFKC", text)
-    first = _FIRST.match(plain)
+    first = _FIRST.match(plain) or _FIRST.match(plain, _label_s_end(plain))
     if first is None or _SECOND.match(plain, first.end()):
         return None
     return "AGREE" if first["agree"] else "DENY"
+
+
+def _label_s_end(text: str) -> int:
+    """Where a leading label such as `Turn 2:` ends; 0 where there is none."""
+    label = _LABEL.match(text)
+    return 0 if label is None or _NO_LABEL.search(label["words"]) else label.end()
 
 
 def opposite(stance: Stance) -> Stance:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from moot.protocols.ceda.conflicts import Conflict
-from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.pictures import MissingPicture
 from moot.protocols.ceda.stance import Said
 from moot.protocols.errors import RecordError
@@ -75,7 +75,6 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         evidence: items, in the order in which they came.
         looked_for: the extraction prompt for the pictures.
         missing_pictures: those that could not be described.
-        leanings: by item's id, for or against the claim.
         conflicts: items that are at odds.
         shown_to: by debater the ids of items.
         debate: the messages.
@@ -88,7 +87,6 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     evidence: tuple[Item, ...] = ()
     looked_for: str = ""
     missing_pictures: tuple[MissingPicture, ...] = ()
-    leanings: dict[str, Leaning] = {}
     conflicts: tuple[Conflict, ...] = ()
     shown_to: dict[str, tuple[str, ...]] = {}
     debate: tuple[Said, ...] = ()
@@ -96,16 +94,13 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     def with_added(self, added: Content) -> Content:
         """This content after a step: lists grow, everything else is replaced by what was added."""
-        leanings = {**self.leanings, **added.leanings}
-        items = (*self.evidence, *added.evidence)
         return Content(
             claim=added.claim or self.claim,
             material=added.material or self.material,
             system_prompt=added.system_prompt or self.system_prompt,
-            evidence=tuple(msgspec.structs.replace(item, leans=leanings.get(item.id)) for item in items),
+            evidence=(*self.evidence, *added.evidence),
             looked_for=added.looked_for or self.looked_for,
             missing_pictures=(*self.missing_pictures, *added.missing_pictures),
-            leanings=leanings,
             conflicts=(*self.conflicts, *added.conflicts),
             shown_to={**self.shown_to, **added.shown_to},
             debate=(*self.debate, *added.debate),

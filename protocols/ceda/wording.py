@@ -8,30 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.protocols.ceda.antonyms import antonym_pairs
-
-_DIGITS = r"\d+(?:,\d{3})*(?:\.\d+)?"
-_TOKEN = re.compile(rf"[$€£]?(?<!\w){_DIGITS}(?:\s?%|(?!\w))|\w+(?:'[^\W\d_]+)?")
-_NUMBER = re.compile(rf"([$€£]?)({_DIGITS})\s?(%?)")
+from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, Interval, marked, quantities_of
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_SMALL = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMERALS = {word: float(number) for number, word in enumerate(_SMALL, start=2)}
-_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
-_NEGATIONS = _words("not no never none neither nor without cannot nothing nobody nowhere")
-_BEFORE_YEAR = _words(
-    "in since by from until till after before during of early late january february march april may june july august "
-    "september october november december"
+_NEGATIONS = _words(
+    "not no never none neither nor without cannot nothing nobody nowhere hardly scarcely barely rarely seldom"
 )
+_NO_NEGATION = re.compile(
+    r"\bnot (?:only|just|merely)\b|\b(?:no|without (?:any |a )?) ?(?:doubt|wonder)\b|\bno\. ?(?=\d)", re.IGNORECASE
+)
+_NUMBERED = re.compile(r"(?<![\w-])(No\.|[A-Z][\w-]*) (\d{1,4}|[IVX]{2,}|[VX])\b(?![.,]\d| ?%)")
 _STOP = _words(
     "a an the and or but if as at by for from in into of on onto to with about between than then that this these those "
     "there here it its he she his her they their them we our you your i my me who whom whose which what when where why "
     "how is are was were be been being am do does did done has have had having will would can could may might shall "
-    "should must also only just very so such both each every any some all other another while because during over "
+    "should must also only just very so such ever both each every any some all other another while because during over "
     "under through question answer yes one ones per cent percent s t"
+)
+_AROUND_NUMBERS = _words(
+    "since until till before after early late up below above less more fewer greater around roughly approximately "
+    "circa nearly almost close"
 )
 _SUFFIXES = ("ing", "ed", "es", "s")
 
@@ -68,14 +68,15 @@ class Wording:
     Attributes:
         words: stems of its content words, numbers apart.
         negation: its first negating word; empty when it has none.
-        quantities: by unit, the numbers; the unit is the stem of the word behind a number, `%`, a currency's mark,
-            `year`, or empty.
+        quantities: by unit (see `quantities`) what the numbers may be.
+        numbered: by a name's stem the numbers that make it a name of its own: 11 of "Apollo 11".
         spelled: by stem, a content word as it is written.
     """
 
     words: frozenset[str]
     negation: str
-    quantities: Mapping[str, frozenset[float]]
+    quantities: Mapping[str, frozenset[Interval]]
+    numbered: Mapping[str, frozenset[str]]
     spelled: Mapping[str, str]
 
     @property
@@ -88,40 +89,34 @@ def wording_of(sentence: str) -> Wording:
     """What a sentence is about.
 
     >>> read = wording_of("The tower isn't 1,063 feet high.")
-    >>> sorted(read.words), read.negation, dict(read.quantities)
-    (['feet', 'high', 'tower'], "isn't", {'feet': frozenset({1063.0})})
+    >>> sorted(read.words), read.negation, {unit: str(*found) for unit, found in read.quantities.items()}
+    (['feet', 'high', 'tower'], "isn't", {'feet': '1063'})
     """
-    tokens = _TOKEN.findall(unicodedata.normalize("NFKC", sentence).casefold().replace("\u2019", "'"))
+    text = unicodedata.normalize("NFKC", sentence).replace("\u2019", "'")
+    numbered: dict[str, frozenset[str]] = {}
+    for name, number in _NUMBERED.findall(text):
+        if _names_a_thing(name):
+            numbered[stem(name.casefold())] = numbered.get(stem(name.casefold()), frozenset()) | {number}
+    text = _NUMBERED.sub(lambda found: found[1].removeprefix("No.") if _names_a_thing(found[1]) else found[0], text)
+    tokens = TOKEN.findall(marked(_NO_NEGATION.sub(" ", text).casefold()))
     negation = next((token for token in tokens if token in _NEGATIONS or token.endswith("n't")), "")
     spelled = {stem(token.removesuffix("'s")): token for token in tokens if _is_content(token)}
-    return Wording(frozenset(spelled), negation, _quantities(tokens), spelled)
+    quantities = quantities_of(tokens, [_as_unit(token) for token in tokens])
+    return Wording(frozenset(spelled), negation, quantities, numbered, spelled)
+
+
+def _names_a_thing(word: str) -> bool:
+    """Whether a capitalised word before a number is a name, and no word that begins a sentence or a date."""
+    plain = word.casefold()
+    return not (plain in MONTHS or plain in _STOP or plain in _NEGATIONS or plain in _AROUND_NUMBERS)
 
 
 def _is_content(token: str) -> bool:
-    is_number = token in _NUMERALS or token in _SCALES or _NUMBER.fullmatch(token)
-    return not (is_number or token in _NEGATIONS or token.endswith("n't") or token in _STOP)
+    is_number = token in NUMERALS or token in SCALES or NUMBER.fullmatch(token) is not None
+    is_function = token in _NEGATIONS or token.endswith("n't") or token in _STOP
+    return token[0].isalnum() and not is_number and not is_function
 
 
-def _quantities(tokens: list[str]) -> dict[str, frozenset[float]]:
-    found: dict[str, set[float]] = {}
-    for place, token in enumerate(tokens):
-        number = _NUMBER.fullmatch(token)
-        if number is None and token not in _NUMERALS:
-            continue
-        value = _NUMERALS[token] if number is None else float(number[2].replace(",", ""))
-        following = tokens[place + 1 :]
-        while following and following[0] in _SCALES:
-            value *= _SCALES[following.pop(0)]
-        mark = "" if number is None else number[1] or number[3]
-        found.setdefault(mark or _unit(tokens[:place], token, following), set()).add(value)
-    return {unit: frozenset(values) for unit, values in found.items()}
-
-
-def _unit(before: list[str], token: str, following: list[str]) -> str:
-    if re.fullmatch(r"1\d{3}|20\d{2}", token) and before and before[-1] in _BEFORE_YEAR:
-        return "year"
-    if not following:
-        return ""
-    if following[0] in ("percent", "per"):
-        return "%" if following[0] == "percent" or following[1:2] == ["cent"] else ""
-    return stem(following[0]) if _is_content(following[0]) else ""
+def _as_unit(token: str) -> str:
+    """The unit that a word behind a number is; a verb such as "landed" is none."""
+    return stem(token) if _is_content(token) and token not in MONTHS and not token.endswith("ed") else ""

@@ -296,3 +296,23 @@ class TwoSteps:
         floor.note(Event("between", "between", {"sum": float(vector.sum())}))
         second = await floor.ask("agent/0", "floor/plain", {"text": "2"}, reply=FreeText, path=f"2/{case.passage}")
         return Verdict(answer=None, how="done", payload={"first": first.reply.word, "second": second.text})
+
+
+class AllShared:
+    """Three shared asks at once: a reply, one that does not fit its form, and the first again."""
+
+    name = "all-shared"
+    roles = ("agent",)
+    needs_logprobs = False
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Debate one case."""
+        slots = {"text": "x"}
+        asked: list[tuple[str, Request[Any]]] = [
+            ("one", Request("agent/0", "floor/plain", slots, FreeText, "first")),
+            ("two", Request("agent/0", "floor/plain", slots, Word, "second")),
+            ("one", Request("agent/0", "floor/plain", slots, FreeText, "third")),
+        ]
+        turns = await floor.shared_all(asked)
+        heard = [[turn.kind if isinstance(turn, Failure) else turn.text, turn.path] for turn in turns]
+        return Verdict(answer=None, how="heard", payload={"heard": heard})

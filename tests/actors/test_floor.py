@@ -14,7 +14,7 @@ import five_protocols
 import floor_behaviours
 import pytest
 from five_protocols import FIVE, PICTURE, AllFive
-from floor_behaviours import BEHAVIOURS, NO_VERDICTS, Behaviours, TwoSteps
+from floor_behaviours import BEHAVIOURS, NO_VERDICTS, AllShared, Behaviours, TwoSteps
 from houses import RUNTIMES, Held, assert_equal_records, hold, hold_elsewhere, make_spec
 from scripted_server import ScriptedServer
 
@@ -592,6 +592,30 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     await crew.close()
     await recorder.close()
     owner.release()
+
+
+async def test_shared_replies_are_waited_for_together_and_failures_are_values(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    _forget(server)
+    cases = [LabelledCase(Case(id=f"c{i}", question="?"), i) for i in range(2)]
+
+    async def open_the_gate(arena: Arena) -> None:
+        async with asyncio.timeout(30):
+            while len(server.calls) < 2:  # noqa: ASYNC110 - filled by another thread
+                await asyncio.sleep(0.01)
+        server.gate.set()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "gated", "^shared-.*shared$")
+        held = await hold(
+            "inline", tmp_path / "run", AllShared(), cases, _roles(server.model), templates=floor_behaviours.TEMPLATES,
+            meanwhile=open_the_gate,
+        )  # fmt: skip
+    for labelled in cases:
+        heard = held.verdict(labelled.case.id)["payload"]["heard"]
+        assert heard == [["anything", "first"], ["unparsable", "second"], ["anything", "third"]]
+    assert sorted(server.calls.values()) == [1, 1, 1], "the equal ask is paid once, the other asked for again"
 
 
 class _LateScribe(LocalScribe):

@@ -17,6 +17,7 @@ from simulated_calls import model
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.simulated.claim_prompt import sides_of
+from moot.protocols.ceda.stance import relation_of, stance_of
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.templates import fenced
 
@@ -216,6 +217,15 @@ def test_sides_follow_from_the_one_before(texts: list[str]) -> None:
         else:
             assert (side == answered) == ("agree" in text.lower())
         before = side
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I respectfully disagree.", "Agreed: so it is.", "Turn 1: DENY", "AGREE or DENY", "AGREE to disagree"],
+)
+def test_a_message_is_read_as_the_protocol_reads_it(text: str) -> None:
+    assert sides_of([text]) == [stance_of(relation_of(text), "claim", None)]
+    assert sides_of(["DENY.", text]) == ["denies", stance_of(relation_of(text), "message", "denies")]
 
 
 def ruled(sides: Sequence[str], step: str = "a", key: AnswerKey | None = None, **options: Any) -> dict[str, Any]:

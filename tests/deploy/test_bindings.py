@@ -120,7 +120,10 @@ class TestMembersAtTheirOwnTemperatures:
             ("simulated", 0.9),
         ]
 
-    def test_a_member_whom_nobody_would_ask_is_refused(self) -> None:
-        config = RunConfig.build(None, {"roles": {"debater": ["simulated", "simulated", "simulated"]}})
-        with pytest.raises(ConfigError, match="role 'debater' has 3 members: the protocol asks 2 only"):
+    @pytest.mark.parametrize(("family", "asked"), [("debater", 2), ("vision", 1)])
+    def test_a_member_whom_nobody_would_ask_is_refused(self, family: str, asked: int) -> None:
+        config = RunConfig.build(None, {"roles": {family: ["simulated"] * (asked + 1)}})
+        with pytest.raises(
+            ConfigError, match=f"role '{family}' has {asked + 1} members: the protocol asks {asked} only"
+        ):
             bind_roles(config, make_protocol("ceda"))

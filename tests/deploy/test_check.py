@@ -114,7 +114,7 @@ def test_what_comes_back_says_all(debate: Debate) -> None:
     ]
     assert [(judge.verdict, judge.confidence, judge.missing) for judge in found.judges] == [(0, 0.9, "")]
     assert (found.cost.calls, found.simulated, found.failure) == (3, False, "")
-    assert found.evidence[0].leans == "against"
+    assert found.missing_pictures == []
 
 
 def test_a_check_that_fails_says_why_and_raises_nothing(debate: Debate) -> None:

@@ -19,10 +19,10 @@ from moot.protocols.claims import CLAIM_LABELS
 EVIL = "[bold red]x[/] \x1b[2J\u202egnp\u202c\n```\n# out | <script>$x^2$"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 TEXT = {"id": "E1", "kind": "document", "document": "a.pdf", "chunk": 2, "page": 4, "picture": None, "text": "In 1932."}
-TEXT |= {"similarity": 0.712, "leans": "for"}
-OTHER = TEXT | {"id": "E2", "kind": "passage", "document": "passage", "page": None, "text": EVIL, "leans": "against"}
+TEXT |= {"similarity": 0.712}
+OTHER = TEXT | {"id": "E2", "kind": "passage", "document": "passage", "page": None, "text": EVIL}
 SEEN = {"id": "E3", "kind": "picture", "document": "picture 1", "chunk": None, "page": None, "picture": 0}
-SEEN |= {"text": "A plate.", "similarity": None, "leans": None}
+SEEN |= {"text": "A plate.", "similarity": None}
 EVIDENCE: dict[str, Any] = {
     "items": [TEXT, OTHER, SEEN],
     "conflicts": [{"between": ["E1", "E2"], "why": "number", "detail": EVIL}],
@@ -74,7 +74,7 @@ def test_every_step_is_there_in_words(
     for words in (
         "a.pdf, page 4, chunk 3",
         "E1: In 1932.",
-        "E1 and E2 are at odds (number): [bold red]x",
+        "E1 and E2 seem to be at odds (number): [bold red]x",
         "debater/0 says DENY to the claim: denies the claim",
         "debater/1 says AGREE to the message before: denies the claim; both hold the same",
         "debater/0 says neither AGREE nor DENY to the message before: stance unknown",

@@ -204,11 +204,14 @@ class ScriptedFloor:
         return self._classified
 
     async def shared(self, key: str, request: Request[R]) -> Turn[R]:
-        self.shared_keys[request.path] = key
-        outcome = self._say(request)
+        (outcome,) = await self.shared_all([(key, request)])
         if isinstance(outcome, Failure):
             raise AskFailed(outcome.path, outcome.kind, outcome.message)
         return outcome
+
+    async def shared_all(self, requests: Sequence[tuple[str, Request[R]]]) -> list[Turn[R] | Failure]:
+        self.shared_keys |= {request.path: key for key, request in requests}
+        return [self._say(request) for _, request in requests]
 
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         request = self.asks[turn.path]

@@ -1,4 +1,4 @@
-"""Agent C: what is at odds with what, what leans where, and who is shown which evidence."""
+"""Agent C: what is at odds with what, and who is shown which evidence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of, difference, leaning_of
+from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of, difference
 from moot.protocols.ceda.context import context_of
 from moot.protocols.ceda.dealing import DEBATERS, dealt
-from moot.protocols.ceda.items import Item, Leaning
+from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.wording import wording_of
-from moot.protocols.claims import answered_claim
 
 
 def texts(*said: str) -> list[Item]:
@@ -36,6 +35,20 @@ def at_odds(*pairs: tuple[int, int]) -> list[Conflict]:
         ("Since 1932, the bridge is open.", "Since 1934 the bridge is open.", "number"),
         ("The museum is open on Mondays.", "The museum isn't open on Mondays.", "negation"),
         ("Bats are blind animals.", "No bats are blind animals.", "negation"),
+        ("The bridge opened on June 12, 1932.", "The bridge opened on June 13, 1932.", "number"),
+        ("The bridge opened on 12 June 1932.", "The bridge opened on 1932-06-13.", "number"),
+        ("The bridge opened on June 12, 1932.", "The bridge opened on June 12, 1934.", "number"),
+        ("It is -5 degrees in the town in winter.", "It is 5 degrees in the town in winter.", "number"),
+        ("It is minus 5 degrees in the town.", "It is 5 degrees in the town.", "number"),
+        ("The lake is 10-15 metres deep.", "The lake is 16 metres deep.", "number"),
+        ("The lake is between 10 and 15 metres deep.", "The lake is 8 metres deep.", "number"),
+        ("More than 100 people died in the fire.", "At most 90 people died in the fire.", "number"),
+        ("More than 100 people died in the fire.", "In the fire 90 people died.", "number"),
+        ("About 100 people died in the fire.", "In the fire 120 people died.", "number"),
+        ("The lake is 5,5 km long.", "The lake is 5.0 km long.", "number"),
+        ("Apollo 11 landed on the Moon in 1969.", "Apollo 11 landed on the Moon in 1971.", "number"),
+        ("The cat was hardly ever on the mat.", "The cat was on the mat.", "negation"),
+        ("It is not open, no doubt, the museum.", "The museum is open, no doubt.", "negation"),
         ("Female cats are right pawed.", "Female cats are left pawed.", "antonym"),
         ("Prices in the city rose sharply.", "Prices in the city fell sharply.", "antonym"),
     ],
@@ -61,6 +74,29 @@ def test_texts_that_are_at_odds(one: str, other: str, why: Why) -> None:
         ("The museum is open on Mondays.", "The harbour is not open to ships."),
         ("Right of the left door is a window.", "Left of the right door is a window."),
         ("He came in 1932.", "She left in 1934."),
+        ("The tower is not only tall but also heavy.", "The tower is tall and heavy."),
+        ("There is no doubt that the bridge opened in 1932.", "The bridge opened in 1932."),
+        ("The cat is on the mat without a doubt.", "The cat is on the mat."),
+        ("The perfume No. 5 is by Chanel of Paris.", "The perfume 5 is by Chanel of Paris."),
+        ("The cat has never been on the mat.", "The cat was hardly ever on the mat."),
+        ("The lake is 10-15 metres deep.", "The lake is 12 metres deep."),
+        ("The lake is between 10 and 15 metres deep.", "The lake is 12 metres deep."),
+        ("The town grew from 10 to 20 million people.", "The town grew to 20 million people."),
+        ("The lake is over 100 metres deep.", "The lake is more than 120 metres deep."),
+        ("More than 100 people died in the fire.", "At least 90 people died in the fire."),
+        ("More than 100 people died in the fire.", "In the fire 120 people died."),
+        ("No more than 100 people died in the fire.", "In the fire 80 people died."),
+        ("The lake is about 100 metres deep.", "The lake is 102 metres deep."),
+        ("The lake is 5.0 km long.", "The lake is 5,0 km long."),
+        ("Apollo 11 landed on the Moon in July 1969.", "Apollo 12 landed on the Moon in November 1969."),
+        ("World War 2 began in 1939.", "World War 1 began in 1914."),
+        ("Henry VIII was king of England until 1547.", "Henry VII was king of England until 1509."),
+        ("Sales rose 5% in 2019.", "Sales rose 5 per cent in 2020."),
+        ("Sales rose 5% in 2019.", "Sales rose 7% in 2020."),
+        ("The team won 3-2 against Spain.", "The team won 3 to 2 against Spain."),
+        ("The bridge opened on 12 June 1932.", "The bridge opened in June 1932."),
+        ("The bridge opened on 12 June 1932.", "The bridge opened on 1932-06-12."),
+        ("It opened in 1932 in the old town.", "It opened after 5 years in the old town."),
         ("", "The bridge opened in 1932."),
     ],
 )
@@ -74,39 +110,16 @@ def test_details_are_in_the_items_own_words() -> None:
     assert pair == ("antonym", "increased against decreased")
     pair = difference(wording_of("The tower is 300 metres high."), wording_of("The tower is 324 metres high."))
     assert pair == ("number", "300 against 324 (metres)")
+    pair = difference(wording_of("The tower is over 300 metres high."), wording_of("The tower is 270-290 metres high."))
+    assert pair == ("number", "at least 300 against 270 to 290 (metres)")
 
 
 def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
     said = ("The picture shows five cats.", "The picture shows four cats.")
     pictures = [Item(id=f"E{i}", kind="picture", document="p", picture=i, text=text) for i, text in enumerate(said, 2)]
-    found = context_of("Cats are shown.", [*texts("The picture shows five cats."), *pictures], True)
+    found = context_of([*texts("The picture shows five cats."), *pictures], True)
     assert [conflict.between for conflict in found.conflicts] == [("E1", "E3")]
     assert found.considered == 2
-
-
-QUESTION = "When did the bridge open?"
-
-
-@pytest.mark.parametrize(
-    ("claim", "text", "leaning"),
-    [
-        ("The bridge opened in 1932.", "We know that the bridge opened in 1932, on a Sunday.", "for"),
-        ("The bridge opened in 1932.", "The bridge opened in 1934.", "against"),
-        ("The bridge opened in 1932.", "The bridge opened in 1932. Some say the bridge opened in 1934.", None),
-        ("The bridge is open.", "Sadly the bridge is not open.", "against"),
-        ("The bridge opened in 1932.", "The bridge opened on a Sunday.", None),
-        ("The bridge opened in 1932.", "Apples are red.", None),
-        ("It rained all day. The bridge opened in 1932.", "The bridge opened in 1934.", "against"),
-        (answered_claim(QUESTION, "In 1932"), "The bridge was open in 1932.", "for"),
-        (answered_claim(QUESTION, "In 1932"), "The bridge was open in 1934.", "against"),
-        (answered_claim("Who wrote the novel Emma?", "Jane Austen"), "Jane Austen wrote the novel Emma.", "for"),
-        (answered_claim("Who wrote the novel Emma?", "Victor Hugo"), "Jane Austen wrote the novel Emma.", None),
-        (answered_claim("Is the top line shorter?", "No"), "The top line is shorter.", "against"),
-        (answered_claim("Is the top line shorter?", "Yes"), "The top line is shorter.", "for"),
-    ],
-)
-def test_leanings(claim: str, text: str, leaning: Leaning | None) -> None:
-    assert leaning_of(claim, text) == leaning
 
 
 def test_texts_that_are_at_odds_go_to_different_debaters() -> None:
@@ -153,8 +166,7 @@ def _can_be_parted(count: int, conflicts: Sequence[Conflict]) -> bool:
 
 def test_the_context_counts_what_it_tested_and_names_what_it_found() -> None:
     items = texts("The bridge opened in 1932.", "The bridge opened in 1934.", "Apples are red.")
-    found = context_of("The bridge opened in 1932.", items, True)
+    found = context_of(items, True)
     assert found.considered == 3
-    assert found.leanings == {"E1": "for", "E2": "against"}
     assert [conflict.between for conflict in found.conflicts] == [("E1", "E2")]
     assert found.shown_to == {"debater/0": ("E1", "E3"), "debater/1": ("E2",)}

@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from ceda_script import DENY, check, messages, ruling
+from ceda_script import DENY, check, messages, ruling, states
 
 from moot.protocols.ceda.judging import majority
 from moot.protocols.ceda.replies import JudgeReply
+from moot.protocols.ceda.state import Output, rebuild
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.lookups import Classified
 from moot.protocols.replies import InvalidReply, parse_reply
@@ -77,19 +78,59 @@ async def test_without_any_judge_the_case_fails() -> None:
         ([(1, 0.75)], 0.25),
         ([(0, 0.75)], 0.75),
         ([(1, 0.75), (0, 0.5)], 0.375),
-        ([(1, 0.75), (0, None)], 0.25),
+        ([(1, 0.75), (0, None)], None),
         ([(1, 0.75), (None, 0.5)], 0.25),
+        ([(1, 0.75), None], 0.25),
         ([(1, None)], None),
         ([(None, None)], None),
     ],
 )
-async def test_the_stated_probability_is_the_mean_of_those_who_state_one(replies: Any, p: float | None) -> None:
-    _, found = await check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
+async def test_the_stated_probability_is_the_mean_over_all_who_have_a_verdict(replies: Any, p: float | None) -> None:
+    script = judges(*(None if each is None else ruling(*each) for each in replies))
+    floor, found = await check(changes=script, judges=len(replies))
     assert found.payload["p_judges"] == found.payload["p_hallucinated"] == p
-    assert found.payload["source"] == (None if p is None else "judges")
+    assert floor.event("ruling")["p_hallucinated"] == p
     assert found.distribution == (None if p is None else {"supported": 1 - p, "hallucinated": p})
-    expected = None if p is None or found.answer is None else p if found.answer == "hallucinated" else 1 - p
-    assert found.confidence == expected
+    assert found.confidence == (None if p is None or found.answer is None else max(p, 1 - p))
+    assert "confidence-contradicts" not in found.flags
+
+
+@pytest.mark.parametrize(
+    ("replies", "answer", "p"),
+    [
+        ([(1, 0.3)], "supported", 0.7),
+        ([(0, 0.25)], "hallucinated", 0.25),
+        ([(1, 0.55), (1, 0.55), (0, 0.99)], "supported", 0.63),
+    ],
+)
+async def test_a_label_and_a_probability_that_contradict_it_are_not_shown_as_one(
+    replies: Any, answer: str, p: float
+) -> None:
+    floor, found = await check(changes=judges(*(ruling(*each) for each in replies)), judges=len(replies))
+    assert (found.answer, found.flags) == (answer, ("confidence-contradicts",))
+    assert (found.confidence, found.distribution, found.payload["p_hallucinated"]) == (None, None, None)
+    assert found.payload["p_judges"] == floor.event("ruling")["p_hallucinated"] == pytest.approx(p)
+    assert rebuild(states(floor))[-1].content.output == Output(label=answer, rationale="E1 settles it.")
+
+
+async def test_a_classifier_s_probability_is_that_of_its_label() -> None:
+    _, found = await check(changes=judges(ruling(1, 0.3)), classified=Classified(p_hallucinated=0.2))
+    assert (found.answer, found.confidence, found.flags) == ("supported", 0.8, ())
+
+
+@pytest.mark.parametrize(
+    ("replies", "classified", "source"),
+    [
+        ([(1, None)], None, "judges"),
+        ([(1, 0.9), (0, 0.8)], None, None),
+        ([(None, None)], None, None),
+        ([(None, None)], Classified(p_hallucinated=0.9), "classifier"),
+    ],
+)
+async def test_the_source_is_whose_label_counts(replies: Any, classified: Any, source: str | None) -> None:
+    script = judges(*(ruling(*each) for each in replies))
+    _, found = await check(changes=script, judges=len(replies), classified=classified)
+    assert found.payload["source"] == source
 
 
 @pytest.mark.parametrize(
@@ -136,14 +177,16 @@ def reply(**changes: Any) -> JudgeReply:
     ("written", "verdict"),
     [
         (1, 1), (0, 0), (None, None), (True, 1), (False, 0), (1.0, 1), ("1", 1), ("0", 0), ("(1) correct", 1),
-        ("correct", 1), ("Wrong", 0), ("hallucinated", 0), ("supported", 1), ("null", None),
+        ("correct", 1), ("Wrong", 0), ("hallucinated", 0), ("supported", 1), ("null", None), ("1.0", 1), ("0.0", 0),
+        ("unsupported", 0), ("Not correct.", 0), ("refuted", 0), ("true", 1), ("false", 0), ("1 (correct)", 1),
+        ("0 (wrong)", 0), ("(0) wrong", 0), ("undecided", None), ("Undecided.", None), ("not hallucinated", 1),
     ],
 )  # fmt: skip
 def test_spellings_of_a_verdict(written: Any, verdict: Any) -> None:
     assert reply(verdict=written).verdict == verdict
 
 
-@pytest.mark.parametrize("written", [2, -1, 0.5, "maybe", "not sure", [1]])
+@pytest.mark.parametrize("written", [2, -1, 0.5, "0.5", "maybe", "not sure", [1], "1 (wrong)", "0/1", "10"])
 def test_what_is_no_verdict_is_asked_for_again(written: Any) -> None:
     with pytest.raises(InvalidReply, match="verdict"):
         parse_reply(json.dumps({"summary": "s", "verdict": written}), JudgeReply)
@@ -156,20 +199,69 @@ def test_a_verdict_must_be_there_and_a_summary_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "confidence"), [(0.8, 0.8), ("80%", 0.8), ("0.8", 0.8), (None, None), ("null", None), (0, 0.0)]
-)
+    ("written", "confidence"),
+    [
+        (0.8, 0.8), ("80%", 0.8), ("80 %", 0.8), ("0.8", 0.8), (85, 0.85), ("85", 0.85), ("1%", 0.01), (1, 1.0),
+        (0, 0.0), (100, 1.0), (None, None), ("null", None),
+    ],
+)  # fmt: skip
 def test_spellings_of_a_confidence(written: Any, confidence: float | None) -> None:
     assert reply(confidence=written).confidence == confidence
 
 
-@pytest.mark.parametrize("written", [1.5, -0.1, float("nan"), "high", "sure%"])
-def test_what_is_no_confidence(written: Any) -> None:
-    with pytest.raises(ValueError, match="confidence"):
-        reply(confidence=written)
+NO_CONFIDENCE = [
+    1.5,
+    -0.1,
+    8,
+    101,
+    float("nan"),
+    "nan",
+    "inf",
+    "high",
+    "sure%",
+    "%",
+    "150%",
+    "8/10",
+    [0.8],
+    {"p": 1},
+    True,
+]
 
 
-def test_a_point_need_not_stand_in_a_list() -> None:
-    assert (reply(agreed="the year").agreed, reply(disputed=None).disputed) == (("the year",), ())
+@pytest.mark.parametrize("written", NO_CONFIDENCE)
+def test_what_is_no_confidence_is_unknown(written: Any) -> None:
+    found = reply(confidence=written)
+    assert (found.verdict, found.confidence, found.p_hallucinated) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "points"),
+    [
+        ("the year", ("the year",)),
+        (["the year", "the place"], ("the year", "the place")),
+        ([{"point": "the year"}], ()),
+        (["the year", 3, None, " "], ("the year",)),
+        ({"a": "b"}, ()),
+        (None, ()),
+        (7, ()),
+    ],
+)
+def test_points_are_texts_and_what_is_none_is_left_out(written: Any, points: tuple[str, ...]) -> None:
+    assert (reply(agreed=written).agreed, reply(disputed=written).disputed) == (points, points)
+
+
+@pytest.mark.parametrize(
+    ("written", "consensus"), [(True, True), ("yes", True), ("no", False), ("partial", None), (None, None), ([], None)]
+)
+def test_spellings_of_a_consensus(written: Any, consensus: bool | None) -> None:
+    assert reply(consensus=written).consensus is consensus
+
+
+def test_advice_that_cannot_be_read_loses_no_verdict() -> None:
+    advice = {"consensus": "perhaps", "agreed": {"on": 1}, "disputed": [{"point": 2}], "confidence": "high"}
+    parsed = parse_reply(json.dumps({"summary": "s", "verdict": 0} | advice), JudgeReply)
+    unread: dict[str, Any] = {"consensus": None, "agreed": [], "disputed": [], "confidence": None}
+    assert parsed.data == {"summary": "s", "verdict": 0} | unread
 
 
 def test_the_majority_is_the_same_from_both_sides() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from ceda_script import PICTURES, check, claim_case, states
 
+from moot.protocols.ceda.protocol import Ceda
 from moot.protocols.errors import AskFailed
 
 
@@ -24,11 +25,20 @@ async def test_one_prompt_for_the_claim_and_one_description_for_each_picture() -
     assert "no-evidence" not in verdict.flags
 
 
+async def test_equal_pictures_are_one_item_that_names_the_first() -> None:
+    floor, _ = await check(claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0])))
+    assert floor.paths("vision/image") == ["vision/image/0", "vision/image/1"]
+    items = floor.event("evidence")["items"]
+    assert [(item["id"], item["picture"]) for item in items] == [("E1", 0), ("E2", 1)]
+
+
 async def test_descriptions_are_shared_by_picture() -> None:
-    same, _ = await check(claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0])))
-    keys = same.shared_keys
-    assert list(keys) == ["vision/image/0", "vision/image/1", "vision/image/2"]
-    assert keys["vision/image/0"] == keys["vision/image/2"] != keys["vision/image/1"]
+    keys = []
+    for question in ("The bridge is red.", "The bridge is blue."):
+        floor, _ = await check(claim_case(question, images=PICTURES))
+        keys.append(floor.shared_keys)
+    assert keys[0] == keys[1]
+    assert keys[0]["vision/image/0"] != keys[0]["vision/image/1"]
 
 
 async def test_the_fixed_prompt_is_the_same_for_every_claim() -> None:
@@ -54,19 +64,38 @@ async def test_a_picture_that_fails_is_missing_evidence() -> None:
     assert floor.asks["judge/0"].slots["missing_pictures"] == [1]
     (added,) = (state["added"] for state in states(floor) if state["by"] == "vision")
     assert added["missing_pictures"] == [{"picture": 0, "reason": "refused: scripted"}]
-    assert verdict.answer == "supported"
+    assert floor.event("evidence")["missing_pictures"] == [0]
+    assert (verdict.answer, verdict.flags) == ("supported", ("pictures-missing",))
 
 
-@pytest.mark.parametrize("path", ["vision/image/*", "vision/prompt"])
-async def test_texts_are_enough_to_go_on_without_pictures(path: str) -> None:
-    floor, verdict = await check(claim_case(images=PICTURES, passage="It is so."), {path: None})
+async def test_a_picture_that_is_missing_twice_is_named_twice() -> None:
+    case = claim_case(images=(PICTURES[0], PICTURES[1], PICTURES[0]))
+    floor, _ = await check(case, {"vision/image/0": None})
+    assert floor.event("evidence")["missing_pictures"] == [0, 2]
+    assert floor.asks["turn/1"].slots["missing_pictures"] == [1, 3]
+
+
+async def test_texts_are_enough_to_go_on_without_pictures() -> None:
+    case = claim_case(images=PICTURES, passage="It is so.")
+    floor, verdict = await check(case, {"vision/image/*": None})
     assert [item["kind"] for item in floor.event("evidence")["items"]] == ["passage"]
     assert floor.asks["turn/1"].slots["missing_pictures"] == [1, 2]
-    assert verdict.answer == "supported"
+    assert (verdict.answer, verdict.flags) == ("supported", ("pictures-missing",))
 
 
-@pytest.mark.parametrize("path", ["vision/image/*", "vision/prompt"])
-async def test_with_nothing_left_to_go_by_the_case_fails(path: str) -> None:
-    first = "vision/prompt" if path == "vision/prompt" else "vision/image/0"
-    with pytest.raises(AskFailed, match=f"{first}: refused"):
-        await check(claim_case(images=PICTURES), {path: None})
+async def test_without_an_extraction_prompt_everything_is_looked_for() -> None:
+    floor, verdict = await check(claim_case(images=PICTURES), {"vision/prompt": None})
+    assert floor.asks["vision/image/0"].slots == {"looked_for": ""}
+    assert [item["picture"] for item in floor.event("evidence")["items"]] == [0, 1]
+    assert floor.event("evidence")["missing_pictures"] == []
+    assert (verdict.answer, verdict.flags) == ("supported", ())
+
+
+async def test_with_nothing_left_to_go_by_the_case_fails() -> None:
+    with pytest.raises(AskFailed, match="vision/image/0: refused"):
+        await check(claim_case(images=PICTURES), {"vision/*": None})
+
+
+def test_equal_pictures_are_counted_once_beforehand() -> None:
+    counted = [Ceda().calls(claim_case(images=images), 1) for images in (PICTURES, PICTURES * 2)]
+    assert counted[0].most.count == counted[1].most.count

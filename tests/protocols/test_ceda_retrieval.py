@@ -9,7 +9,7 @@ import pytest
 from ceda_script import check, claim_case
 from scripted_floor import ScriptedFloor
 
-from moot.protocols.ceda.retrieval import retrieve
+from moot.protocols.ceda.retrieval import MOST_SEARCHED, retrieve
 from moot.protocols.ceda.settings import EvidenceSettings
 from moot.protocols.lookups import Passage
 
@@ -73,6 +73,43 @@ async def test_what_says_the_same_is_evidence_once() -> None:
     _, items = await found(again, {"passages": 4}, passage=PASSAGE)
     assert [item.text.split()[0] for item in items] == ["Pears", "Apples", "Figs", "Plums"]
     assert items[0].document == "copy.txt", "the nearest one stays"
+
+
+def repeated(count: int, *others: float) -> list[Passage]:
+    """A library in which so many files say the same, and others something else of these similarities."""
+    same = [Passage(document=f"{i}.txt", chunk=0, text="All rights reserved.", similarity=0.9) for i in range(count)]
+    return same + library(*others)
+
+
+async def test_repeated_texts_take_the_place_of_nothing_else() -> None:
+    floor, items = await found(repeated(15, 0.8, 0.7, 0.6), {"passages": 3})
+    assert [(item.document, item.similarity) for item in items] == [
+        ("0.txt", 0.9),
+        ("notes.pdf", 0.8),
+        ("notes.pdf", 0.7),
+    ]
+    assert floor.searched == [claim_case().question] * 2
+    floor, items = await found(repeated(15), {"passages": 3})
+    assert len(items) == 1
+    assert len(floor.searched) == 2, "then the library has nothing more"
+
+
+async def test_what_is_nearer_in_the_library_goes_before_the_case_s_own() -> None:
+    _, items = await found(repeated(15, 0.8), {"passages": 3}, passage=PASSAGE.replace("@10", "@70"))
+    assert [item.document for item in items] == ["0.txt", "notes.pdf", "passage"]
+
+
+async def test_the_library_is_searched_once_where_texts_differ() -> None:
+    floor, _ = await found(library(*(1 - i / 100 for i in range(40))))
+    assert len(floor.searched) == 1
+    floor, _ = await found(repeated(40, -0.1), {"passages": 2, "least_similarity": 0.9})
+    assert len(floor.searched) == 1, "nothing behind is near enough"
+
+
+async def test_there_is_an_end_to_searching_on() -> None:
+    floor, items = await found(repeated(MOST_SEARCHED, 0.5), {"passages": 2})
+    assert len(items) == 1
+    assert len(floor.searched) < 10
 
 
 async def test_a_title_names_the_passage_and_sources_count_from_one() -> None:

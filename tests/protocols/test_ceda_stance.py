@@ -39,6 +39,9 @@ from moot.protocols.ceda.stance import (
         "AGREE, but deny the second half.",
         "\uff21\uff27\uff32\uff25\uff25 it is",
         "_agrees_ with that",
+        "Turn 2: AGREE, E1 says so.",
+        "**Answer:** I agree.",
+        "First_word: agree",
     ],
 )
 def test_first_words_that_agree(text: str) -> None:
@@ -47,7 +50,19 @@ def test_first_words_that_agree(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["DENY", "deny: no.", "**Deny**", "I deny that.", "Denied.", "Disagree.", "I respectfully disagree", "# DENY\n"],
+    [
+        "DENY",
+        "deny: no.",
+        "**Deny**",
+        "I deny that.",
+        "Denied.",
+        "Disagree.",
+        "I respectfully disagree",
+        "# DENY\n",
+        "debater 1: DENY",
+        "My answer: DENY",
+        "[Debater 2]: **DENY**",
+    ],
 )
 def test_first_words_that_deny(text: str) -> None:
     assert relation_of(text) == "DENY"
@@ -71,6 +86,12 @@ def test_first_words_that_deny(text: str) -> None:
         "AGREEMENT",
         "The last message is right.",
         "42",
+        "AGREE or DENY: DENY",
+        "Not: AGREE",
+        "I cannot agree: DENY",
+        "Turn 2: debater 1: DENY",
+        "What the evidence says here: DENY",
+        "Debater 1: I do not agree.",
     ],
 )
 def test_first_words_that_are_unclear(text: str) -> None:

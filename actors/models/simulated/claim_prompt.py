@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from moot.actors.models.simulated.judge import content_words
 from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.protocols.ceda.stance import Stance as Side
+from moot.protocols.ceda.stance import relation_of, stance_of
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 AGREE, DENY = "AGREE", "DENY"
 """The words of which one begins a message."""
 
-Side = Literal["supports", "denies"]
-"""Where somebody stands on the claim itself."""
-
 SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
 """The label that each side believes in."""
 
-_FIRST_WORD = re.compile(r"[\W_]*(?:I\s+)?(AGREE|DENY)\b(?!\s*/)", re.IGNORECASE)
 _FRAME = frozenset({"question", "answer", "yes"})
 """Words of a claim that an answer is right, which say nothing of what is claimed."""
 
@@ -69,11 +65,6 @@ def evidence_lean(claim: str, evidence: Sequence[SeenEvidence]) -> float:
     return 2.0 * len(covered_words(claim, evidence)) / len(words) - 1.0 if words and evidence else 0.0
 
 
-def other_side(side: Side) -> Side:
-    """The opposite side."""
-    return "denies" if side == "supports" else "supports"
-
-
 def sides_of(texts: Iterable[str]) -> list[Side | None]:
     """The side on the claim of each message of a debate, in order.
 
@@ -85,10 +76,8 @@ def sides_of(texts: Iterable[str]) -> list[Side | None]:
     """
     sides: list[Side | None] = []
     for text in texts:
-        answered: Side = (sides[-1] if sides else None) or "supports"
-        word = _FIRST_WORD.match(text)
-        agrees = word is not None and word[1].upper() == AGREE
-        sides.append(None if word is None else answered if agrees else other_side(answered))
+        last = sides[-1] if sides else None
+        sides.append(stance_of(relation_of(text), "claim" if last is None else "message", last))
     return sides
 
 

@@ -12,18 +12,18 @@ from moot.actors.models.simulated.claim_prompt import (
     DENY,
     SIDE_LABELS,
     SeenEvidence,
-    Side,
     claim_of,
     covered_words,
     evidence_lean,
     evidence_of,
     heard_sides,
-    other_side,
     telling_words,
 )
 from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.protocols.ceda.stance import Stance as Side
+from moot.protocols.ceda.stance import opposite
 from moot.protocols.claims import CLAIM_LABELS
 
 _PULL = 0.1
@@ -80,7 +80,7 @@ class SimulatedClaimDebater:
             return Draft(_unclear(cited, random))
         shares = {
             AGREE: stance.belief[SIDE_LABELS[spoken_of]],
-            DENY: stance.belief[SIDE_LABELS[other_side(spoken_of)]],
+            DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]],
         }
         return Draft("", AGREE if side == spoken_of else DENY, f". {said}", shares)
 

@@ -13,7 +13,6 @@ from statistics import NormalDist, fmean
 
 from moot.actors.models.simulated.claim_prompt import (
     SeenMessage,
-    Side,
     claim_of,
     covered_words,
     evidence_lean,
@@ -24,6 +23,7 @@ from moot.actors.models.simulated.claim_prompt import (
 from moot.actors.models.simulated.draft import Draft, json_draft
 from moot.actors.models.simulated.prompt import SeenPrompt
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.protocols.ceda.stance import Stance as Side
 
 _NORMAL = NormalDist()
 _LAST_WORD = 0.7

@@ -1,4 +1,4 @@
-"""Whether the debaters err together before they have heard each other: what a second one can add."""
+"""Whether the debaters err together in their first stances: what a second one can add."""
 
 from __future__ import annotations
 

@@ -37,13 +37,11 @@ def _evidence(event: EventView) -> Shown | None:
     if not data.items:
         return Shown("no evidence")
     readers = {item.id: [name for name, ids in data.shown_to.items() if item.id in ids] for item in data.items}
-    rows = [
-        (item.id, item.place, similarity(item), item.leans or "-", ", ".join(readers[item.id]) or "judges")
-        for item in data.items
-    ]
+    rows = [(item.id, item.place, similarity(item), ", ".join(readers[item.id]) or "judges") for item in data.items]
     lines = [f"{item.id}: {item.text}" for item in data.items]
-    lines += [f"{' and '.join(each.between)} are at odds ({each.why}): {each.detail}" for each in data.conflicts]
-    return Shown("evidence", ("", "place", "similarity", "leans", "shown to"), rows, lines)
+    lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
+    return Shown("evidence", ("", "place", "similarity", "shown to"), rows, lines)
 
 
 def _stance(event: EventView) -> Shown | None:
