@@ -18,6 +18,15 @@ def is_claim(case: Case) -> bool:
     return case.labels == CLAIM_LABELS
 
 
+def classified_label(p_hallucinated: float) -> str:
+    """The label that a probability of "hallucinated" stands for: hallucinated from 0.5 on.
+
+    >>> classified_label(0.5), classified_label(0.499)
+    ('hallucinated', 'supported')
+    """
+    return HALLUCINATED if p_hallucinated >= 0.5 else SUPPORTED
+
+
 def answered_claim(question: str, answer: str) -> str:
     """The claim that `answer` is right for `question`.
 

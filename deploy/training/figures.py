@@ -11,6 +11,7 @@ from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc
 from moot.metrics.proportion import wilson_interval
 from moot.metrics.two_class_detection import DetectionFigures, detection_figures, detection_outcomes
+from moot.protocols.claims import HALLUCINATED, classified_label
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,11 +34,12 @@ class HeldOutCases:
         self._groups = len(np.unique(groups))
 
     def of_probabilities(self, name: str, p: Floats) -> Figures:
-        """The figures of probabilities of "hallucinated", `(n,)`; above one half is the answer "hallucinated"."""
+        """The figures of probabilities of "hallucinated", `(n,)`; the answers are those that a run would give."""
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
-        right = (p > 0.5) == (self._outcome == 1.0)
-        return self._figures(name, (p > 0.5).astype(np.float64), p).model_copy(
+        answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
+        right = answer == self._outcome
+        return self._figures(name, answer, p).model_copy(
             update={
                 "brier": _figure(float(squares.mean()), drawn),
                 "ece": known(expected_calibration_error(np.maximum(p, 1.0 - p), right)),

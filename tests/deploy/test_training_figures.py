@@ -1,0 +1,21 @@
+"""Held-out figures of answers and probabilities made by hand: what stands in the card, against counting and the run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from moot.deploy.training.figures import HeldOutCases
+from moot.protocols.claims import HALLUCINATED, classified_label
+
+
+def held_out(outcome: list[float]) -> HeldOutCases:
+    """Cases that stand alone, in two folds."""
+    n = len(outcome)
+    return HeldOutCases(np.array(outcome), np.array([f"g{i:03d}" for i in range(n)]), np.arange(n) // 2 % 2, 0)
+
+
+def test_a_probability_means_the_same_label_as_in_a_run() -> None:
+    p = [0.2, 0.499, 0.5, 0.501, 0.9, 0.5]
+    run = [float(classified_label(each) == HALLUCINATED) for each in p]
+    assert run[2] == 1.0
+    assert held_out(run).of_probabilities("x", np.array(p)).accuracy.value == 1.0
