@@ -10,7 +10,7 @@ from moot.metrics.calibration_error import calibration_null_band, expected_calib
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc
 from moot.metrics.proportion import wilson_interval
-from moot.metrics.two_class_detection import DetectionFigures, detection_figures, detection_outcomes
+from moot.metrics.two_class_detection import DetectionFigures, detection_figures, detection_outcomes, resampled_figures
 from moot.protocols.claims import HALLUCINATED, classified_label
 
 Floats = npt.NDArray[np.float64]
@@ -53,7 +53,8 @@ class HeldOutCases:
 
     def _figures(self, name: str, answer: Floats, score: Floats) -> Figures:
         outcomes = detection_outcomes(self._outcome, answer)
-        seen, drawn = detection_figures(outcomes.sum(axis=0)), detection_figures(self._weights @ outcomes)
+        counts = outcomes.sum(axis=0)
+        seen, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
         (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
         return Figures(
             name=name,

@@ -238,3 +238,23 @@ def test_two_runs_are_compared_on_the_claims_of_both() -> None:
     assert macro_f1_difference(good, good).value == 0.0
     one_class = {name: claim for name, claim in good.items() if claim.gold == SUPPORTED}
     assert macro_f1_difference(one_class, good).value is None
+
+
+def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
+    """With the only hallucinated claim missed, none of the resamples that have it reaches one half, where those that
+    lack it have 1."""
+    claims = [
+        Claim(
+            case_id=str(i),
+            gold=CLAIM_LABELS[i == 0],
+            group=str(i),
+            answer=SUPPORTED,
+            judged=True,
+            bare=OTHER[SUPPORTED],
+        )
+        for i in range(12)
+    ]
+    verdict = claim_set(claims).detectors[0]
+    assert verdict.macro_f1.value == pytest.approx(11 / 23)
+    assert verdict.macro_f1.interval is not None
+    assert verdict.macro_f1.interval[1] < 0.52

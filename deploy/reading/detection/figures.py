@@ -10,7 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.two_class_detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes
+from moot.metrics.two_class_detection import (
+    OUTCOMES,
+    DetectionFigures,
+    detection_figures,
+    detection_outcomes,
+    resampled_figures,
+)
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 VERDICT, BARE = "verdict", "judges' bare verdict"
@@ -101,7 +107,8 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
     flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
     groups = [claim.group for claim in claims]
     drawn = resampled_sums(flat, groups, RESAMPLES).reshape(RESAMPLES, len(answers), OUTCOMES)
-    observed, resampled = detection_figures(outcomes.sum(axis=1)), detection_figures(drawn)
+    counts = outcomes.sum(axis=1)
+    observed, resampled = detection_figures(counts), resampled_figures(counts, drawn)
     golds = {claim.gold for claim in claims}
     only = next(iter(golds)) if len(golds) == 1 else None
     return ClaimSet(
@@ -174,8 +181,12 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
         detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
     ]
     drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
-    one, other = (detection_figures(each.sum(axis=0)).macro_f1 for each in outcomes)
-    many, others = (detection_figures(drawn[:, place : place + OUTCOMES]).macro_f1 for place in (0, OUTCOMES))
+    counts = [each.sum(axis=0) for each in outcomes]
+    one, other = (detection_figures(each).macro_f1 for each in counts)
+    many, others = (
+        resampled_figures(each, drawn[:, place : place + OUTCOMES]).macro_f1
+        for each, place in zip(counts, (0, OUTCOMES), strict=True)
+    )
     return estimate(one - other, many - others, lowest=-1.0)
 
 
