@@ -12,7 +12,9 @@ from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
 from moot.deploy.reading.detection.detection import measured
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
+from moot.deploy.training.figures import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
+from moot.metrics.proportion import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}
@@ -258,3 +260,25 @@ def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
     assert verdict.macro_f1.value == pytest.approx(11 / 23)
     assert verdict.macro_f1.interval is not None
     assert verdict.macro_f1.interval[1] < 0.52
+
+
+def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None:
+    claims = [replace(claim, judged=True, bare=None) for claim in pairs(20, 1.0)]
+    verdict, judges, always, _ = claim_set(claims).detectors
+    ends = wilson_interval(20, 20)
+    for share in (verdict.accuracy, verdict.supported.recall, verdict.hallucinated.precision):
+        assert (share.value, share.interval) == (1.0, (ends.low, ends.high))
+    assert judges.accuracy.value == 0.0
+    assert judges.accuracy.interval == pytest.approx((0.0, 1.0 - ends.low))
+    assert verdict.supported.f1.interval is None  # no share
+    one_class = claim_set([claim for claim in claims if claim.gold == SUPPORTED]).detectors[0].supported
+    assert (one_class.recall.interval, one_class.precision.interval) == ((ends.low, ends.high), None)
+    assert (always.supported.recall.value, always.supported.recall.interval) == (1.0, None)
+    held = HeldOutCases(
+        np.array([float(c.is_hallucinated or 0.0) for c in claims]),
+        np.array([c.group for c in claims]),
+        np.arange(40) // 2,
+        0,
+    )
+    trained = held.of_answers("x", np.array([float(c.gold == HALLUCINATED) for c in claims]))
+    assert (trained.accuracy.low, trained.accuracy.high) == verdict.accuracy.interval
