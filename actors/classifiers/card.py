@@ -85,7 +85,8 @@ class Figures(_Part):
         accuracy, f1_hallucinated, f1_supported, macro_f1: of the answers, "undecided" being wrong.
         auroc: in pairs of one fold; is p higher for the hallucinated?
         brier: mean squared error of p; None for bare answers.
-        ece: expected calibration error of p; None for bare answers.
+        ece: expected calibration error of p as the probability of "hallucinated", over ten bins of equally many
+            summaries, as in a run's own figures; None for bare answers.
         ece_null_high: what a perfect forecaster with these p is below in 97.5 of 100 samples.
     """
 

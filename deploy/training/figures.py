@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.classifiers.card import Figure, Figures, known
+from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.estimates import RESAMPLES, estimate
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
@@ -36,12 +37,11 @@ class HeldOutCases:
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
-        right = answer == self._outcome
         return self._figures(name, answer, p).model_copy(
             update={
                 "brier": _figure(squares.mean(), drawn),
-                "ece": known(expected_calibration_error(np.maximum(p, 1.0 - p), right)),
-                "ece_null_high": known(calibration_null_band(np.maximum(p, 1.0 - p), seed=self._seed).high),
+                "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
+                "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
             }
         )
 

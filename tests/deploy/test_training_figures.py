@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from moot.deploy.reading.detection.calibration import calibrations
+from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.training.figures import HeldOutCases
-from moot.protocols.claims import HALLUCINATED, classified_label
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, classified_label
 
 
 def held_out(outcome: list[float]) -> HeldOutCases:
@@ -19,3 +21,18 @@ def test_a_probability_means_the_same_label_as_in_a_run() -> None:
     run = [float(classified_label(each) == HALLUCINATED) for each in p]
     assert run[2] == 1.0
     assert held_out(run).of_probabilities("x", np.array(p)).accuracy.value == 1.0
+
+
+def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
+    random = np.random.default_rng(2)
+    p = random.random(120)
+    outcome = (random.random(120) < p**2).astype(float)
+    claims = [
+        Claim(case_id=str(i), gold=CLAIM_LABELS[int(true)], group=str(i), p_classifier=float(stated))
+        for i, (true, stated) in enumerate(zip(outcome, p, strict=True))
+    ]
+    (run,) = calibrations(claims)
+    card = held_out(outcome.tolist()).of_probabilities("x", p)
+    assert card.ece == run.calibration_error
+    assert card.ece_null_high == run.calibration_null[1]
+    assert (card.brier and card.brier.value) == run.brier.value
