@@ -10,8 +10,11 @@ from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_
 
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
+from moot.deploy.reading.detection.debaters import _effective
 from moot.deploy.reading.detection.detection import measured
+from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
+from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.training.figures import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
 from moot.metrics.proportion import wilson_interval
@@ -282,3 +285,17 @@ def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None
     )
     trained = held.of_answers("x", np.array([float(c.gold == HALLUCINATED) for c in claims]))
     assert (trained.accuracy.low, trained.accuracy.high) == verdict.accuracy.interval
+
+
+def test_no_end_is_given_to_debaters_in_effect_where_rho_has_none() -> None:
+    assert _effective(Estimate(value=-0.5, interval=(-1.0, 0.2))) == Estimate(value=4.0)
+    assert _effective(Estimate(value=-0.5, interval=(-0.9, 0.0))).interval == pytest.approx((2.0, 20.0))
+
+
+def test_the_second_debater_is_said_to_have_heard_the_first() -> None:
+    claims = [
+        replace(claim, stances={"debater/0": "supports", "debater/1": "supports" if number % 3 else "denies"})
+        for number, claim in enumerate(pairs(20, 1.0))
+    ]
+    (row,) = [value for name, value in detection_rows(measured(claims), None) if "first errors" in name]
+    assert "debater/1, which has heard it, on" in row

@@ -48,7 +48,8 @@ class Claim:
         bare: that, as a label; None for a tie, or when none could be read.
         p_classifier, p_judges: probability that it is hallucinated, in [0, 1]; None when unknown.
         trained_on: whether the classifier was trained on this very claim.
-        stances: of the debaters before they had heard each other, on the claim itself; None when unknown.
+        stances: of the debaters' first messages, on the claim itself, the second having heard the first; None when
+            unknown.
         wall_s: seconds from the debate's beginning to its verdict; None when unknown.
     """
 
