@@ -45,7 +45,6 @@ def make_card(
         body: the fine-tuned encoder; None for the kind `logistic`.
         training_digest: see `Training.digest`.
     """
-    contents = sorted({row.content_hash for row in examples.rows})
     training = Training(
         digest=training_digest,
         runs=tuple(str(run) for run in runs),
@@ -54,7 +53,7 @@ def make_card(
         simulated=examples.simulated,
         n=len(examples.rows),
         hallucinated=int(material.outcome.sum()),
-        cases=len(contents),
+        cases=len({row.content_hash for row in examples.rows}),
         groups=len(np.unique(material.groups)),
         left_out=examples.left_out,
         folds=material.folds,
@@ -68,7 +67,8 @@ def make_card(
         ridge=learned.ridge,
         versions=_versions(_PACKAGES if body is None else _PACKAGES + _MORE),
         training=training,
-        trained_on=tuple(contents),
+        trained_on=tuple(sorted({row.claim for row in examples.rows})),
+        trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
         held_out=_held_out(learned, examples, material),
     ).sealed()
 

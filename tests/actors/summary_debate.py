@@ -56,6 +56,7 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
     fields: dict[str, Any] = {
         "kind": "logistic" if body is None else "setfit", "encoder": ENCODER, "body": body, "head": head(),
         "ridge": 1.0, "versions": {}, "training": training, "trained_on": tuple(sorted(trained_on)),
+        "trained_on_groups": (),
         "held_out": (figures,),
     }  # fmt: skip
     return Card(**{**fields, **changes}).sealed()

@@ -129,7 +129,7 @@ def test_where_only_one_class_occurs_there_is_recall_and_no_mean_of_f1() -> None
 
 def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims = pairs(10, 1.0)
-    claims[0] = replace(claims[0], trained_on=True, answer=OTHER[str(claims[0].gold)])
+    claims[0] = replace(claims[0], trained_on="claim", answer=OTHER[str(claims[0].gold)])
     claims[1] = replace(claims[1], gold=None)
     claims[2] = replace(claims[2], state="failed", answer=None)
     claims[3] = replace(claims[3], state="open", answer=None)

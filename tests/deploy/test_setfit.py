@@ -83,7 +83,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
     truth = np.array([row.hallucinated for row in rows])
     assert p[truth].mean() > p[~truth].mean() + 0.2
     assert p.min() >= card.head.least_probability
-    assert found.trained_on(rows[0].content_hash)
+    assert rows[0].claim in found.card.trained_on
 
     assert train_classifier(run, tmp_path / "clf", setfit=NAME, folds=2, iterations=1) == card
 

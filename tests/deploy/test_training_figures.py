@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from sklearn.metrics import brier_score_loss
 
 from moot.deploy.reading.detection.calibration import calibrations
 from moot.deploy.reading.detection.claims import Claim
@@ -36,3 +38,4 @@ def test_the_calibration_error_is_that_of_a_runs_figures() -> None:
     assert card.ece == run.calibration_error
     assert card.ece_null_high == run.calibration_null[1]
     assert (card.brier and card.brier.value) == run.brier.value
+    assert run.brier.value == pytest.approx(brier_score_loss(outcome, p))

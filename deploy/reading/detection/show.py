@@ -57,6 +57,7 @@ def _claims(found: Detection) -> str:
             (found.open, "without verdict"),
             (found.unlabelled, "without a label"),
             (found.trained_on, "the classifier was trained on"),
+            (found.group_trained_on, "of a group that the classifier was trained on"),
         )
         if n
     ]
