@@ -68,7 +68,9 @@ def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tm
     assert (figures(card, OWN).auroc.value or 0.0) > 0.97
     masked = figures(card, MASKED).auroc
     assert (masked.low or 1.0) < 0.5 < (masked.high or 0.0)
-    assert any("reads the verdict" in remark for remark in remarks(card))
+    assert "the same without verdict words: not shown to tell anything (interval of AUROC reaches 0.5, n = 100)" in (
+        remarks(card)
+    )
 
 
 def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path)
     aurocs = [figures(card, OWN).auroc for card in cards]
     assert sum((each.low or 1.0) < 0.5 < (each.high or 0.0) for each in aurocs) >= 6  # of 95 % intervals
     assert np.mean([each.value for each in aurocs if each.value is not None]) == pytest.approx(0.5, abs=0.1)
-    told = [any("does not tell" in remark for remark in remarks(card)) for card in cards]
+    told = [any("not shown to tell hallucinated" in remark for remark in remarks(card)) for card in cards]
     assert told == [(each.low or 0.0) <= 0.5 for each in aurocs]
 
 
