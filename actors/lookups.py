@@ -53,7 +53,7 @@ class Lookups:
         (vector,) = await self._embed(classifier.encoder or self._house.encoder, [text])
         return Classified(
             p_hallucinated=classifier.p_hallucinated(vector),
-            trained_on=classifier.trained_on(self._case.content_hash()),
+            trained_on=classifier.trained_on(self._case.question),
         )
 
     async def _embed(self, encoder: Encoder, texts: Sequence[str]) -> npt.NDArray[np.float32]:

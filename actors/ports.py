@@ -90,6 +90,6 @@ class Classifier(Protocol):
         """The probability that the claim is hallucinated, in [0, 1], from the vector of the summary."""
         ...
 
-    def trained_on(self, content_hash: str) -> bool:
-        """Whether a case was among those that it was trained on."""
+    def trained_on(self, claim: str) -> bool:
+        """Whether it was trained on this claim, in whatever spelling, with whatever evidence."""
         ...

@@ -4,7 +4,7 @@ Neither class is called positive: every figure is given for both, class 0 first.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,34 @@ def detection_figures(counts: npt.ArrayLike) -> DetectionFigures:
         macro_f1=_ratio(np.nansum(f1, axis=-1), (~np.isnan(f1)).sum(axis=-1)),
         accuracy=_ratio(hits.sum(axis=-1), are.sum(axis=-1)),
     )
+
+
+def resampled_figures(counts: npt.ArrayLike, resampled: npt.ArrayLike) -> DetectionFigures:
+    """The figures of resamples of counted outcomes.
+
+    A resample that lacks a class has for its macro F1 that of the other class alone, or half of it: no value that the
+    data can have. So it is NaN there.
+
+    Args:
+        counts: `(..., 6)`, of the data themselves.
+        resampled: `(resamples, ..., 6)`, of each resample.
+
+    Raises:
+        ValueError: if the last axis has another length.
+
+    >>> resampled_figures([4, 0, 0, 0, 1, 0], [[5, 0, 0, 0, 0, 0], [3, 0, 0, 0, 2, 0]]).macro_f1.tolist()
+    [nan, 1.0]
+    """
+    figures = detection_figures(resampled)
+    lacking = (_of_class(counts) > 0.0) & (_of_class(resampled) == 0.0)
+    return replace(figures, macro_f1=np.where(lacking.any(axis=-1), np.nan, figures.macro_f1))
+
+
+def _of_class(counts: npt.ArrayLike) -> Floats:
+    """How many cases there are of each class, `(..., 2)`."""
+    table = np.asarray(counts, dtype=np.float64)
+    sizes: Floats = table.reshape(*table.shape[:-1], 2, 3).sum(axis=-1)
+    return sizes
 
 
 def _ratio(above: npt.ArrayLike, below: npt.ArrayLike) -> Floats:

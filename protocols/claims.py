@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+from hashlib import blake2b
+
 from moot.protocols.case import Case
 
 SUPPORTED, HALLUCINATED = "supported", "hallucinated"
@@ -18,6 +21,15 @@ def is_claim(case: Case) -> bool:
     return case.labels == CLAIM_LABELS
 
 
+def classified_label(p_hallucinated: float) -> str:
+    """The label that a probability of "hallucinated" stands for: hallucinated from 0.5 on.
+
+    >>> classified_label(0.5), classified_label(0.499)
+    ('hallucinated', 'supported')
+    """
+    return HALLUCINATED if p_hallucinated >= 0.5 else SUPPORTED
+
+
 def answered_claim(question: str, answer: str) -> str:
     """The claim that `answer` is right for `question`.
 
@@ -25,3 +37,17 @@ def answered_claim(question: str, answer: str) -> str:
     'Question: Who wrote Emma?\\nAnswer: Jane Austen'
     """
     return f"Question: {question.strip()}\nAnswer: {answer.strip()}"
+
+
+def text_hash(text: str) -> str:
+    """32 hex digits that are the same for a text in every spelling: of its letters and digits alone, case folded.
+
+    It tells a claim, or what names its source, in another file, format or passage. Texts that differ in signs only, as
+    -5 and 5, have the same, too; a text without any letter or digit is taken as it stands.
+
+    >>> text_hash("Is n't  it 5 o'clock ?") == text_hash("isn't it 5 O'Clock"), text_hash("5") == text_hash("6")
+    (True, False)
+    """
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    kept = "".join(each for each in folded if each.isalnum() or unicodedata.category(each).startswith("M"))
+    return blake2b((kept or text.strip()).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

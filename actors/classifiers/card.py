@@ -26,7 +26,7 @@ _MOST_DIMENSIONS = 16_384
 Kind = Literal["logistic", "setfit"]
 Text = Annotated[str, StringConstraints(max_length=1000)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,32}$")]
-ContentHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+TextHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
@@ -85,7 +85,8 @@ class Figures(_Part):
         accuracy, f1_hallucinated, f1_supported, macro_f1: of the answers, "undecided" being wrong.
         auroc: in pairs of one fold; is p higher for the hallucinated?
         brier: mean squared error of p; None for bare answers.
-        ece: expected calibration error of p; None for bare answers.
+        ece: expected calibration error of p as the probability of "hallucinated", over ten bins of equally many
+            summaries, as in a run's own figures; None for bare answers.
         ece_null_high: what a perfect forecaster with these p is below in 97.5 of 100 samples.
     """
 
@@ -138,7 +139,9 @@ class Card(_Part):
         encoder: identity of the encoder whose vectors the head reads.
         ridge: the head's penalty.
         versions: of the packages that made it.
-        trained_on: content hashes of the cases it was trained on, sorted.
+        trained_on: hashes of the claims it was trained on, the same for any spelling of a claim, sorted; see
+            `moot.protocols.claims.text_hash`.
+        trained_on_groups: such hashes of what their references name as their groups, sorted.
         held_out: the figures, the classifier's own first.
         digest: over everything else in the file.
     """
@@ -151,7 +154,8 @@ class Card(_Part):
     ridge: Annotated[float, Field(gt=0.0)]
     versions: dict[Text, Text]
     training: Training
-    trained_on: Annotated[tuple[ContentHash, ...], Field(max_length=_MOST_CASES)]
+    trained_on: Annotated[tuple[TextHash, ...], Field(max_length=_MOST_CASES)]
+    trained_on_groups: Annotated[tuple[TextHash, ...], Field(max_length=_MOST_CASES)]
     held_out: Annotated[tuple[Figures, ...], Field(max_length=20)]
     digest: Digest = "0" * 32
 
@@ -206,7 +210,7 @@ def read_card(folder: Path) -> Card:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{file}: `{where}`: {first['msg'].removeprefix('Value error, ')}") from None
+        raise ConfigError(f"{file}: `{where}`: {first['msg'].removeprefix('Value error, ')}; train it again") from None
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected JSON, as `moot train-classifier` writes it") from None
     if not card.intact:

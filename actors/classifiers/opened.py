@@ -14,6 +14,7 @@ from moot.actors.classifiers.card import BODY, Card, Head, read_card
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.retry import RetryPolicy
 from moot.metrics.succession import bounded
+from moot.protocols.claims import text_hash
 from moot.protocols.errors import ConfigError, EncoderFailed
 
 
@@ -29,7 +30,7 @@ class OpenedClassifier:
         self.card = card
         self._encoder = encoder
         self._weights = np.array(card.head.coefficients)
-        self._cases = frozenset(card.trained_on)
+        self._claims = frozenset(card.trained_on)
 
     @property
     def encoder(self) -> Encoder | None:
@@ -47,9 +48,9 @@ class OpenedClassifier:
             raise EncoderFailed(self.card.encoder, "unparsable", said)
         return float(probabilities(self.card.head, vector[np.newaxis])[0])
 
-    def trained_on(self, content_hash: str) -> bool:
+    def trained_on(self, claim: str) -> bool:
         """See `ports.Classifier.trained_on`."""
-        return content_hash in self._cases
+        return text_hash(claim) in self._claims
 
 
 def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder, write_whole
 from moot.actors.record.run_yaml import read_run_yaml
@@ -209,6 +210,8 @@ class RunYaml:
         if not old:
             for name, source in prepared.templates.sources.items():
                 write_whole(folder.path / "prompts" / f"{name}.j2", source.encode())
+        if prepared.classifier is not None:  # what a reader must know of it, wherever its own folder goes
+            write_whole(folder.path / CARD, prepared.classifier.card.to_json())
         self._write()
 
     def stopped_by(self, why: str) -> None:

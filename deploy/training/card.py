@@ -16,9 +16,10 @@ from moot.deploy.training.learned import Learned, Material
 
 OWN = "the classifier"
 MASKED = "the same without verdict words"
+MASKED_HEAD = "head alone learnt without verdict words"
 JUDGES = "the judges' bare verdict"
 ALWAYS = "always supported"
-"""Names of the ways to decide, as the table lists them."""
+"""Names of the ways to decide, as the table lists them; with a body of its own, only the head learns anew."""
 
 _PACKAGES = ("moot", "numpy", "scipy")
 _MORE = ("setfit", "sentence-transformers", "transformers", "torch")
@@ -45,7 +46,6 @@ def make_card(
         body: the fine-tuned encoder; None for the kind `logistic`.
         training_digest: see `Training.digest`.
     """
-    contents = sorted({row.content_hash for row in examples.rows})
     training = Training(
         digest=training_digest,
         runs=tuple(str(run) for run in runs),
@@ -54,7 +54,7 @@ def make_card(
         simulated=examples.simulated,
         n=len(examples.rows),
         hallucinated=int(material.outcome.sum()),
-        cases=len(contents),
+        cases=len({row.content_hash for row in examples.rows}),
         groups=len(np.unique(material.groups)),
         left_out=examples.left_out,
         folds=material.folds,
@@ -68,17 +68,18 @@ def make_card(
         ridge=learned.ridge,
         versions=_versions(_PACKAGES if body is None else _PACKAGES + _MORE),
         training=training,
-        trained_on=tuple(contents),
-        held_out=_held_out(learned, examples, material),
+        trained_on=tuple(sorted({row.claim for row in examples.rows})),
+        trained_on_groups=tuple(sorted({row.source for row in examples.rows if row.source})),
+        held_out=_held_out(learned, examples, material, MASKED if body is None else MASKED_HEAD),
     ).sealed()
 
 
-def _held_out(learned: Learned, examples: Examples, material: Material) -> tuple[Figures, ...]:
+def _held_out(learned: Learned, examples: Examples, material: Material, masked: str) -> tuple[Figures, ...]:
     cases = HeldOutCases(material.outcome, material.groups, material.fold, material.seed)
     judged = [np.nan if row.judged_hallucinated is None else float(row.judged_hallucinated) for row in examples.rows]
     return (
         cases.of_probabilities(OWN, learned.p),
-        cases.of_probabilities(MASKED, learned.p_masked),
+        cases.of_probabilities(masked, learned.p_masked),
         cases.of_answers(JUDGES, np.array(judged)),
         cases.of_answers(ALWAYS, np.zeros(len(judged))),
     )

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_events, read_facts
 from moot.deploy.reading.references import References
-from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED
+from moot.deploy.training.joined import joined_groups
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, text_hash
 from moot.protocols.errors import ConfigError
 
 RULING = "ruling"
@@ -30,13 +31,17 @@ class Example(NamedTuple):
         text: the summary.
         hallucinated: whether the claim is.
         content_hash: of the case.
-        group: cases of one group are never in two folds.
+        claim: hash of its claim, the same for any spelling; see `moot.protocols.claims.text_hash`.
+        source: such a hash of its reference's group; empty where there is none.
+        group: cases of one group are never in two folds; those of one claim or one source are of one.
         judged_hallucinated: the judges' bare verdict; None where they gave none.
     """
 
     text: str
     hallucinated: bool
     content_hash: str
+    claim: str
+    source: str
     group: str
     judged_hallucinated: bool | None
 
@@ -79,7 +84,7 @@ class Examples:
 def read_examples(folders: Sequence[str | Path]) -> Examples:
     """The summaries of each case's latest attempt.
 
-    A case that several runs are over is one case: all its summaries are in one group.
+    A claim that several runs are over is one claim: all its summaries are in one group, with all of its source.
 
     Raises:
         ConfigError: a run is named twice, or has no rulings.
@@ -90,12 +95,10 @@ def read_examples(folders: Sequence[str | Path]) -> Examples:
     rows: list[Example] = []
     left_out: Counter[str] = Counter()
     facts = [read_facts(folder) for folder in folders]
-    group_of: dict[str, str] = {}
     for folder in folders:
-        for row in _of_run(folder, left_out):
-            group = group_of.setdefault(row.content_hash, row.group)
-            rows.append(row._replace(group=group))
-    once = list(dict.fromkeys(rows))
+        rows += _of_run(folder, left_out)
+    groups = joined_groups([[f"claim {row.claim}", *([f"source {row.source}"] if row.source else [])] for row in rows])
+    once = list(dict.fromkeys(row._replace(group=group) for row, group in zip(rows, groups, strict=True)))
     if len(once) < len(rows):
         left_out["the same summary of the same case again"] += len(rows) - len(once)
     return Examples(tuple(sorted(once, key=_order)), tuple(facts), dict(left_out))
@@ -109,9 +112,7 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
     rulings = {noted.key: noted.data for noted in read_events(folder, [RULING])}
     if not rulings:
         raise ConfigError(f"{folder}: no judge's summary in it: take runs of a protocol that rules on claims, as ceda")
-    contents = {
-        row["case_id"]: row["content_hash"] for row in read_table(folder, "cases", ["content_hash"]).to_pylist()
-    }
+    cases = {row["case_id"]: row for row in read_table(folder, "cases", ["content_hash", "question"]).to_pylist()}
     references = References.of(folder)
     for verdict in latest_verdicts(folder):
         ruling = rulings.get(verdict.key)
@@ -119,13 +120,15 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
         if ruling is None or why:
             left_out[why] += 1
             continue
-        content = contents[verdict.case_id]
+        case, source = cases[verdict.case_id], references[verdict.case_id].group
         said = ruling.get("verdict")
         yield Example(
             text=ruling["summary"].strip(),
             hallucinated=verdict.gold == HALLUCINATED,
-            content_hash=content,
-            group=references[verdict.case_id].group or content,
+            content_hash=case["content_hash"],
+            claim=text_hash(case["question"]),
+            source=text_hash(source) if source else "",
+            group="",
             judged_hallucinated=said == 0 if said in (0, 1) else None,
         )
 

@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.classifiers.card import Figure, Figures, known
+from moot.deploy.reading.detection.calibration import BINS
+from moot.deploy.reading.detection.estimates import RESAMPLES, estimate
 from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
 from moot.metrics.class_separation import within_groups_auroc
-from moot.metrics.cluster_bootstrap import cluster_weights, interval_from, resampled_auroc
-from moot.metrics.proportion import wilson_interval
-from moot.metrics.two_class_detection import DetectionFigures, detection_figures, detection_outcomes
+from moot.metrics.cluster_bootstrap import cluster_weights, resampled_auroc
+from moot.metrics.two_class_detection import detection_figures, detection_outcomes, resampled_figures
+from moot.protocols.claims import HALLUCINATED, classified_label
 
 Floats = npt.NDArray[np.float64]
-
-_RESAMPLES = 1000
 
 
 class HeldOutCases:
@@ -29,19 +29,19 @@ class HeldOutCases:
 
     def __init__(self, outcome: Floats, groups: npt.NDArray[np.str_], fold: npt.NDArray[np.intp], seed: int) -> None:
         self._outcome, self._fold, self._seed = outcome, fold, seed
-        self._weights = cluster_weights(groups, _RESAMPLES, seed)
+        self._weights = cluster_weights(groups, RESAMPLES, seed)
         self._groups = len(np.unique(groups))
 
     def of_probabilities(self, name: str, p: Floats) -> Figures:
-        """The figures of probabilities of "hallucinated", `(n,)`; above one half is the answer "hallucinated"."""
+        """The figures of probabilities of "hallucinated", `(n,)`; the answers are those that a run would give."""
         squares = (p - self._outcome) ** 2
         drawn = self._weights @ squares / self._weights.sum(axis=1)
-        right = (p > 0.5) == (self._outcome == 1.0)
-        return self._figures(name, (p > 0.5).astype(np.float64), p).model_copy(
+        answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
+        return self._figures(name, answer, p).model_copy(
             update={
-                "brier": _figure(float(squares.mean()), drawn),
-                "ece": known(expected_calibration_error(np.maximum(p, 1.0 - p), right)),
-                "ece_null_high": known(calibration_null_band(np.maximum(p, 1.0 - p), seed=self._seed).high),
+                "brier": _figure(squares.mean(), drawn),
+                "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
+                "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
             }
         )
 
@@ -51,29 +51,22 @@ class HeldOutCases:
 
     def _figures(self, name: str, answer: Floats, score: Floats) -> Figures:
         outcomes = detection_outcomes(self._outcome, answer)
-        seen, drawn = detection_figures(outcomes.sum(axis=0)), detection_figures(self._weights @ outcomes)
+        counts = outcomes.sum(axis=0)
+        seen, drawn = detection_figures(counts), resampled_figures(counts, self._weights @ outcomes)
         (supported, hallucinated), (supported_drawn, hallucinated_drawn) = seen.f1, drawn.f1.T
         return Figures(
             name=name,
             n=len(answer),
-            accuracy=self._accuracy(seen, drawn),
-            f1_hallucinated=_figure(float(hallucinated), hallucinated_drawn),
-            f1_supported=_figure(float(supported), supported_drawn),
-            macro_f1=_figure(float(seen.macro_f1), drawn.macro_f1),
-            auroc=_figure(within_groups_auroc(score, self._outcome, self._fold).item(), self._drawn_auroc(score)),
+            accuracy=_figure(seen.accuracy, drawn.accuracy, self._groups),
+            f1_hallucinated=_figure(hallucinated, hallucinated_drawn),
+            f1_supported=_figure(supported, supported_drawn),
+            macro_f1=_figure(seen.macro_f1, drawn.macro_f1),
+            auroc=_figure(within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)),
         )
-
-    def _accuracy(self, seen: DetectionFigures, drawn: DetectionFigures) -> Figure:
-        """Where all are right, resamples do not vary: as many groups that are right still leave room for doubt."""
-        found = _figure(float(seen.accuracy), drawn.accuracy)
-        if found.low is not None or found.value not in (0.0, 1.0):
-            return found
-        ends = wilson_interval(self._groups if found.value else 0, self._groups)
-        return Figure(value=found.value, low=ends.low, high=ends.high)
 
     def _drawn_auroc(self, score: Floats) -> Floats:
         """The AUROC of every resample, over pairs of one fold."""
-        wins, pairs = np.zeros(_RESAMPLES), np.zeros(_RESAMPLES)
+        wins, pairs = np.zeros(RESAMPLES), np.zeros(RESAMPLES)
         for number in np.unique(self._fold):
             some = self._fold == number
             weights, ones = self._weights[:, some], self._outcome[some]
@@ -81,10 +74,11 @@ class HeldOutCases:
             count = (weights @ ones) * (weights @ (1.0 - ones))
             wins += np.where(count > 0.0, np.nan_to_num(found) * count, 0.0)
             pairs += count
-        area: Floats = np.divide(wins, pairs, out=np.full(_RESAMPLES, np.nan), where=pairs > 0.0)
+        area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
         return area
 
 
-def _figure(value: float, drawn: Floats) -> Figure:
-    low, high = interval_from(drawn, value, lowest=0.0)
-    return Figure(value=known(value), low=known(low.item()), high=known(high.item()))
+def _figure(value: npt.ArrayLike, drawn: Floats, groups: int | None = None) -> Figure:
+    found = estimate(value, drawn, groups=groups)
+    low, high = found.interval or (None, None)
+    return Figure(value=found.value, low=low, high=high)

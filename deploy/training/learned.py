@@ -39,7 +39,8 @@ class Learned:
         head: fitted to all summaries.
         ridge: its penalty.
         p: `(n,)`, of "hallucinated", each by a model that has not seen the summary's fold.
-        p_masked: `(n,)`, the same of models that learnt from, and read, summaries without verdict words.
+        p_masked: `(n,)`, the same of heads that learnt from, and read, summaries without verdict words; a body of the
+            kind `setfit` has learnt from the summaries as they are.
     """
 
     head: Head

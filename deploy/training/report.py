@@ -19,7 +19,7 @@ from moot.deploy.reading.text import (
     safe_json,
     visible_line,
 )
-from moot.deploy.training.card import JUDGES, MASKED, OWN
+from moot.deploy.training.card import JUDGES, MASKED, MASKED_HEAD, OWN
 
 _ANSWERS = ("answers", "accuracy", "F1 hallucinated", "F1 supported", "macro-F1")
 _PROBABILITIES = ("p(hallucinated)", "AUROC", "Brier", "ECE", "ECE if perfect")
@@ -56,7 +56,8 @@ def _head(card: Card) -> str:
 def _rule(card: Card) -> str:
     return (
         f"Held out: {card.training.folds} folds by group, seed {card.training.seed}; 95 % intervals over resampled "
-        "groups. Positive class of AUROC: hallucinated. ECE if perfect: what a perfect forecaster stays below."
+        "groups. Positive class of AUROC: hallucinated. ECE if perfect: what a perfect forecaster stays below. Without "
+        "verdict words: at most so much is the argument's, for not every word of a verdict is found."
     )
 
 
@@ -68,13 +69,13 @@ def remarks(card: Card) -> list[str]:
     if card.training.groups < _FEW:
         found.append(f"only {card.training.groups} groups of cases: the figures are coarse, see their intervals")
     by_name = {each.name: each for each in card.held_out}
-    own, masked, judges = (by_name[name] for name in (OWN, MASKED, JUDGES))
+    own, masked, judges = (by_name[name] for name in (OWN, MASKED if card.body is None else MASKED_HEAD, JUDGES))
     if (own.accuracy.value or 0.0) <= (judges.accuracy.value or 0.0):
         found.append("it is not right more often than the judges' bare verdict")
     if not _tells(own):
-        found.append("it does not tell hallucinated from supported: the interval of its AUROC reaches 0.5")
+        found.append(f"not shown to tell hallucinated from supported ({_doubt(own)})")
     elif not _tells(masked):
-        found.append("without verdict words it tells nothing: it reads the verdict, not the argument")
+        found.append(f"{masked.name}: not shown to tell anything ({_doubt(masked)})")
     if own.ece is not None and own.ece_null_high is not None and own.ece > own.ece_null_high:
         found.append("its probabilities are off by more than chance: see ECE")
     return found
@@ -83,6 +84,11 @@ def remarks(card: Card) -> list[str]:
 def _tells(figures: Figures) -> bool:
     low, value = figures.auroc.low, figures.auroc.value
     return (low if low is not None else value or 0.0) > 0.5
+
+
+def _doubt(figures: Figures) -> str:
+    what = "interval of AUROC" if figures.auroc.low is not None else "AUROC"
+    return f"{what} reaches 0.5, n = {figures.n:,}"
 
 
 def _share(figure: Figure) -> str:

@@ -10,7 +10,7 @@ from moot.protocols.ceda.debate import Ending
 from moot.protocols.ceda.judging import Ruling, classifier_record
 from moot.protocols.ceda.stance import Said
 from moot.protocols.ceda.state import Content, Output
-from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label
 from moot.protocols.lookups import Classified
 from moot.protocols.messages import Verdict
 
@@ -22,11 +22,6 @@ def label_of(verdict: int | None) -> str | None:
     ('supported', 'hallucinated', None)
     """
     return None if verdict is None else SUPPORTED if verdict == 1 else HALLUCINATED
-
-
-def classified_label(p_hallucinated: float) -> str:
-    """A classifier's label: hallucinated from 0.5 on."""
-    return HALLUCINATED if p_hallucinated >= 0.5 else SUPPORTED
 
 
 def contradicts(label: str | None, p_hallucinated: float | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from moot.protocols.claims import HALLUCINATED, SUPPORTED, answered_claim
-from moot.protocols.tasks.claim_rows import Claim, claims_task
+from moot.protocols.tasks.claim_rows import Claim, claims_task, source_name
 from moot.protocols.tasks.formats import jsonl_rows
 from moot.protocols.tasks.row import Row, shown
 from moot.protocols.tasks.source import Source
@@ -65,7 +65,7 @@ def _pair(row: Row, layout: _Pairs) -> Iterator[Claim]:
             text = answered_claim(row.text("question"), text)
         elif layout.asked is not None:
             text = f"Dialogue: {row.text(layout.asked).strip()}\nReply: {text.strip()}"
-        yield Claim(text=text, gold=gold, passage=passage, group=f"line {row.line}")
+        yield Claim(text=text, gold=gold, passage=passage, group=source_name(passage))
 
 
 def _judged(row: Row) -> Iterator[Claim]:

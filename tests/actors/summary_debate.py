@@ -11,7 +11,7 @@ import numpy as np
 from moot.actors.classifiers.card import CARD, Body, Card, Figure, Figures, Head, Training
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.protocols.case import Case
-from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.claims import classified_label
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
 
@@ -36,7 +36,7 @@ class SummaryDebate:
             return Verdict(answer=None, how="ruled")
         data["classifier"] = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
         floor.note(Event("ruling", "ruling", data))
-        return Verdict(answer=HALLUCINATED if found.p_hallucinated > 0.5 else SUPPORTED, how="ruled")
+        return Verdict(answer=classified_label(found.p_hallucinated), how="ruled")
 
 
 def head() -> Head:
@@ -56,6 +56,7 @@ def card(trained_on: Sequence[str] = (), *, body: Body | None = None, **changes:
     fields: dict[str, Any] = {
         "kind": "logistic" if body is None else "setfit", "encoder": ENCODER, "body": body, "head": head(),
         "ridge": 1.0, "versions": {}, "training": training, "trained_on": tuple(sorted(trained_on)),
+        "trained_on_groups": (),
         "held_out": (figures,),
     }  # fmt: skip
     return Card(**{**fields, **changes}).sealed()

@@ -23,7 +23,7 @@ from moot.actors.encoders.model_folder import folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
-from moot.protocols.claims import CLAIM_LABELS, SUPPORTED
+from moot.protocols.claims import CLAIM_LABELS, SUPPORTED, text_hash
 from moot.protocols.errors import CapabilityMissing, ConfigError, EncoderFailed
 from moot.protocols.tasks import Task
 
@@ -113,13 +113,13 @@ def test_numbers_that_are_none_are_refused() -> None:
 
 
 def test_probabilities_stay_within_bounds_and_vectors_of_another_size_fail_the_case(tmp_path: Path) -> None:
-    put(tmp_path, card(["ab" * 16]))
+    put(tmp_path, card([text_hash("The claim.")]))
     found = open_classifier(tmp_path, read_card(tmp_path).digest, ENCODER, RetryPolicy())
     good, bad = HashedNgramEncoder().rows([GOOD, BAD])
     assert found.p_hallucinated(good) == pytest.approx(0.1)
     assert found.p_hallucinated(bad) == pytest.approx(0.9)
     assert found.encoder is None
-    assert (found.trained_on("ab" * 16), found.trained_on("cd" * 16)) == (True, False)
+    assert [found.trained_on(each) for each in (" the CLAIM", "Another claim.")] == [True, False]
     with pytest.raises(EncoderFailed, match="vectors of 512"):
         found.p_hallucinated(np.ones(3, np.float32))
 
@@ -211,7 +211,7 @@ def rulings(folder: Path) -> dict[str, Any]:
 
 async def test_a_run_has_summaries_classified_and_training_cases_flagged(tmp_path: Path) -> None:
     (trained, *_) = [labelled.case for labelled in Task.from_cases(claims()).cases()]
-    classifier = put(tmp_path / "clf", card([trained.content_hash()]))
+    classifier = put(tmp_path / "clf", card([text_hash(f"{trained.question} .".upper())]))
     found = rulings(await held("inline", tmp_path / "run", classifier))
     assert [found[f"c-{n}"]["classifier"]["trained_on"] for n in range(4)] == [True, False, False, False]
     assert [found[f"c-{n}"]["classifier"]["p_hallucinated"] > 0.5 for n in range(4)] == [False, True, False, True]

@@ -84,7 +84,9 @@ async def test_a_limit_takes_both_claims_of_a_pair_in_order(tmp_path: Path) -> N
     file.write_text("".join(f"{json.dumps({**pair, 'question': f'Who {n}?'})}\n" for n in range(3)))
     ready = prepare(RunConfig(task=f"halueval:{file}", limit=4, out=str(tmp_path / "run")))
     assert [item.gold for item in ready.cases()] == ["supported", "hallucinated"] * 2
-    assert [item.reference.group for item in ready.cases()] == ["line 1"] * 2 + ["line 2"] * 2
+    assert [item.case.question.splitlines()[0] for item in ready.cases()] == ["Question: Who 0?"] * 2 + [
+        "Question: Who 1?"
+    ] * 2
 
 
 async def test_the_pictures_of_a_file_are_sent_whoever_opens_it(write: Write, tmp_path: Path, cat: Path) -> None:

@@ -15,11 +15,17 @@ from typer.testing import CliRunner
 from moot.actors.classifiers.card import CARD, Body
 from moot.deploy.cli.main import app
 from moot.deploy.reading.record import read_events
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.compare import compare, comparison_markdown, show_comparison
+from moot.deploy.reading.summaries.summary import summarise
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import run
-from moot.protocols.claims import CLAIM_LABELS, SUPPORTED
+from moot.protocols.case import Case
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, classified_label, text_hash
 from moot.protocols.errors import ConfigError, RunMismatch
+from moot.protocols.floor import Floor
+from moot.protocols.messages import Verdict
 
 CLAIMS = [
     {"id": f"c-{n}", "question": text, "labels": list(CLAIM_LABELS), "gold": SUPPORTED}
@@ -65,6 +71,54 @@ def test_it_is_refused_where_it_is_of_no_use(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=why):
             run(**{**small(tmp_path / "run", clf), **options})
     assert not (tmp_path / "run").exists()
+
+
+def test_claims_it_was_trained_on_are_left_out_in_whatever_spelling_and_with_their_groups(
+    tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    """Trained on c-0 (elsewhere, with another passage) and on another claim of the page that c-1 is of."""
+    clf = put(
+        tmp_path / "clf",
+        card([text_hash(f"  {GOOD.upper()} !")], trained_on_groups=(text_hash("the  PAGE"),)),
+    )
+    labels = list(CLAIM_LABELS)
+    claims = [
+        {"id": "c-0", "question": GOOD, "labels": labels, "gold": SUPPORTED, "passage": "Another passage."},
+        {"id": "c-1", "question": BAD, "labels": labels, "gold": HALLUCINATED, "group": "The page"},
+        {"id": "c-2", "question": f"{GOOD} too", "labels": labels, "gold": SUPPORTED, "group": "Another page"},
+        {"id": "c-3", "question": f"{BAD} too", "labels": labels, "gold": HALLUCINATED},
+    ]
+    run(**small(tmp_path / "run", clf, task=claims, protocol=Classifying()))
+    run(**small(tmp_path / "all", clf, task=claims[:2], protocol=Classifying()))
+    run(**small(tmp_path / "bare", None, task=claims, protocol=Classifying()))
+    clf.rename(tmp_path / "gone")
+    found = summarise(tmp_path / "run").detection
+    assert found is not None
+    assert (found.trained_on, found.group_trained_on, found.whole and found.whole.n) == (1, 1, 2)
+    compared = compare([tmp_path / "bare", tmp_path / "run", tmp_path / "all"])
+    assert [(row.trained_on, row.group_trained_on) for row in compared.rows] == [(0, 0), (1, 1), (1, 1)]
+    for shown in (printed(show_comparison, compared), comparison_markdown(compared)):
+        words = " ".join(shown.split())
+        assert (
+            "run: 2 claims left out: its classifier was trained on 1 of them, and on others of the groups of 1" in words
+        )
+        assert "all: 2 claims left out" in words
+        assert "bare: " not in words
+    assert "1 of a group that the classifier was trained on" in " ".join(printed(show, tmp_path / "run").split())
+    alone = " ".join(printed(show_comparison, compare([tmp_path / "all"])).split())
+    assert "all: 2 claims left out" in alone
+
+
+class Classifying(SummaryDebate):
+    """Says in its payload what the classifier said, as `ceda` does."""
+
+    async def run(self, case: Case, floor: Floor) -> Verdict:
+        """Rule on one case."""
+        found = await floor.classify(case.question)
+        if found is None:
+            return Verdict(answer=None, how="ruled")
+        said = {"p_hallucinated": found.p_hallucinated, "trained_on": found.trained_on}
+        return Verdict(answer=classified_label(found.p_hallucinated), how="ruled", payload={"classifier": said})
 
 
 def test_a_body_that_is_gone_is_noticed_before_the_run(tmp_path: Path) -> None:

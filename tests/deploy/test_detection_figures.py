@@ -10,9 +10,14 @@ from sklearn.metrics import brier_score_loss, f1_score, precision_score, recall_
 
 from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
+from moot.deploy.reading.detection.debaters import _effective
 from moot.deploy.reading.detection.detection import measured
+from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
+from moot.deploy.reading.detection.show import detection_rows
+from moot.deploy.training.figures import HeldOutCases
 from moot.metrics.calibration_error import expected_calibration_error
+from moot.metrics.proportion import wilson_interval
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 OTHER = {SUPPORTED: HALLUCINATED, HALLUCINATED: SUPPORTED}
@@ -124,7 +129,7 @@ def test_where_only_one_class_occurs_there_is_recall_and_no_mean_of_f1() -> None
 
 def test_what_cannot_count_is_left_out_and_counted() -> None:
     claims = pairs(10, 1.0)
-    claims[0] = replace(claims[0], trained_on=True, answer=OTHER[str(claims[0].gold)])
+    claims[0] = replace(claims[0], trained_on="claim", answer=OTHER[str(claims[0].gold)])
     claims[1] = replace(claims[1], gold=None)
     claims[2] = replace(claims[2], state="failed", answer=None)
     claims[3] = replace(claims[3], state="open", answer=None)
@@ -238,3 +243,59 @@ def test_two_runs_are_compared_on_the_claims_of_both() -> None:
     assert macro_f1_difference(good, good).value == 0.0
     one_class = {name: claim for name, claim in good.items() if claim.gold == SUPPORTED}
     assert macro_f1_difference(one_class, good).value is None
+
+
+def test_no_value_that_cannot_occur_is_in_an_interval_of_the_macro_f1() -> None:
+    """With the only hallucinated claim missed, none of the resamples that have it reaches one half, where those that
+    lack it have 1."""
+    claims = [
+        Claim(
+            case_id=str(i),
+            gold=CLAIM_LABELS[i == 0],
+            group=str(i),
+            answer=SUPPORTED,
+            judged=True,
+            bare=OTHER[SUPPORTED],
+        )
+        for i in range(12)
+    ]
+    verdict = claim_set(claims).detectors[0]
+    assert verdict.macro_f1.value == pytest.approx(11 / 23)
+    assert verdict.macro_f1.interval is not None
+    assert verdict.macro_f1.interval[1] < 0.52
+
+
+def test_where_all_are_right_so_many_groups_still_leave_room_for_doubt() -> None:
+    claims = [replace(claim, judged=True, bare=None) for claim in pairs(20, 1.0)]
+    verdict, judges, always, _ = claim_set(claims).detectors
+    ends = wilson_interval(20, 20)
+    for share in (verdict.accuracy, verdict.supported.recall, verdict.hallucinated.precision):
+        assert (share.value, share.interval) == (1.0, (ends.low, ends.high))
+    assert judges.accuracy.value == 0.0
+    assert judges.accuracy.interval == pytest.approx((0.0, 1.0 - ends.low))
+    assert verdict.supported.f1.interval is None  # no share
+    one_class = claim_set([claim for claim in claims if claim.gold == SUPPORTED]).detectors[0].supported
+    assert (one_class.recall.interval, one_class.precision.interval) == ((ends.low, ends.high), None)
+    assert (always.supported.recall.value, always.supported.recall.interval) == (1.0, None)
+    held = HeldOutCases(
+        np.array([float(c.is_hallucinated or 0.0) for c in claims]),
+        np.array([c.group for c in claims]),
+        np.arange(40) // 2,
+        0,
+    )
+    trained = held.of_answers("x", np.array([float(c.gold == HALLUCINATED) for c in claims]))
+    assert (trained.accuracy.low, trained.accuracy.high) == verdict.accuracy.interval
+
+
+def test_no_end_is_given_to_debaters_in_effect_where_rho_has_none() -> None:
+    assert _effective(Estimate(value=-0.5, interval=(-1.0, 0.2))) == Estimate(value=4.0)
+    assert _effective(Estimate(value=-0.5, interval=(-0.9, 0.0))).interval == pytest.approx((2.0, 20.0))
+
+
+def test_the_second_debater_is_said_to_have_heard_the_first() -> None:
+    claims = [
+        replace(claim, stances={"debater/0": "supports", "debater/1": "supports" if number % 3 else "denies"})
+        for number, claim in enumerate(pairs(20, 1.0))
+    ]
+    (row,) = [value for name, value in detection_rows(measured(claims), None) if "first errors" in name]
+    assert "debater/1, which has heard it, on" in row

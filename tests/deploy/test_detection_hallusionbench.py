@@ -87,7 +87,7 @@ def test_what_is_not_complete_is_in_no_figure_and_no_pair() -> None:
     assert (found.question.n, found.question.incomplete) == (9, 1)
     assert (found.figure.n, found.figure.incomplete) == (4, 1)
     assert (found.pair.n, found.pair.incomplete) == (4, 1)
-    trained = [replace(claim, trained_on=claim.case_id == "VD/1/0/0") for claim in WORKED]
+    trained = [replace(claim, trained_on="claim" if claim.case_id == "VD/1/0/0" else None) for claim in WORKED]
     assert shares(by(trained, VERDICT)) == shares(found)
 
 

@@ -16,6 +16,7 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, HALLUCINATED, SUPPORTED, is_claim
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import open_task
+from moot.protocols.tasks.claim_rows import source_name
 from moot.protocols.tasks.claim_specs import as_claims, claim_forms
 from moot.protocols.tasks.registry import absolute_spec
 
@@ -187,7 +188,7 @@ def test_each_layout_of_halueval(write: Write) -> None:
         ("Question: Say.\nAnswer: Said.", SUPPORTED, ""),
         ("Question: Say.\nAnswer: Said.", HALLUCINATED, ""),
     ]
-    assert groups(spec) == ["line 1", "line 1", "line 2", "line 2", "line 3", "line 3", "", ""]
+    assert groups(spec) == [source_name("K.")] * 4 + [source_name("D.")] * 2 + ["", ""]  # what they are drawn from
 
 
 @pytest.mark.parametrize(

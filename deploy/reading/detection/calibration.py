@@ -14,7 +14,8 @@ from moot.metrics.calibration_error import calibration_null_band, expected_calib
 from moot.metrics.cluster_bootstrap import resampled_sums
 
 BINS = 10
-"""Of the calibration error and its rows: equally many claims in each, as far as equal probabilities allow."""
+"""Of the calibration error and its rows, here and in a classifier's card: equally many claims in each, as far as equal
+probabilities allow."""
 
 
 class Reliability(BaseModel):

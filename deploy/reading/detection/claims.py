@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.references import References
-from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
+from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 
 Stance = Literal["supports", "denies"]
 
@@ -47,9 +48,10 @@ class Claim:
         judged: whether the verdict says what the judges alone came to.
         bare: that, as a label; None for a tie, or when none could be read.
         p_classifier, p_judges: probability that it is hallucinated, in [0, 1]; None when unknown.
-        trained_on: whether the classifier was trained on this very claim.
-        stances: of each debater's first message, on the claim itself; None when unknown. Who speaks second has
-            heard the other one.
+        trained_on: `claim` when the run's classifier was trained on this claim, in whatever spelling; `group` when it
+            was on another one of its group; None for neither, and without a classifier.
+        stances: of the debaters' first messages, on the claim itself, the second having heard the first; None when
+            unknown.
         wall_s: seconds from the debate's beginning to its verdict; None when unknown.
     """
 
@@ -63,7 +65,7 @@ class Claim:
     bare: str | None = None
     p_classifier: float | None = None
     p_judges: float | None = None
-    trained_on: bool = False
+    trained_on: Literal["claim", "group"] | None = None
     stances: Mapping[str, Stance | None] = field(default_factory=dict)
     wall_s: float | None = None
 
@@ -92,6 +94,7 @@ def read_claims(folder: str | Path, verdicts: Iterable[VerdictRow], references: 
 
     Raises:
         RecordError: the record cannot be read.
+        ConfigError: the copy of the classifier's card was changed.
     """
     rows = [r for r in read_table(folder, "cases", ["index", "labels", "gold"]).to_pylist() if _is_claim(r)]
     if not rows:
@@ -101,6 +104,7 @@ def read_claims(folder: str | Path, verdicts: Iterable[VerdictRow], references: 
         (row["case_id"], row["attempt"]): (row["payload"], row["wall_s"])
         for row in read_table(folder, "verdicts", ["payload", "wall_s"]).to_pylist()
     }
+    groups = _trained_groups(folder)
     found = []
     for row in sorted(rows, key=lambda row: (row["index"], row["case_id"])):
         reference = references[row["case_id"]]
@@ -114,15 +118,22 @@ def read_claims(folder: str | Path, verdicts: Iterable[VerdictRow], references: 
         if verdict is None or verdict.failed:
             found.append(Claim(**given, state="open" if verdict is None else "failed"))
         else:
-            found.append(Claim(**given, **_outcome(verdict, *more[verdict.key])))
+            of_group = bool(reference.group) and text_hash(reference.group) in groups
+            found.append(Claim(**given, **_outcome(verdict, *more[verdict.key], of_group=of_group)))
     return found
+
+
+def _trained_groups(folder: str | Path) -> frozenset[str]:
+    """The groups that the run's classifier was trained on, from the copy of its card that the run keeps."""
+    run = Path(folder)
+    return frozenset(read_card(run).trained_on_groups) if (run / CARD).is_file() else frozenset()
 
 
 def _is_claim(row: Mapping[str, Any]) -> bool:
     return tuple(row["labels"] or ()) == CLAIM_LABELS
 
 
-def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None) -> dict[str, Any]:
+def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None, *, of_group: bool) -> dict[str, Any]:
     try:
         said = _Payload.model_validate(decoded(payload))
     except ValidationError:  # of a protocol that uses the names for something else
@@ -133,7 +144,7 @@ def _outcome(verdict: VerdictRow, payload: str | None, wall_s: float | None) -> 
         "bare": None if said.verdict is None else (SUPPORTED if said.verdict == 1 else HALLUCINATED),
         "p_classifier": said.classifier and said.classifier.p_hallucinated,
         "p_judges": said.p_judges,
-        "trained_on": said.classifier is not None and said.classifier.trained_on,
+        "trained_on": said.classifier and ("claim" if said.classifier.trained_on else "group" if of_group else None),
         "stances": said.first_stances,
         "wall_s": wall_s,
     }

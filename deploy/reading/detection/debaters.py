@@ -1,8 +1,12 @@
-"""Whether the debaters err together in their first stances: what a second one can add."""
+"""Whether the debaters' first stances err together: what a second debater can add.
+
+The second speaks after the first and has read its message, so part of what they share may be that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,7 +18,7 @@ from moot.protocols.claims import SUPPORTED
 
 
 class DebaterErrors(BaseModel):
-    """The errors of two debaters' first stances.
+    """The errors of two debaters' first stances; the second debater has heard the first's.
 
     Attributes:
         debaters: their roles.
@@ -22,7 +26,7 @@ class DebaterErrors(BaseModel):
         error_rates: of each, over these.
         rho: correlation of their errors; unknown when one of them never errs, or always.
         effective_debaters: how many independent debaters have the VARIANCE that the mean of these two has,
-            2 / (1 + rho); nothing is said of how probable an error of both is.
+            2 / (1 + rho); these two are not independent, and nothing is said of how probable an error of both is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,9 +70,10 @@ def _errs(claim: Claim, debater: str) -> bool | None:
 
 
 def _effective(rho: Estimate) -> Estimate:
-    """The more the errors go together, the fewer: the interval's ends change places."""
+    """The more the errors go together, the fewer: the interval's ends change places. At a rho of -1 there is no end."""
     if rho.value is None or rho.value <= -1.0:
         return Estimate()
     ends = rho.interval
     interval = None if ends is None else (effective_raters(ends[1], 2), effective_raters(ends[0], 2))
-    return Estimate(value=effective_raters(rho.value, 2), interval=interval)
+    unbounded = interval is not None and isnan(interval[1])
+    return Estimate(value=effective_raters(rho.value, 2), interval=None if unbounded else interval)

@@ -41,7 +41,8 @@ class Detection(BaseModel):
 
     Attributes:
         claims: of the run, `finished + failed + open`.
-        unlabelled: finished ones without a gold label; `trained_on`: others that the classifier was trained on. Neither
+        unlabelled: finished ones without a gold label; `trained_on`: others that the classifier was trained on, in
+            whatever spelling; `group_trained_on`: yet others of whose group it was trained on a claim. None of them
             is in any figure but the seconds.
         whole: over all others that are finished; None when there is none.
         by_category: the same by the tag `category`; empty unless there are several.
@@ -59,6 +60,7 @@ class Detection(BaseModel):
     open: int
     unlabelled: int
     trained_on: int
+    group_trained_on: int
     whole: ClaimSet | None
     by_category: list[ClaimSet]
     calibration: list[Calibration]
@@ -93,7 +95,8 @@ def measured(claims: Sequence[Claim]) -> Detection:
         failed=sum(claim.state == "failed" for claim in claims),
         open=sum(claim.state == "open" for claim in claims),
         unlabelled=len(finished) - len(labelled),
-        trained_on=len(labelled) - len(counted),
+        trained_on=sum(claim.trained_on == "claim" for claim in labelled),
+        group_trained_on=sum(claim.trained_on == "group" for claim in labelled),
         whole=claim_set(counted) if counted else None,
         by_category=_by_category(counted),
         calibration=calibrations(counted),

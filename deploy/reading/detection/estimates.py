@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.text import Interval
 from moot.metrics.cluster_bootstrap import interval_from
+from moot.metrics.proportion import wilson_interval
 
 RESAMPLES = 1000
 """Of the groups, behind every interval."""
@@ -20,8 +21,8 @@ class Estimate(BaseModel):
 
     Attributes:
         value: the figure.
-        interval: 95 %, whole groups of cases drawn anew; None where these leave nothing to go by, as for one group, or
-            where all are right.
+        interval: 95 %, whole groups of cases drawn anew; of a share of 0 or 1, Wilson's of so many groups; None where
+            neither leaves anything to go by.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,19 +31,29 @@ class Estimate(BaseModel):
     interval: Interval | None = None
 
 
-def estimate(observed: npt.ArrayLike, resampled: npt.ArrayLike, *, lowest: float = 0.0) -> Estimate:
+def estimate(
+    observed: npt.ArrayLike, resampled: npt.ArrayLike, *, lowest: float = 0.0, groups: int | None = None
+) -> Estimate:
     """A figure and its interval.
+
+    Where all are right (or none), resamples do not vary; as many groups that are right still leave room for doubt.
 
     Args:
         observed: one number; NaN when unknown.
         resampled: `(resamples,)`, the same of each resample; NaN where one has none.
         lowest: the least that it can be; 1 is the most.
+        groups: of a share of cases, how many groups these are of; None for what is no share.
     """
     value = float(np.asarray(observed))
     if isnan(value):
         return Estimate()
     low, high = (float(end) for end in interval_from(resampled, value, lowest=lowest))
-    return Estimate(value=value, interval=None if isnan(low) or isnan(high) else (low, high))
+    if not isnan(low) and not isnan(high):
+        return Estimate(value=value, interval=(low, high))
+    if not groups or value not in (0.0, 1.0):
+        return Estimate(value=value)
+    ends = wilson_interval(groups if value else 0, groups)
+    return Estimate(value=value, interval=(ends.low, ends.high))
 
 
 def in_percent(found: Estimate) -> str:

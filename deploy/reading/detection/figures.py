@@ -10,7 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from moot.deploy.reading.detection.claims import Claim, class_of
 from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimate
 from moot.metrics.cluster_bootstrap import resampled_sums
-from moot.metrics.two_class_detection import OUTCOMES, DetectionFigures, detection_figures, detection_outcomes
+from moot.metrics.two_class_detection import (
+    OUTCOMES,
+    DetectionFigures,
+    detection_figures,
+    detection_outcomes,
+    resampled_figures,
+)
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED
 
 VERDICT, BARE = "verdict", "judges' bare verdict"
@@ -23,7 +29,7 @@ class ClassFigures(BaseModel):
 
     Attributes:
         n: claims of this class.
-        precision: unknown when none is called so, and where only the other class occurs.
+        precision: unknown when none is called so; like the others, where only the other class occurs.
         recall: share of them that is found; an abstention is a miss.
         f1: of both.
     """
@@ -31,9 +37,9 @@ class ClassFigures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     n: int
-    precision: Estimate
-    recall: Estimate
-    f1: Estimate
+    precision: Estimate = Estimate()
+    recall: Estimate = Estimate()
+    f1: Estimate = Estimate()
 
 
 class Detector(BaseModel):
@@ -101,7 +107,8 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
     flat = np.moveaxis(outcomes, 0, 1).reshape(len(claims), -1)
     groups = [claim.group for claim in claims]
     drawn = resampled_sums(flat, groups, RESAMPLES).reshape(RESAMPLES, len(answers), OUTCOMES)
-    observed, resampled = detection_figures(outcomes.sum(axis=1)), detection_figures(drawn)
+    counts = outcomes.sum(axis=1)
+    observed, resampled = detection_figures(counts), resampled_figures(counts, drawn)
     golds = {claim.gold for claim in claims}
     only = next(iter(golds)) if len(golds) == 1 else None
     return ClaimSet(
@@ -110,7 +117,7 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
         groups=len(set(groups)),
         only=only,
         detectors=[
-            _detector(name, place, given, truth, only, observed, resampled)
+            _detector(claims, name, place, given, only, observed, resampled)
             for place, (name, given) in enumerate(answers.items())
         ],
         gain=_gain(list(answers), only, observed, resampled),
@@ -125,27 +132,20 @@ def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:
 
 
 def _detector(
+    claims: Sequence[Claim],
     name: str,
     place: int,
     given: Sequence[str | None],
-    truth: Sequence[float | None],
     only: str | None,
     observed: DetectionFigures,
     resampled: DetectionFigures,
 ) -> Detector:
-    classes = []
-    for number, label in enumerate(CLAIM_LABELS):
-        known = only in (None, label)
-        figures = [
-            estimate(one[place, number], many[:, place, number]) if known else Estimate()
-            for one, many in (
-                (observed.precision, resampled.precision),
-                (observed.recall, resampled.recall),
-                (observed.f1, resampled.f1),
-            )
-        ]
-        n = sum(true == number for true in truth)
-        classes.append(ClassFigures(n=n, precision=figures[0], recall=figures[1], f1=figures[2]))
+    classes = [
+        ClassFigures(n=sum(claim.gold == label for claim in claims))
+        if only not in (None, label)
+        else _class_figures(claims, label, name, place, given, observed, resampled)
+        for label in CLAIM_LABELS
+    ]
     macro = Estimate() if only else estimate(observed.macro_f1[place], resampled.macro_f1[:, place])
     return Detector(
         by=name,
@@ -153,8 +153,38 @@ def _detector(
         supported=classes[0],
         hallucinated=classes[1],
         macro_f1=macro,
-        accuracy=estimate(observed.accuracy[place], resampled.accuracy[:, place]),
+        accuracy=estimate(
+            observed.accuracy[place], resampled.accuracy[:, place], groups=_groups(name, claims, [True] * len(claims))
+        ),
     )
+
+
+def _class_figures(
+    claims: Sequence[Claim],
+    label: str,
+    name: str,
+    place: int,
+    given: Sequence[str | None],
+    observed: DetectionFigures,
+    resampled: DetectionFigures,
+) -> ClassFigures:
+    number = CLAIM_LABELS.index(label)
+    are, called = [claim.gold == label for claim in claims], [answer == label for answer in given]
+    one, many = (place, number), (slice(None), place, number)
+    doubted = None if all(are) else _groups(name, claims, called)  # of one class only, precision is 1 by construction
+    return ClassFigures(
+        n=sum(are),
+        precision=estimate(observed.precision[one], resampled.precision[many], groups=doubted),
+        recall=estimate(observed.recall[one], resampled.recall[many], groups=_groups(name, claims, are)),
+        f1=estimate(observed.f1[one], resampled.f1[many]),
+    )
+
+
+def _groups(name: str, claims: Sequence[Claim], among: Sequence[bool]) -> int | None:
+    """How many groups some of the claims are of; None for a trivial answer, where construction leaves no doubt."""
+    if name in ALWAYS.values():
+        return None
+    return len({claim.group for claim, is_one in zip(claims, among, strict=True) if is_one})
 
 
 def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> Estimate:
@@ -174,8 +204,12 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
         detection_outcomes(truth, [class_of(claims[each].answer) for each in shared]) for claims in (first, second)
     ]
     drawn = resampled_sums(np.concatenate(outcomes, axis=1), [first[each].group for each in shared], RESAMPLES)
-    one, other = (detection_figures(each.sum(axis=0)).macro_f1 for each in outcomes)
-    many, others = (detection_figures(drawn[:, place : place + OUTCOMES]).macro_f1 for place in (0, OUTCOMES))
+    counts = [each.sum(axis=0) for each in outcomes]
+    one, other = (detection_figures(each).macro_f1 for each in counts)
+    many, others = (
+        resampled_figures(each, drawn[:, place : place + OUTCOMES]).macro_f1
+        for each, place in zip(counts, (0, OUTCOMES), strict=True)
+    )
     return estimate(one - other, many - others, lowest=-1.0)
 
 

@@ -150,5 +150,6 @@ def _accuracy(claims: Sequence[Claim], unit: Callable[[Claim], Unit], right: Map
         return Accuracy(share=Estimate(), n=0, incomplete=len(units))
     rows = np.array([[float(ok), 1.0] for ok in whole.values()])
     drawn = resampled_sums(rows, [groups[each] for each in whole], RESAMPLES)
-    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1])
+    of = {groups[each] for each in whole}
+    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(of))
     return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))

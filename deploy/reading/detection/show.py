@@ -57,6 +57,7 @@ def _claims(found: Detection) -> str:
             (found.open, "without verdict"),
             (found.unlabelled, "without a label"),
             (found.trained_on, "the classifier was trained on"),
+            (found.group_trained_on, "of a group that the classifier was trained on"),
         )
         if n
     ]
@@ -64,8 +65,8 @@ def _claims(found: Detection) -> str:
 
 
 def _debater_rows(found: DebaterErrors) -> list[tuple[str, str]]:
-    first, second = (percent(rate) for rate in found.error_rates)
-    base = f"({found.debaters[0]} errs on {first}, {found.debaters[1]} on {second}, n = {found.n:,})"
+    (one, other), (first, second) = found.debaters, (percent(rate) for rate in found.error_rates)
+    base = f"({one} errs on {first}, {other}, which has heard it, on {second}; n = {found.n:,})"
     rho, effective = in_units(found.rho, 2), in_units(found.effective_debaters, 2)
     return [
         ("debaters' first errors, rho", f"{rho} {base}"),

@@ -18,11 +18,15 @@ class RunOfClaims(NamedTuple):
     Attributes:
         claims, seconds: None when unknown, or when it is over anything else.
         against: its macro F1 minus the first run's, on the claims of both; None for the first run.
+        trained_on, group_trained_on: claims that are left out because its classifier was trained on them, or on others
+            of their groups.
     """
 
     claims: ClaimSet | None
     seconds: Seconds | None
     against: Estimate | None
+    trained_on: int = 0
+    group_trained_on: int = 0
 
 
 def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Block]:
@@ -44,6 +48,16 @@ def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Blo
         title = f"macro F1 against {names[0]}, on the claims of both ([95 %, groups drawn anew])"
         blocks.append(Block(title, ("run", "points"), against))
     return blocks
+
+
+def claims_notes(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[str]:
+    """What stands under the tables: whose claims are left out because the run's classifier was trained on them."""
+    return [
+        f"{name}: {run.trained_on + run.group_trained_on:,} claims left out: its classifier was trained on "
+        f"{run.trained_on:,} of them, and on others of the groups of {run.group_trained_on:,}"
+        for name, run in zip(names, runs, strict=True)
+        if run.trained_on or run.group_trained_on
+    ]
 
 
 def _figures(claims: ClaimSet | None, by: str) -> tuple[str, str, str]:

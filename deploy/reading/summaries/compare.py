@@ -16,7 +16,7 @@ from moot.deploy.reading.detection.claims import Claim, read_claims
 from moot.deploy.reading.detection.detection import Seconds, counted_claims
 from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
-from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_blocks
+from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_blocks, claims_notes
 from moot.deploy.reading.record import latest_verdicts
 from moot.deploy.reading.references import References
 from moot.deploy.reading.simulated import SIMULATED
@@ -49,6 +49,8 @@ class Row(BaseModel):
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
         claims: how well claims are told apart; None for runs over anything else, or without one that counts.
         seconds: of a finished claim; None likewise.
+        trained_on, group_trained_on: claims left out of these because the run's classifier was trained on them, or on
+            others of their groups.
         macro_f1_vs_first: difference of the macro F1 on the claims that count in both; None for the first run itself,
             and for runs over anything else.
         vs_first: this run (first) against the first run (second) on the cases that both scored; None for the first
@@ -75,6 +77,8 @@ class Row(BaseModel):
     flip_rate: float | None
     claims: ClaimSet | None
     seconds: Seconds | None
+    trained_on: int
+    group_trained_on: int
     macro_f1_vs_first: Estimate | None
     vs_first: Paired | None
 
@@ -154,6 +158,8 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 flip_rate=summary.flip_rate_audit,
                 claims=None if summary.detection is None else summary.detection.whole,
                 seconds=None if summary.detection is None else summary.detection.seconds,
+                trained_on=0 if summary.detection is None else summary.detection.trained_on,
+                group_trained_on=0 if summary.detection is None else summary.detection.group_trained_on,
                 macro_f1_vs_first=None
                 if each is first or not each.claims
                 else macro_f1_difference(each.claims_among(shared), first.claims_among(shared)),
@@ -194,15 +200,25 @@ def _blocks(comparison: Comparison) -> list[Block]:
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
-    if any(row.claims for row in rows):
-        runs = [RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first) for row in rows]
-        blocks += claims_blocks(names, runs)
+    if any(row.claims or row.trained_on or row.group_trained_on for row in rows):
+        blocks += claims_blocks(names, _of_claims(rows))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
             (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
         ]
         blocks.append(Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
     return blocks
+
+
+def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
+    return [
+        RunOfClaims(row.claims, row.seconds, row.macro_f1_vs_first, row.trained_on, row.group_trained_on)
+        for row in rows
+    ]
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    return claims_notes(run_names([row.run for row in comparison.rows]), _of_claims(comparison.rows))
 
 
 def _figures(rows: Sequence[Row], names: Sequence[str]) -> Block:
@@ -253,7 +269,7 @@ def comparison_text(comparison: Comparison) -> RenderableType:
         if block.title:
             parts += [Text(), Text(visible_line(block.title))]
         parts.append(block_table(block))
-    return Group(*parts)
+    return Group(*parts, *(Text(visible_line(note)) for note in _notes(comparison)))
 
 
 def comparison_markdown(comparison: Comparison) -> str:
@@ -262,6 +278,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     for block in _blocks(comparison):
         parts += [markdown_inline(block.title)] if block.title else []
         parts.append(block_markdown(block))
+    parts += map(markdown_inline, _notes(comparison))
     return "\n\n".join(parts) + "\n"
 
 
