@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.interface import Encoder
-from moot.actors.encoders.model_folder import folder_digest
+from moot.actors.encoders.model_folder import folder_digest, is_hidden
 from moot.actors.encoders.sentence_model import SentenceModel
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
@@ -22,7 +22,8 @@ def check_body(folder: Path, digest: str) -> None:
     """Refuse a body that is not the one that was trained, or that holds anything but weights and settings.
 
     A sentence-transformers folder may name Python of its own, which is run when it is loaded, and weights may be a
-    pickle, which can hold any code: neither is let through.
+    pickle, which can hold any code: neither is let through. Nor is a file that the digest does not cover, or a module
+    that lies elsewhere.
 
     Raises:
         ConfigError: one line that names what is wrong.
@@ -32,6 +33,9 @@ def check_body(folder: Path, digest: str) -> None:
         strange = sorted(path for path in files if path.is_symlink() or path.suffix not in _DATA)
         if strange:
             raise ConfigError(f"{strange[0]}: a classifier's body holds safetensors and JSON only; train it again")
+        hidden = sorted(path for path in folder.rglob("*") if is_hidden(path.relative_to(folder)))
+        if hidden:
+            raise ConfigError(f"{hidden[0]}: a classifier's body has no hidden files or folders; train it again")
         if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:
             raise ConfigError(f"{folder}: more or larger files than a classifier's body may have")
         _check_modules(folder / "modules.json")
@@ -43,7 +47,7 @@ def check_body(folder: Path, digest: str) -> None:
 
 
 def _check_modules(file: Path) -> None:
-    """That every module is one of the library's own."""
+    """That every module is one of the library's own, and lies in the folder."""
     if not file.is_file() or file.stat().st_size > _MOST_MODULES_BYTES:
         raise ConfigError(f"{file}: no sentence encoder there; train the classifier again")
     try:
@@ -53,6 +57,13 @@ def _check_modules(file: Path) -> None:
     for module in modules:
         if not str(module.get("type", "")).startswith(_OURS):
             raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers; train the classifier again")
+        place = module.get("path", "")
+        if not isinstance(place, str) or "\\" in place or not _is_inside(PurePosixPath(place)):
+            raise ConfigError(f"{file}: `path`: expected a folder in the body's own; train the classifier again")
+
+
+def _is_inside(place: PurePosixPath) -> bool:
+    return not place.is_absolute() and ".." not in place.parts
 
 
 def body_name(digest: str) -> str:

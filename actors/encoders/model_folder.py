@@ -59,5 +59,13 @@ def folder_digest(folder: Path) -> str:
 
 
 def _counts(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-    return path.is_file() and not hidden and path.suffix not in _NOT_WEIGHTS
+    return path.is_file() and not is_hidden(path.relative_to(folder)) and path.suffix not in _NOT_WEIGHTS
+
+
+def is_hidden(name: Path) -> bool:
+    """Whether a file of a model, by its path in the model's folder, is left out of its digest whatever it holds.
+
+    >>> is_hidden(Path("1_Pooling/config.json")), is_hidden(Path(".cache/config.json")), is_hidden(Path("__x/y.json"))
+    (False, True, True)
+    """
+    return any(part.startswith((".", "__")) for part in name.parts)

@@ -9,6 +9,7 @@ FOLDER/
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -20,7 +21,9 @@ from moot.actors.retrieval.searching import Searching
 from moot.protocols.errors import ConfigError, EncoderFailed, RecordError
 from moot.protocols.lookups import Passage
 
-_FORMAT = 1
+_Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+_Chunks = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
+_Dimension = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
 
 
 class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,16 +32,16 @@ class LibraryNote(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         encoder: its identity.
         digest: of the chunks, as `moot.actors.retrieval.chunks.digest_of` gives it.
-        chunks: how many there are.
-        dimension: of the vectors; None until there are some.
+        chunks: how many there are; at least 1.
+        dimension: of the vectors, up to 65,536; None until there are some.
         format: of the folder.
     """
 
     encoder: str
-    digest: str
-    chunks: int
-    dimension: int | None = None
-    format: int = _FORMAT
+    digest: _Digest
+    chunks: _Chunks
+    dimension: _Dimension | None = None
+    format: Literal[1] = 1
 
 
 class LibraryFolder:
@@ -62,15 +65,12 @@ class LibraryFolder:
         """What library.json says.
 
         Raises:
-            ConfigError: it cannot be read, or another version of moot has written it.
+            ConfigError: it cannot be read, or is none that this version of moot writes.
         """
         try:
-            note = msgspec.json.decode(self.note_file.read_bytes(), type=LibraryNote)
-        except (OSError, msgspec.MsgspecError) as error:
-            raise ConfigError(f"{self.note_file} is not of a library: {error}") from None
-        if note.format != _FORMAT:
-            raise ConfigError(f"{self.path}: the library's format is {note.format}, expected {_FORMAT}")
-        return note
+            return msgspec.json.decode(self.note_file.read_bytes(), type=LibraryNote)
+        except (OSError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise ConfigError(f"{self.note_file} is not of a library: {' '.join(str(error).split())}") from None
 
     def write_note(self, note: LibraryNote) -> None:
         """Write library.json. Raises `RecordError`."""
@@ -89,7 +89,8 @@ class LibraryFolder:
             encoder: its identity.
 
         Raises:
-            ConfigError: the library was made with another encoder, or is not finished.
+            ConfigError: the library was made with another encoder, is not finished, or a file is missing or of another
+                size.
         """
         note = self.note()
         if note.encoder != encoder:
@@ -97,11 +98,16 @@ class LibraryFolder:
                 f"library {self.path} was made with the encoder {note.encoder}, not {encoder}: "
                 f"take --encoder {note.encoder}, or make it anew from the documents"
             )
-        if (done := self.embedded(note)) != note.chunks:
+        if (done := self.embedded(note)) < note.chunks:
             raise ConfigError(
                 f"library {self.path} is not finished ({done:,} of {note.chunks:,} chunks): "
                 "what was building it goes on when it is called again"
             )
+        size, wanted = self.vectors_file.stat().st_size, 4 * note.chunks * (note.dimension or 0)
+        if size != wanted:
+            raise ConfigError(f"{self.vectors_file} has {size:,} bytes, expected {wanted:,}: make the library anew")
+        if not self.chunks_file.is_file():
+            raise ConfigError(f"library {self.path} has no {self.chunks_file.name}: make it anew from the documents")
         return note
 
 

@@ -16,6 +16,7 @@ from moot.deploy.ablation.folder import folder_of
 from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.documents import Shelf
 from moot.deploy.running.prepare import Prepared, inner, prepare
 from moot.deploy.running.resume import describe
 from moot.deploy.running.session import finished
@@ -55,10 +56,10 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
     if share_replies:
         _check_sharing(base, axes)
     out = folder_of(base, axes, share_replies=share_replies)
-    grid = []
+    grid, shelf = [], Shelf(out)
     for cell in cells_of(axes):
         with _naming(cell):
-            grid.append(ReadyCell(cell, prepare(configured(base, cell, out))))
+            grid.append(ReadyCell(cell, prepare(configured(base, cell, out), shelf=shelf)))
     _check_different(grid)
     grid = _served(grid)
     return _sharing(grid) if share_replies else grid

@@ -16,6 +16,7 @@ from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
+from moot.deploy.running.documents import Shelf
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
@@ -54,7 +55,7 @@ def execute(
     configure_terminal(log_level)
     config = RunConfig.build(file, flags, flag_of)
     names = [name.strip() for name in config.protocol.split(",")]
-    runs = [prepare(each) for each in (several(config, names) if len(names) > 1 else [config])]
+    runs = _prepared(config, names)
     if dry_run:
         asyncio.run(_check(runs, network=False))
         for each in runs:
@@ -64,6 +65,15 @@ def execute(
     if len(runs) == 1:
         return _one(runs[0], quiet=quiet)
     return _compared(runs, quiet=quiet)
+
+
+def _prepared(config: RunConfig, names: Sequence[str]) -> list[Prepared]:
+    """The run, or one per protocol; these have their libraries beside them in one place."""
+    if len(names) == 1:
+        return [prepare(config)]
+    made = several(config, names)
+    shelf = Shelf(Path(str(made[0].out)).parent)
+    return [prepare(each, shelf=shelf) for each in made]
 
 
 def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:

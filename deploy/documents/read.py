@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moot.deploy.documents.bounds import MOST_BYTES, MOST_CHARACTERS
 from moot.deploy.documents.document import Document
-from moot.deploy.documents.markdown import read_markdown
-from moot.deploy.documents.pdf import read_pdf
+from moot.deploy.documents.found import Found, find
 from moot.deploy.documents.plain_text import read_plain_text
-from moot.deploy.documents.web_page import read_web_page
+from moot.deploy.documents.reading import Reading
 from moot.protocols.errors import ConfigError
-
-MOST_BYTES = 64 * 2**20
-"""Bytes of one file at most."""
-
-_READERS: dict[str, Callable[[bytes], str | tuple[str, ...]]] = {
-    ".txt": read_plain_text,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".html": read_web_page,
-    ".htm": read_web_page,
-    ".pdf": read_pdf,
-}
-_KINDS = ".txt, .md, .html or .pdf"
 
 
 def read_documents(named: Sequence[str]) -> list[Document]:
     """The documents in files and folders, in the order in which they are named, those of a folder by path.
 
-    A folder gives the files in it that can be read, at any depth, hidden ones and other kinds left out. A file is
-    called by its name, one of a folder by its path in there; where two would be called the same, every document is
-    called by its path from the nearest folder that holds them all. A file that is named twice is read once.
+    A file is called by its name, one of a folder by its path in there; where two would be called the same, every
+    document is called by its path from the nearest folder that holds them all. A file that is named twice is read once.
+    See `moot.deploy.documents.found` for which files are taken, and `moot.deploy.documents.bounds` for what reading one
+    may take.
 
     Raises:
         ConfigError: naming the file and what is wrong with it.
     """
-    calls: dict[Path, str] = {}
+    found: dict[Path, Found] = {}
     for each in named:
-        for path, name in _found(each):
-            calls.setdefault(path, name)
-    if max(Counter(calls.values()).values(), default=0) > 1:
-        common = Path(os.path.commonpath([path.parent for path in calls]))
-        calls = {path: path.relative_to(common).as_posix() for path in calls}
-    return [_read(path, name) for path, name in calls.items()]
+        for one in find(each):
+            found.setdefault(one.path, one)
+    files = _told_apart(list(found.values()))
+    with Reading() as reading:
+        return [_read(each, reading) for each in files]
+
+
+def _told_apart(files: Sequence[Found]) -> list[Found]:
+    if max(Counter(each.name for each in files).values(), default=0) <= 1:
+        return list(files)
+    common = Path(os.path.commonpath([each.path.parent for each in files]))
+    return [each._replace(name=each.path.relative_to(common).as_posix()) for each in files]
 
 
 def documents_of_texts(texts: Mapping[str, str]) -> list[Document]:
@@ -63,37 +57,10 @@ def documents_of_texts(texts: Mapping[str, str]) -> list[Document]:
     return [Document(name, (text,)) for name, text in texts.items()]
 
 
-def _found(named: str) -> Iterator[tuple[Path, str]]:
-    """Files behind a path, absolute, with what each is called."""
-    path = Path(named).expanduser()
-    if not path.exists():
-        raise ConfigError(f"--docs {named}: no such file or folder")
-    if not path.is_dir():
-        if path.suffix.lower() not in _READERS:
-            raise ConfigError(f"--docs {named}: expected {_KINDS}, found {path.suffix or 'a name without a kind'!r}")
-        yield path.resolve(), path.name
-        return
-    files = documents_in(path)
-    if not files:
-        raise ConfigError(f"--docs {named}: the folder holds no document ({_KINDS})")
-    for file in files:
-        yield file.resolve(), file.relative_to(path).as_posix()
-
-
-def documents_in(folder: Path) -> list[Path]:
-    """The files of a folder that are read, at any depth, by path."""
-    return [file for file in sorted(folder.rglob("*")) if _is_wanted(file, folder)]
-
-
-def _is_wanted(file: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-    return not hidden and file.suffix.lower() in _READERS and file.is_file()
-
-
-def _read(path: Path, name: str) -> Document:
-    where = f"document {name!r}"
+def _read(found: Found, reading: Reading) -> Document:
+    where = f"document {found.name!r}"
     try:
-        with path.open("rb") as file:
+        with found.path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{where} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
@@ -102,18 +69,20 @@ def _read(path: Path, name: str) -> Document:
     if not raw.strip():
         raise ConfigError(f"{where} is empty")
     try:
-        text = _READERS[path.suffix.lower()](raw)
+        pages = (read_plain_text(raw),) if found.kind == ".txt" else reading.pages(found.kind, raw)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
-    pages = (text,) if isinstance(text, str) else text
-    _check_text(where, pages, scanned=path.suffix.lower() == ".pdf")
-    return Document(name, pages, paged=not isinstance(text, str))
+    paged = found.kind == ".pdf"
+    _check_text(where, pages, scanned=paged)
+    return Document(found.name, pages, paged=paged)
 
 
 def _check_text(where: str, pages: Sequence[str], *, scanned: bool = False) -> None:
     if not any(character.isalnum() for page in pages for character in page):
         hint = ": a scanned PDF has to be put through text recognition first" if scanned else ""
         raise ConfigError(f"{where} has no text in it{hint}")
+    if sum(map(len, pages)) > MOST_CHARACTERS:
+        raise ConfigError(f"{where} is longer than {MOST_CHARACTERS:,} characters: split it")
     try:
         "".join(pages).encode()
     except UnicodeEncodeError:

@@ -35,6 +35,7 @@ RECORD_KEYS = frozenset(
         "task_digest",
         "classifier_digest",
         "docs_digest",
+        "library",
         "cases",
         "started_at",
         "sessions",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from moot.actors.encoders.resolve import is_served
 from moot.actors.retrieval.library import LibraryFolder
@@ -68,7 +69,7 @@ def plan(prepared: Prepared) -> Plan:
     A protocol says how many calls it makes by a method `calls(case, judges)` that gives a `CallPlan`.
     """
     name, total = prepared.protocol.name, prepared.total
-    documents = "" if prepared.docs is None else _documents(prepared, prepared.docs)
+    documents = _documents(prepared, prepared.docs, prepared.library) if prepared.docs and prepared.library else ""
     reusable = None if prepared.reuse is None else reusable_replies(prepared.reuse)
     calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
     if calls_of is None or total is None:
@@ -86,15 +87,17 @@ def plan(prepared: Prepared) -> Plan:
     return Plan(name, total, least_calls, most_calls, least_tokens, most_tokens, reusable, documents)
 
 
-def _documents(prepared: Prepared, docs: Docs) -> str:
-    """The documents in words."""
+def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
+    """The documents in words; what one run embeds into a library that others share is embedded for all of them."""
     chunks = f"{docs.size:,} {'chunk' if docs.size == 1 else 'chunks'}"
     if docs.documents is None:
         return f"a library of {chunks}, made before"
-    files = LibraryFolder(prepared.folder / "library")
+    files = LibraryFolder(library)
     done = files.embedded(files.note()) if files.exists() else 0
     texts = len({chunk.text for chunk in docs.chunks[done:]})
-    by = f", {texts:,} texts to be embedded by {prepared.config.encoder}" if is_served(prepared.config.encoder) else ""
+    once = "" if library.is_relative_to(prepared.folder) else ", once for all runs that share them"
+    encoder = prepared.config.encoder
+    by = f", {texts:,} texts to be embedded by {encoder}{once}" if is_served(encoder) else ""
     return f"{docs.documents:,} in {chunks}{by}"
 
 

@@ -22,10 +22,11 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.deploy.documents.docs import Docs, open_docs
+from moot.deploy.documents.docs import Docs
 from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.documents import Shelf, gone, run_documents
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
@@ -59,6 +60,8 @@ class Prepared:
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
         docs: the documents that the debates may search; None for none.
+        library: the folder of the library that they search, absolute: the run's own, one that several share, or one
+            that was at hand; None without documents.
         d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
         classifier: the run's classifier of judges' summaries; None for none.
     """
@@ -76,6 +79,7 @@ class Prepared:
     prices: Mapping[str, Price]
     reuse: Path | None
     docs: Docs | None
+    library: Path | None
     d_untested: bool
     classifier: FoundClassifier | None
 
@@ -105,11 +109,6 @@ class Prepared:
         """Whether a gate decides which cases are debated."""
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
-
-    @property
-    def library(self) -> Path | None:
-        """The folder of the library that the debates search: the run's own, or one that was at hand."""
-        return None if self.docs is None else self.docs.library or self.folder / "library"
 
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool) -> RunSpec:
         """What the actors need to know.
@@ -152,12 +151,15 @@ class Prepared:
         return AnswerKey.from_cases(replace(self.task, load_picture=None).cases()).slots if wanted else {}
 
 
-def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | None = None) -> Prepared:
+def prepare(
+    config: RunConfig, *, task: Cases | None = None, protocol: object | None = None, shelf: Shelf | None = None
+) -> Prepared:
     """Open and check everything that a run names.
 
     Args:
         task: cases as objects, instead of `config.task`.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+        shelf: of the runs that this one is made together with; None for a run on its own.
 
     Raises:
         UserError: one line for the first thing that is wrong.
@@ -177,6 +179,7 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
     folder = run_folder(out)
+    docs, library = run_documents(config.docs, encoder, folder, shelf) if config.docs else (None, None)
     return Prepared(
         config=config,
         task=found,
@@ -190,7 +193,8 @@ def prepare(config: RunConfig, *, task: Cases | None = None, protocol: object | 
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
-        docs=open_docs(config.docs, encoder) if config.docs else None,
+        docs=docs,
+        library=library,
         d_untested=d_untested,
         classifier=_classifier(config, made, encoder),
     )
@@ -224,6 +228,8 @@ def warn(prepared: Prepared) -> None:
             "the first line begins with #: a .txt file has no comments, so it is debated like any other line",
             file=prepared.task.path,
         )
+    if prepared.docs is not None and gone(prepared.config.docs):
+        _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
         _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)

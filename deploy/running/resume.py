@@ -20,6 +20,7 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.deploy.running.bounds import lost, spent_before, unsettled
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.documents import recorded_place
 from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
 
@@ -49,7 +50,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         "price_table": {name: price.model_dump() for name, price in prepared.prices.items()},
         "templates": {name: templates.hash(name) for name in templates.sources},
         "task_digest": prepared.checked.digest if prepared.checked else None,
-        **({"docs_digest": prepared.docs.digest} if prepared.docs else {}),
+        **_documents(prepared),
         "cases": prepared.total,
         **({"classifier_digest": prepared.classifier.card.digest} if prepared.classifier else {}),
         "versions": _versions(),
@@ -69,6 +70,12 @@ def identity_digest(prepared: Prepared) -> str:
     compared = {key: body.get(key) for key in (*_FIXED, "settings", "templates", "task_digest", "docs_digest")}
     compared["roles"] = _comparable(body["bindings"])
     return blake2b(msgspec.json.encode(compared, order="deterministic"), digest_size=8).hexdigest()
+
+
+def _documents(prepared: Prepared) -> dict[str, Any]:
+    if prepared.docs is None or prepared.library is None:
+        return {}
+    return {"docs_digest": prepared.docs.digest, "library": recorded_place(prepared.library, prepared.folder)}
 
 
 def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW") -> None:

@@ -12,7 +12,8 @@ from pathlib import PurePath
 
 from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.row import Row, shown
-from moot.protocols.tasks.source import MAX_LINE, Lines, Source, windows_text
+from moot.protocols.tasks.source import MAX_LINE, Lines, Source
+from moot.protocols.windows_text import windows_text
 
 NOT_UTF8 = "expected UTF-8 text, found other bytes"
 

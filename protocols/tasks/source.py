@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import stat
 import sys
@@ -100,31 +99,6 @@ def _stdin() -> Iterator[IO[bytes]]:
 
 def _reason(error: Exception) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-
-
-def windows_text(raw: bytes) -> str:
-    """A line of a file that is partly UTF-8, partly Windows-1252: UTF-8 wherever its bytes are.
-
-    The five bytes that Windows-1252 leaves open become the control characters of the same number, as browsers read
-    them, so that nothing is lost. Raises nothing.
-
-    >>> windows_text(b"I didn\\x92t"), windows_text("“so”".encode()) == "“so”", windows_text(b"\\x9d")
-    ('I didn’t', True, '\\x9d')
-    """
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", _CONTROLS)
-
-
-def _as_control(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    return error.object[error.start : error.end].decode("latin-1"), error.end
-
-
-_CONTROLS = "moot.controls"
-codecs.register_error(_CONTROLS, _as_control)
 
 
 class Lines:

@@ -210,3 +210,35 @@ def test_a_damaged_library_is_refused(tmp_path: Path) -> None:
     (tmp_path / "library.json").write_text("{}")
     with pytest.raises(ConfigError, match="is not of a library"):
         StoredLibrary(tmp_path, NAME)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"dimension": 0}, "`int` >= 1"),
+        ({"dimension": -1}, "`int` >= 1"),
+        ({"dimension": 2**62}, "`int` <= 65536"),
+        ({"dimension": None}, r"is not finished \(0 of 23 chunks\)"),
+        ({"dimension": 15}, "vectors.f32 has 1,472 bytes, expected 1,380"),
+        ({"dimension": 17}, r"is not finished \(21 of 23 chunks\)"),
+        ({"chunks": 0}, "`int` >= 1"),
+        ({"chunks": 22}, "vectors.f32 has 1,472 bytes, expected 1,408"),
+        ({"chunks": 2**70}, "is not of a library"),
+        ({"digest": "x"}, "matching regex"),
+        ({"format": 2}, "Invalid enum value 2"),
+    ],
+)
+def test_a_note_that_does_not_fit_is_refused_in_one_line(tmp_path: Path, changed: dict[str, object], why: str) -> None:
+    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
+    note = json.loads((tmp_path / "library.json").read_bytes())
+    (tmp_path / "library.json").write_text(json.dumps({**note, **changed}))
+    with pytest.raises(ConfigError, match=why) as found:
+        StoredLibrary(tmp_path, NAME)
+    assert "\n" not in str(found.value)
+
+
+def test_a_library_without_its_chunks_is_refused(tmp_path: Path) -> None:
+    asyncio.run(build_library(tmp_path, chunks_of_texts(TEXTS), Counting()))
+    (tmp_path / "chunks.arrow").unlink()
+    with pytest.raises(ConfigError, match=r"has no chunks\.arrow"):
+        StoredLibrary(tmp_path, NAME)

@@ -18,6 +18,7 @@ import moot
 from moot.actors.retrieval import build
 from moot.actors.retrieval.library import StoredLibrary
 from moot.deploy.cli.run import execute, several
+from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import prepare
@@ -92,6 +93,40 @@ def test_a_run_goes_on_with_its_documents_only(tmp_path: Path, docs: Path) -> No
         run(**options(done.path, docs=moved))
     with pytest.raises(RunMismatch, match=r"docs: was .*, now none"):
         run(**options(done.path))
+
+
+def test_a_run_goes_on_from_its_library_when_its_documents_are_gone(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fish = docs / "fish.pdf"
+    both = [docs / "facts.txt", fish]
+    wanted = options(tmp_path / "run", docs=both)
+    first = run(**options(tmp_path / "run", docs=both, limit=1))
+    kept = fish.rename(tmp_path / "fish.pdf")
+    with monkeypatch.context() as patched:
+        patched.setattr(documents, "open_docs", lambda named, encoder: pytest.fail("documents were read"))
+        done = run(**wanted)
+    assert (done.done, done.failed) == (2, 0)
+    assert {each[0] for case in found(done).values() for each in case} == {"facts.txt", "fish.pdf"}
+    assert yaml.safe_load((first.path / "run.yaml").read_text())["library"] == "library"
+    assert run(**wanted).worked is False
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        run(**options(first.path, docs=[fish]))
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        run(**options(first.path, docs=both, encoder="http://127.0.0.1:9/v1#m"))
+    kept.rename(fish)
+    fish.write_bytes(made_pdf(["Fish fly."]))
+    with pytest.raises(RunMismatch, match="docs_digest: was"):
+        run(**wanted)
+
+
+def test_a_run_whose_library_is_not_finished_needs_its_documents(tmp_path: Path, docs: Path) -> None:
+    done = run(**options(tmp_path / "run", docs=docs, limit=1))
+    vectors = done.path / "library" / "vectors.f32"
+    vectors.write_bytes(vectors.read_bytes()[:-2048])
+    docs.rename(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="no such file or folder"):
+        run(**options(done.path, docs=docs))
 
 
 def test_a_library_is_opened_and_not_built_again(tmp_path: Path, docs: Path) -> None:

@@ -1,0 +1,107 @@
+"""The process that reads documents: it may be ended by any of them, and the program that started it goes on.
+
+A request is a line of JSON and the bytes of one file; the reply is a line of JSON. The system itself keeps the process
+within the request's bounds: no memory is given beyond them, and who computes for too long is ended.
+"""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+import time
+from typing import BinaryIO
+
+import msgspec
+
+from moot.deploy.documents.bounds import MOST_CHARACTERS
+from moot.protocols.errors import ConfigError
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What precedes the bytes of a file.
+
+    Attributes:
+        kind: the file's suffix, in small letters.
+        size_bytes: how many bytes follow.
+        seconds: of computing that they may take.
+        memory_bytes: that the process may have.
+    """
+
+    kind: str
+    size_bytes: int
+    seconds: int
+    memory_bytes: int
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says.
+
+    Attributes:
+        pages: its text, page by page; one for a document without pages.
+        refused: why it cannot be read, in one line; empty when it was read.
+    """
+
+    pages: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Read one document after another until there is no further request."""
+    while line := source.readline():
+        request = msgspec.json.decode(line, type=Request)
+        raw = source.read(request.size_bytes)
+        _bound(resource.RLIMIT_CPU, math.ceil(time.process_time()) + request.seconds)
+        _bound(resource.RLIMIT_AS, request.memory_bytes)
+        sink.write(_encoded(reply_to(request.kind, raw)) + b"\n")
+        sink.flush()
+
+
+def reply_to(kind: str, raw: bytes) -> Reply:
+    """What the bytes of a file say, or why they cannot be read; whatever a parser raises is told, not raised."""
+    try:
+        pages = _pages(kind, raw)
+    except ConfigError as error:
+        return Reply(refused=str(error))
+    except MemoryError:
+        return Reply(refused="it needs more memory to be read than a document may: split it, or save it as text")
+    except Exception as error:  # parsers of others on bytes of anybody
+        return Reply(refused=f"it is broken ({type(error).__name__})")
+    if sum(map(len, pages)) > MOST_CHARACTERS:
+        return Reply(refused=f"its text is longer than {MOST_CHARACTERS:,} characters: split it")
+    return Reply(pages=pages)
+
+
+def _pages(kind: str, raw: bytes) -> tuple[str, ...]:
+    """Each parser is loaded when the first file needs it: a handful of documents is read as soon as that is done."""
+    if kind == ".pdf":
+        from moot.deploy.documents.pdf import read_pdf
+
+        return read_pdf(raw)
+    if kind in (".md", ".markdown"):
+        from moot.deploy.documents.markdown import read_markdown
+
+        return (read_markdown(raw),)
+    from moot.deploy.documents.web_page import read_web_page
+
+    return (read_web_page(raw),)
+
+
+def _encoded(reply: Reply) -> bytes:
+    try:
+        return msgspec.json.encode(reply)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(Reply(refused="it holds a lone surrogate, which is not Unicode text"))
+
+
+def _bound(what: int, most: int) -> None:
+    """Set a limit of this process, or keep to a lower one that it was started with."""
+    _, hard = resource.getrlimit(what)
+    resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+if __name__ == "__main__":
+    _bound(resource.RLIMIT_CORE, 0)
+    replies = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what a parser prints is no reply
+    serve(sys.stdin.buffer, replies)

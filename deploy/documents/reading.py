@@ -1,0 +1,97 @@
+"""Reading files in a process of its own, so that none of them can hang or fill the program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import msgspec
+
+from moot.deploy.documents.bounds import MOST_CHARACTERS, MOST_MEMORY_BYTES, MOST_PAGES, most_seconds
+from moot.deploy.documents.reader import Reply, Request
+from moot.protocols.errors import ConfigError
+
+_READER = "moot.deploy.documents.reader"
+_MOST_REPLY_BYTES = 6 * MOST_CHARACTERS + 3 * MOST_PAGES + 2**10
+"""A control character takes six bytes in JSON."""
+
+
+class Reading:
+    """Reads web pages, Markdown and PDF files; a context manager, which ends its process.
+
+    One process, started for the first file, reads all of them. It gets bytes and gives texts, and nothing that it says
+    is more than data.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                self._process.communicate()
+            self._process = None
+
+    def pages(self, kind: str, raw: bytes) -> tuple[str, ...]:
+        """The text of a file, page by page; one page for a kind without pages.
+
+        Args:
+            kind: the file's suffix, in small letters.
+            raw: its bytes.
+
+        Raises:
+            ConfigError: it cannot be read, or takes more time or memory than a document may.
+        """
+        if self._process is None:
+            self._process = _started()
+        seconds = most_seconds(len(raw))
+        request = Request(kind=kind, size_bytes=len(raw), seconds=seconds, memory_bytes=MOST_MEMORY_BYTES)
+        line = _asked(self._process, msgspec.json.encode(request) + b"\n", raw)
+        if not line.endswith(b"\n"):
+            self._process.kill()
+            raise ConfigError(_why(self._process.wait(), seconds))
+        try:
+            reply = msgspec.json.decode(line, type=Reply)
+        except msgspec.MsgspecError:
+            raise ConfigError("the process that was reading it gave no text") from None
+        if reply.refused:
+            raise ConfigError(reply.refused)
+        return reply.pages
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """The process, which finds the packages that this one finds, and none in the folder that it happens to be in."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", _READER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+    )
+
+
+def _asked(process: subprocess.Popen[bytes], *parts: bytes) -> bytes:
+    """The line that it replies; cut or empty when it has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.writelines(parts)
+        process.stdin.flush()
+    except BrokenPipeError:
+        return b""
+    return process.stdout.readline(_MOST_REPLY_BYTES)
+
+
+def _why(returned: int, seconds: int) -> str:
+    if returned == -signal.SIGXCPU:
+        return f"it takes more than {seconds} s of computing to be read: split it, or save it as text"
+    how = f"exit code {returned}" if returned >= 0 else signal.Signals(-returned).name
+    return f"the process that was reading it ended ({how}): split it, or save it as text"

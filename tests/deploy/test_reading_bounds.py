@@ -1,0 +1,170 @@
+"""Reading a document takes no more time, memory or text than it may, whatever it holds; and links are followed where a
+user can have meant that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from made_pdfs import made_pdf
+
+from moot.deploy.documents import pdf, reader, reading
+from moot.deploy.documents.read import read_documents
+from moot.deploy.documents.reading import Reading
+from moot.protocols.errors import ConfigError
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(ConfigError) as found:
+        read_documents([str(path)])
+    said = str(found.value)
+    assert "\n" not in said
+    return said
+
+
+def bomb(operators: int, pages: int) -> bytes:
+    """A PDF of some kB whose pages all show one stream of that many operators."""
+    stream = zlib.compress(b"BT /F1 12 Tf " + b"(a) Tj " * operators + b"ET", 9)
+    kids = b" ".join(b"%d 0 R" % (5 + number) for number in range(pages))
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Resources<</Font<</F1 3 0 R>>>>/Contents 4 0 R>>"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[" + kids + b"]/Count %d>>" % pages,
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        b"<</Length %d/Filter/FlateDecode>>stream\n" % len(stream) + stream + b"\nendstream",
+        *[page] * pages,
+    ]
+    whole, places = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(whole))
+        whole += b"%d 0 obj" % number + content + b"endobj\n"
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    head = b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    end = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, len(whole))
+    return whole + head + table + end
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tags.html", b"<a " * 40_000),
+        ("quotes.htm", b'<a x="' * 40_000),
+        ("comments.md", b"<!-- " * 60_000),
+        ("table.md", b"|a" * 1000 + b"|\n" + b"|-" * 1000 + b"|\n" + b"x\n" * 5000),
+        ("pages.pdf", bomb(200_000, 100)),
+    ],
+)
+def test_a_small_file_that_would_take_minutes_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
+) -> None:
+    monkeypatch.setattr(reading, "most_seconds", lambda size_bytes: 1)
+    (tmp_path / name).write_bytes(content)
+    said = f"document {name!r}: it takes more than 1 s of computing to be read: split it, or save it as text"
+    assert refused(tmp_path / name) == said
+
+
+def test_a_file_that_would_fill_the_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MOST_MEMORY_BYTES", 2**27)
+    (tmp_path / "wide.html").write_bytes(b"<i>x</i>" * 300_000)
+    assert refused(tmp_path / "wide.html").startswith("document 'wide.html': it needs more memory to be read")
+
+
+def test_a_pdf_may_have_so_many_pages_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = ["Cats sleep.", "Dogs bark.", "Eels swim."]
+    monkeypatch.setattr(pdf, "MOST_PAGES", 2)
+    assert reader.reply_to(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
+    assert "the PDF has more than 2 pages" in reader.reply_to(".pdf", made_pdf(pages)).refused
+    monkeypatch.setattr(pdf, "MOST_PAGES", 3)
+    monkeypatch.setattr(pdf, "MOST_CHARACTERS", 30)
+    assert "or 30 characters: split it" in reader.reply_to(".pdf", made_pdf(pages)).refused
+
+
+def test_a_text_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "MOST_CHARACTERS", 10)
+    assert reader.reply_to(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
+    assert "longer than 10 characters" in reader.reply_to(".html", b"<p>Cats sleep.").refused
+
+
+def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(kind: str, raw: bytes) -> tuple[str, ...]:
+        raise AssertionError("a line\nand another")
+
+    monkeypatch.setattr(reader, "_pages", failing)
+    assert reader.reply_to(".pdf", b"x").refused == "it is broken (AssertionError)"
+
+
+def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = reading._started
+
+    def counted() -> subprocess.Popen[bytes]:
+        started.append(start())
+        return started[-1]
+
+    monkeypatch.setattr(reading, "_started", counted)
+    with Reading() as read:
+        assert read.pages(".html", b"<p>Cats sleep.") == ("Cats sleep.",)
+        assert read.pages(".md", b"*Eels* and fish") == ("Eels and fish",)
+        assert read.pages(".pdf", made_pdf(["Dogs", "bark."])) == ("Dogs", "bark.")
+        with pytest.raises(ConfigError, match="the PDF is broken"):
+            read.pages(".pdf", b"not one")
+        assert read.pages(".html", b"<p>They purr.") == ("They purr.",)
+    assert len(started) == 1
+    assert started[0].returncode is not None
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; sys.exit(3)", r"the process that was reading it ended \(exit code 3\)"),
+        ("import os; os.kill(os.getpid(), 11)", r"the process that was reading it ended \(SIGSEGV\)"),
+        ("import sys; read = sys.stdin.buffer; read.readline(); read.read(2**20); print('[]')", "gave no text"),
+    ],
+)
+def test_a_reader_that_breaks_is_one_line(monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:
+    pipe = subprocess.PIPE
+
+    def broken() -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+
+    monkeypatch.setattr(reading, "_started", broken)
+    with Reading() as read, pytest.raises(ConfigError, match=said):
+        read.pages(".pdf", b"x" * 2**20)
+
+
+def test_a_plain_text_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_started", lambda: pytest.fail("a process was started"))
+    (tmp_path / "cats.txt").write_text("Cats sleep.")
+    assert read_documents([str(tmp_path)])[0].pages == ("Cats sleep.",)
+
+
+def test_a_link_is_read_by_the_name_that_was_given(tmp_path: Path) -> None:
+    store, docs = tmp_path / "store", tmp_path / "docs"
+    store.mkdir()
+    docs.mkdir()
+    (store / "object-1").write_text("<p>Cats sleep.")
+    (docs / "cats.html").symlink_to(store / "object-1")
+    (document,) = read_documents([str(docs / "cats.html")])
+    assert (document.name, document.pages) == ("cats.html", ("Cats sleep.",))
+
+
+def test_links_out_of_a_folder_are_passed_over_and_those_within_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("The password.")
+    docs = tmp_path / "docs"
+    (docs / "sub").mkdir(parents=True)
+    (docs / "out.txt").symlink_to(tmp_path / "secret.txt")
+    assert "links that lead out of a folder are passed over: name the files themselves" in refused(docs)
+    (docs / "sub" / "object").write_text("Cats sleep.")
+    (docs / "in.txt").symlink_to(docs / "sub" / "object")
+    (tmp_path / "linked").symlink_to(docs)
+    for folder in (docs, tmp_path / "linked"):
+        assert [(each.name, each.pages) for each in read_documents([str(folder)])] == [("in.txt", ("Cats sleep.",))]
+
+
+def test_a_pipe_is_no_document(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert "expected a file, found a pipe or a device" in refused(tmp_path / "pipe.txt")

@@ -1,0 +1,161 @@
+"""Grids and comparisons: documents are read once, and embedded once per encoder, for all runs; `ablate` with documents
+and a classifier."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+import yaml
+from simulate_server import simulated_server
+from summary_debate import card, put
+
+from moot.actors.record.tables import read_table
+from moot.actors.retrieval.library import StoredLibrary
+from moot.deploy.cli import main as cli
+from moot.deploy.documents.docs import Docs, open_docs
+from moot.deploy.reading.record import read_events
+from moot.deploy.running import documents
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import prepare
+
+FACTS = "Cats make about 100 different sounds.\nDogs make only about 10 sounds.\nEels are fish."
+OWN = "finding:Finding"
+GRID = ["--task", "subjects:q.txt", "--protocol", OWN, "--docs", "docs", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("docs").mkdir()
+    Path("docs/facts.txt").write_text(FACTS)
+    Path("q.txt").write_text("How many sounds do cats make?\nAre eels fish?\n")
+
+
+@pytest.fixture
+def moot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process: exit code, standard output and standard error."""
+
+    def call(command: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["moot", command, "--engine", "inline", "--out", "out", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return call
+
+
+@pytest.fixture
+def times_read(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows by one for each time that documents are read."""
+    times: list[Any] = []
+
+    def read(*named: Any) -> Docs:
+        times.append(named)
+        return open_docs(*named)
+
+    monkeypatch.setattr(documents, "open_docs", read)
+    return times
+
+
+def embedded(port: int) -> int:
+    with urlopen(f"http://127.0.0.1:{port}/stats") as response:
+        return int(json.load(response)["embedded_texts"])
+
+
+def told(cell: str, out: str = "out") -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(Path(out, cell, "run.yaml").read_text())
+    return content
+
+
+def passages(cell: str) -> dict[str, Any]:
+    rows = read_table(Path("out") / cell, "verdicts").to_pylist()
+    return {row["case_id"]: json.loads(row["payload"]) for row in rows}
+
+
+def test_a_grid_embeds_its_documents_once(moot: Callable[..., tuple[int, str, str]], times_read: list[Any]) -> None:
+    with simulated_server(None) as port:
+        encoder = f"http://127.0.0.1:{port}/v1#m"
+        grid = [*GRID, "--encoder", encoder, "--over", "seed=1,2,3"]
+        code, out, _ = moot("ablate", *grid, "--dry-run")
+        assert code == 0
+        assert out.count(f"3 texts to be embedded by {encoder}, once for all runs that share them") == 1
+        assert (len(times_read), embedded(port), Path("out").exists()) == (1, 0, False)
+        assert moot("ablate", *grid)[0] == 0
+        assert len(times_read) == 2
+        checks, questions, chunks = 4, 3 * 2, 3  # a check of all cells together, and one of each
+        assert embedded(port) <= checks + questions + chunks
+        (library,) = Path("out/library").iterdir()
+        for cell in ("seed=1", "seed=2", "seed=3"):
+            assert told(cell)["library"] == f"../library/{library.name}"
+            assert told(cell)["docs_digest"] == StoredLibrary(library, encoder).note.digest
+            assert not Path("out", cell, "library").exists()
+            assert passages(cell) == passages("seed=1")
+        before = embedded(port)
+        assert moot("ablate", *grid)[0] == 0
+        assert embedded(port) == before
+
+
+def test_each_encoder_of_a_grid_has_its_library(moot: Callable[..., tuple[int, str, str]]) -> None:
+    with simulated_server(None) as port:
+        assert moot("ablate", *GRID, "--over", f"encoder=hashed-ngrams,http://127.0.0.1:{port}/v1#m")[0] == 0
+    kept = {json.loads((each / "library.json").read_bytes())["encoder"] for each in Path("out/library").iterdir()}
+    assert kept == {"hashed-ngrams-512-v1", f"http://127.0.0.1:{port}/v1#m"}
+
+
+def test_a_cell_goes_on_alone_with_the_library_of_its_grid(moot: Callable[..., tuple[int, str, str]]) -> None:
+    assert moot("ablate", *GRID, "--over", "seed=1,2", "--limit", "1")[0] == 0
+    place = told("seed=2")["library"]
+    alone = [*GRID, "--seed", "2", "--out", "out/seed=2"]
+    assert moot("run", *alone)[0] == 0
+    assert len(passages("seed=2")) == 2
+    assert told("seed=2")["library"] == place
+    assert not Path("out/seed=2/library").exists()
+    Path("out").rename("moved")
+    Path("docs").rename("elsewhere")
+    config = RunConfig.build(Path("moved/seed=2/run.yaml"), {"out": "moved/seed=2"})
+    again = prepare(config)
+    assert again.library == Path("moved/library", Path(place).name).absolute()
+    assert again.docs is not None
+    assert (again.docs.size, again.docs.digest) == (3, told("seed=2", "moved")["docs_digest"])
+
+
+def test_protocols_that_are_compared_share_a_library(
+    moot: Callable[..., tuple[int, str, str]], times_read: list[Any]
+) -> None:
+    both = ["--task", "sample-claims", "--limit", "2", "--docs", "docs", "--protocol", f"{OWN},ceda,single-agent"]
+    assert moot("run", *both, "--quiet")[0] == 0
+    assert len(times_read) == 1
+    (library,) = Path("out/library").iterdir()
+    for protocol in ("finding-Finding", "ceda"):
+        assert told(protocol)["library"] == f"../library/{library.name}"
+    assert "library" not in told("single-agent")
+
+
+def test_a_grid_of_ceda_reads_documents_and_asks_the_classifier(moot: Callable[..., tuple[int, str, str]]) -> None:
+    put(Path("clf"), card())
+    flags = ["--protocol", "ceda", "--task", "sample-claims", "--limit", "2", "--docs", "docs", "--classifier", "clf"]
+    code, out, err = moot("ablate", *flags, "--over", "max_turns=1,2", "--quiet")
+    assert code == 0, err
+    assert "max_turns" in out
+    for cell in ("max_turns=1", "max_turns=2"):
+        assert told(cell)["classifier_digest"] == card().digest
+        rulings, evidence = (read_events(Path("out") / cell, [kind]) for kind in ("ruling", "evidence"))
+        assert len(rulings) == len(evidence) == 2
+        assert all(0.0 <= each.data["classifier"]["p_hallucinated"] <= 1.0 for each in rulings)
+        named = {item["document"] for each in evidence for item in each.data["items"]}
+        assert "facts.txt" in named
+    for flag, value, why in (
+        ("--docs", "docs", "searches no documents"),
+        ("--classifier", "clf", "asks no classifier"),
+    ):
+        code, _, err = moot("ablate", "--out", "other", flag, value, "--over", "agents=2,3")
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"cell agents=2: {'--docs: ' if flag == '--docs' else ''}protocol 'selene' {why}" in err
