@@ -13,6 +13,7 @@ from typing import Any
 from moot.actors.models.pictures import PictureSource
 from moot.actors.spec import Engine
 from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
+from moot.deploy.running.documents import library_of
 from moot.deploy.running.places import default_out, run_folder
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reused_folder
@@ -122,9 +123,11 @@ def in_its_own_folder(prepared: Prepared) -> Prepared:
     claim = next(prepared.cases()).case.question
     out = default_out("check", Subject(claim, identity_digest(prepared)).name, config.seed, config.model)
     folder = run_folder(out)
+    docs = prepared.docs
     return replace(
         prepared,
         config=config.model_copy(update={"out": out}),
         folder=folder,
         reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        library=None if docs is None else docs.library or library_of(folder),
     )

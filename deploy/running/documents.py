@@ -68,7 +68,12 @@ def run_documents(named: Sequence[str], encoder: str, folder: Path, shelf: Shelf
         return docs, docs.library
     if begun is not None and _is_of(LibraryFolder(begun), docs.digest, encoder):
         return docs, begun
-    return docs, folder / _NAME if shelf is None else shelf.place(docs.digest, encoder)
+    return docs, library_of(folder) if shelf is None else shelf.place(docs.digest, encoder)
+
+
+def library_of(folder: Path) -> Path:
+    """Where a run that shares its library with no other has it."""
+    return folder / _NAME
 
 
 def gone(named: Sequence[str]) -> bool:
