@@ -299,3 +299,15 @@ def test_the_second_debater_is_said_to_have_heard_the_first() -> None:
     ]
     (row,) = [value for name, value in detection_rows(measured(claims), None) if "first errors" in name]
     assert "debater/1, which has heard it, on" in row
+
+
+def test_a_category_has_the_seconds_and_tokens_of_its_claims() -> None:
+    claims = [
+        replace(claim, tags={"category": "AB"[number % 2]}, wall_s=1.0 + number % 2, tokens=100 * number)
+        for number, claim in enumerate(pairs(3, 1.0))
+    ]
+    claims[0] = replace(claims[0], tokens=None)
+    a, b = measured(claims).by_category
+    assert (a.seconds, a.tokens, b.seconds, b.tokens) == (1.0, 300.0, 2.0, 300.0)
+    unknown = claim_set([replace(claim, wall_s=None, tokens=None) for claim in claims])
+    assert (unknown.seconds, unknown.tokens) == (None, None)

@@ -58,6 +58,10 @@ def test_a_run_has_the_figures_of_what_its_protocol_said(held: Path) -> None:
     assert found.seconds is not None
     assert found.seconds.n == 80
     assert found.hallusionbench is None
+    of_case = summarise(held).tokens_per_case
+    law, myths = found.by_category
+    assert min(law.tokens or 0.0, myths.tokens or 0.0) < (of_case or 0.0) < max(law.tokens or 0.0, myths.tokens or 0.0)
+    assert None not in (law.seconds, myths.seconds)
 
 
 def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> None:
@@ -67,6 +71,7 @@ def test_every_form_has_the_tables(held: Path, printed: Callable[..., str]) -> N
         assert words in text
         assert words in page.replace("\\", "")
     assert "left out: " in text
+    assert "what a claim takes by category" in text
     assert "Each F1 has its own class as the positive one" in " ".join(text.split())
     assert "accuracy of what is answered" in text
     assert "groups" in text

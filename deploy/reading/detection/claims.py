@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.actors.classifiers.card import CARD, read_card
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import VerdictRow, decoded
+from moot.deploy.reading.record import CaseKey, VerdictRow, decoded
 from moot.deploy.reading.references import References
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 
@@ -53,6 +53,7 @@ class Claim:
         stances: of the debaters' first messages, on the claim itself, the second having heard the first; None when
             unknown.
         wall_s: seconds from the debate's beginning to its verdict; None when unknown.
+        tokens: of the debate, without what served only to measure; None when unknown.
     """
 
     case_id: str
@@ -68,6 +69,7 @@ class Claim:
     trained_on: Literal["claim", "group"] | None = None
     stances: Mapping[str, Stance | None] = field(default_factory=dict)
     wall_s: float | None = None
+    tokens: int | None = None
 
     @property
     def is_hallucinated(self) -> float | None:
@@ -84,13 +86,19 @@ def class_of(label: str | None) -> float | None:
     return float(CLAIM_LABELS.index(label)) if label in CLAIM_LABELS else None
 
 
-def read_claims(folder: str | Path, verdicts: Iterable[VerdictRow], references: References) -> list[Claim]:
+def read_claims(
+    folder: str | Path,
+    verdicts: Iterable[VerdictRow],
+    references: References,
+    tokens: Mapping[CaseKey, int | None] | None = None,
+) -> list[Claim]:
     """The claims among a run's cases, in the order of the task's file; empty for a run over anything else.
 
     Args:
         folder: the run's folder.
         verdicts: the latest of each case, failed ones included.
         references: of the run's cases.
+        tokens: of each debate, as far as they are known.
 
     Raises:
         RecordError: the record cannot be read.
@@ -119,7 +127,8 @@ def read_claims(folder: str | Path, verdicts: Iterable[VerdictRow], references: 
             found.append(Claim(**given, state="open" if verdict is None else "failed"))
         else:
             of_group = bool(reference.group) and text_hash(reference.group) in groups
-            found.append(Claim(**given, **_outcome(verdict, *more[verdict.key], of_group=of_group)))
+            outcome = _outcome(verdict, *more[verdict.key], of_group=of_group)
+            found.append(Claim(**given, **outcome, tokens=(tokens or {}).get(verdict.key)))
     return found
 
 

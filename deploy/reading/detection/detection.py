@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from moot.deploy.reading.detection.claims import Claim, read_claims
 from moot.deploy.reading.detection.debaters import DebaterErrors, debater_errors
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
-from moot.deploy.reading.record import VerdictRow
+from moot.deploy.reading.record import CaseKey, VerdictRow
 from moot.deploy.reading.references import References
 
 CATEGORY = "category"
@@ -69,18 +69,24 @@ class Detection(BaseModel):
     seconds: Seconds | None
 
 
-def detection(folder: str | Path, verdicts: Iterable[VerdictRow], references: References) -> Detection | None:
+def detection(
+    folder: str | Path,
+    verdicts: Iterable[VerdictRow],
+    references: References,
+    tokens: Mapping[CaseKey, int | None],
+) -> Detection | None:
     """Count a run over claims, finished or not; None for a run over anything else.
 
     Args:
         folder: the run's folder.
         verdicts: the latest of each case, failed ones included.
         references: of the run's cases.
+        tokens: of each debate without what served only to measure; None when unknown.
 
     Raises:
         RecordError: the record cannot be read.
     """
-    claims = read_claims(folder, verdicts, references)
+    claims = read_claims(folder, verdicts, references, tokens)
     return measured(claims) if claims else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -76,6 +76,8 @@ class ClaimSet(BaseModel):
         only: the class that all are of, where there is but one: precision is then 1 by construction, and recall says
             all there is to say; None otherwise.
         detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
+        seconds: mean from a debate's beginning to its verdict; None when unknown.
+        tokens: mean of a debate, without what served only to measure and what several debates share; None when unknown.
         gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
             same resamples; None without a bare verdict.
     """
@@ -87,6 +89,8 @@ class ClaimSet(BaseModel):
     groups: int
     only: str | None
     detectors: list[Detector]
+    seconds: float | None
+    tokens: float | None
     gain: Estimate | None
 
     def by(self, name: str) -> Detector | None:
@@ -120,8 +124,16 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
             _detector(claims, name, place, given, only, observed, resampled)
             for place, (name, given) in enumerate(answers.items())
         ],
+        seconds=_mean(claim.wall_s for claim in claims),
+        tokens=_mean(claim.tokens for claim in claims),
         gain=_gain(list(answers), only, observed, resampled),
     )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are known; None when there is none."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _answers(claims: Sequence[Claim]) -> Mapping[str, Sequence[str | None]]:

@@ -80,7 +80,7 @@ def detection_blocks(found: Detection) -> list[Block]:
     if found.whole is not None:
         blocks += _whole(found.whole)
     if found.by_category:
-        blocks.append(_categories(found.by_category))
+        blocks += [_categories(found.by_category), _category_costs(found.by_category)]
     if found.hallusionbench:
         blocks.append(_hallusionbench(found.hallusionbench))
     return blocks + [_calibration(each) for each in found.calibration]
@@ -117,6 +117,18 @@ def _categories(sets: Sequence[ClaimSet]) -> Block:
     heads = ("category", "n", "F1 /macro", "accuracy", *(("bare /macro",) if bare else ()), "trivial /macro")
     title = "by category (bare: the judges' bare verdict; trivial: the better of always one label)"
     return Block(title, heads, [_category(each, bare) for each in sets])
+
+
+def _category_costs(sets: Sequence[ClaimSet]) -> Block:
+    rows = [
+        (
+            each.category or "none",
+            "unknown" if each.seconds is None else in_seconds(each.seconds),
+            "unknown" if each.tokens is None else f"{each.tokens:,.0f}",
+        )
+        for each in sets
+    ]
+    return Block("what a claim takes by category, means", ("category", "seconds", "tokens"), rows)
 
 
 def _category(found: ClaimSet, bare: bool) -> tuple[str, ...]:

@@ -150,6 +150,11 @@ class CaseCost:
     measuring: int
     single: int | None
 
+    @property
+    def method(self) -> int | None:
+        """The tokens without those that served only to measure."""
+        return None if self.total is None else self.total - self.measuring
+
 
 def case_costs(
     replies: Iterable[Reply], keys: Collection[CaseKey], verdict_from: Mapping[CaseKey, str]

@@ -27,7 +27,7 @@ from moot.deploy.reading.record import (
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.accuracy import PartAccuracy, accuracy_by_part, accuracy_of
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
-from moot.deploy.reading.summaries.costs import case_costs, relative_cost, totals
+from moot.deploy.reading.summaries.costs import CaseCost, case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
@@ -174,6 +174,7 @@ def summarise(folder: str | Path) -> Summary:
     events = read_events(folder, _KINDS)
     cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
     finished = [verdict for verdict in verdicts if not verdict.failed]
+    costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
     unfinished = cases - {verdict.case_id for verdict in verdicts}
     total = max(len(cases), facts.cases or 0)
     return Summary(
@@ -197,14 +198,14 @@ def summarise(folder: str | Path) -> Summary:
         audit=audit_difference(finished, events, references),
         **_accuracies(finished, {event.key for event in events if event.kind == "gate"}, references),
         **judge_figures(folder, finished, events),
-        **_costs(replies, finished, events, facts.prices),
+        **_costs(replies, costs.values(), events, facts.prices),
         **_consensus(folder),
         rulings=rulings(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         scores=trait_scores(folder, finished, references),
         short_answers=short_answers(finished, references),
-        detection=detection(folder, verdicts, references),
+        detection=detection(folder, verdicts, references, {key: cost.method for key, cost in costs.items()}),
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
@@ -248,12 +249,11 @@ def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey], references:
 
 
 def _costs(
-    replies: Sequence[Reply], finished: Sequence[VerdictRow], events: Sequence[Noted], prices: Mapping[str, Price]
+    replies: Sequence[Reply], costs: Iterable[CaseCost], events: Sequence[Noted], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
     whole = totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], prices)
-    costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
     shared = sum(reply.tokens or 0 for reply in replies if reply.case_id.startswith("shared-"))
-    relative = relative_cost(costs.values(), shared)
+    relative = relative_cost(costs, shared)
     return {
         "tokens_paid": whole.paid,
         "tokens_reused": whole.reused,
