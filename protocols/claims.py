@@ -30,6 +30,15 @@ def classified_label(p_hallucinated: float) -> str:
     return HALLUCINATED if p_hallucinated >= 0.5 else SUPPORTED
 
 
+def is_bare_question(claim: str) -> bool:
+    """Whether a claim asks, and names no answer: what "supported" would mean of it is open.
+
+    >>> is_bare_question("Is it free?"), is_bare_question(answered_claim("Is it free?", "Yes"))
+    (True, False)
+    """
+    return claim.rstrip().endswith(("?", "\uff1f", "\u061f")) and "\nAnswer:" not in claim
+
+
 def answered_claim(question: str, answer: str) -> str:
     """The claim that `answer` is right for `question`.
 

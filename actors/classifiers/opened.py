@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from moot.actors.classifiers.body import body_encoder, check_body
-from moot.actors.classifiers.card import BODY, Card, Head, read_card
+from moot.actors.classifiers.card import BODY, CARD, Card, Head, read_card
 from moot.actors.encoders.interface import Encoder
 from moot.actors.models.retry import RetryPolicy
 from moot.metrics.succession import bounded
@@ -84,6 +84,9 @@ def find_classifier(name: str | Path, encoder: str) -> FoundClassifier:
     """
     folder = Path(name).expanduser().absolute()
     card = read_card(folder)
+    foreign = {path.name for path in folder.iterdir()} - {CARD, *((BODY,) if card.body is not None else ())}
+    if foreign:
+        raise ConfigError(f"{folder / min(foreign)}: a classifier's folder holds nothing else; take it out")
     if card.body is not None:
         check_body(folder / BODY, card.body.digest)
     elif card.encoder != encoder:

@@ -32,12 +32,15 @@ class Library:
     def __init__(self, path: Path, stored: StoredLibrary, encoder: Encoder, scratch: TemporaryDirectory[str]):
         self.path = path
         self._stored, self._encoder, self._scratch = stored, encoder, scratch
+        self._closed = False
 
     def __len__(self) -> int:
         """How many chunks there are."""
         return len(self._stored)
 
     def __fspath__(self) -> str:
+        if self._closed:
+            raise ConfigError("the library is closed: use it inside its `async with`, or index with `out`")
         return str(self.path)
 
     def __repr__(self) -> str:
@@ -54,6 +57,7 @@ class Library:
 
     async def close(self) -> None:
         """Let the files and the encoder go."""
+        self._closed = True
         await self._stored.close()
         await self._encoder.close()
         self._scratch.cleanup()

@@ -67,6 +67,8 @@ def _as_paths(value: Any) -> Any:
         return (os.fspath(value),)
     if isinstance(value, list | tuple):
         return tuple(os.fspath(each) if isinstance(each, os.PathLike) else each for each in value)
+    if isinstance(value, Mapping):
+        raise ValueError("expected paths; texts by name go through `moot.index`, which gives a library")
     return value
 
 

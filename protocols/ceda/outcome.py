@@ -10,7 +10,7 @@ from moot.protocols.ceda.debate import Ending
 from moot.protocols.ceda.judging import Ruling, classifier_record
 from moot.protocols.ceda.stance import Said
 from moot.protocols.ceda.state import Content, Output
-from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label
+from moot.protocols.claims import HALLUCINATED, SUPPORTED, classified_label, is_bare_question
 from moot.protocols.lookups import Classified
 from moot.protocols.messages import Verdict
 
@@ -54,6 +54,7 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
     label, p = content.output.label, content.output.p_hallucinated
     judged, said = label_of(ruling.verdict), content.debate
     raised = {
+        "claim-is-a-question": is_bare_question(content.claim),
         "no-evidence": not content.evidence,
         "pictures-missing": bool(content.missing_pictures),
         "undecided": label is None,

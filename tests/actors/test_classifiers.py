@@ -68,6 +68,12 @@ def test_a_changed_card_is_refused(tmp_path: Path, change: Callable[[Any], None]
     refused("it was changed since it was written", tmp_path)
 
 
+def test_a_folder_with_anything_else_in_it_is_refused(tmp_path: Path) -> None:
+    put(tmp_path, card())
+    (tmp_path / "more.py").write_text("")
+    refused("more.py: a classifier's folder holds nothing else", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

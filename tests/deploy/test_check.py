@@ -193,3 +193,15 @@ def test_beside_a_ray_that_the_program_has_started() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
     assert done.stdout == "plan, chunk 1 True\n", done.stderr
+
+
+def test_a_library_that_is_closed_says_so() -> None:
+    async def late() -> None:
+        async with await moot.index({"plan": "The bridge opened in 1934."}) as library:
+            pass
+        await moot.check("The bridge opened in 1934.", docs=library)
+
+    with pytest.raises(moot.ConfigError, match="the library is closed"):
+        asyncio.run(late())
+    with pytest.raises(moot.ConfigError, match="texts by name go through"):
+        moot.RunConfig.build({"docs": {"plan": "The bridge."}})

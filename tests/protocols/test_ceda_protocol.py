@@ -121,6 +121,15 @@ async def test_without_evidence_the_debate_goes_on_and_says_so() -> None:
     assert verdict.answer == "supported"
 
 
+@pytest.mark.parametrize(
+    ("claim", "flagged"),
+    [("Is the bridge open?", True), ("Question: Is it open?\nAnswer: Yes", False), ("Open.", False)],
+)
+async def test_a_bare_question_is_flagged(claim: str, flagged: bool) -> None:
+    _, verdict = await check(claim_case(question=claim))
+    assert ("claim-is-a-question" in verdict.flags) is flagged
+
+
 async def test_the_library_of_the_run_is_searched() -> None:
     notes = [Passage(document="notes.txt", chunk=2, text="It opened.", similarity=0.4)]
     floor, _ = await check(claim_case(), passages=notes)
