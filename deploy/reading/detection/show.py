@@ -174,7 +174,10 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
     if n := whole.left_open_right:
         said.append(f"{n:,} questions without their figure left open, which counts as right")
     if n := whole.question.incomplete:
-        said.append(f"{n:,} questions not counted, nor what they belong to")
+        said.append(f"{n:,} questions not counted")
+    for what, units in (("figures", whole.figure), ("question pairs", whole.pair)):
+        if units.incomplete:
+            said.append(f"{units.incomplete:,} {what} incomplete, not counted")
     return "; ".join(said)
 
 
