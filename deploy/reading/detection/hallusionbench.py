@@ -169,7 +169,7 @@ def _accuracy(
     groups = [units[each][0].group for each in whole]
     rows = np.array([[float(ok), 1.0] for ok in whole.values()])
     drawn = resampled_sums(rows, groups, RESAMPLES)
-    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)))
+    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=True)
     return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))
 
 
