@@ -39,7 +39,7 @@ class HeldOutCases:
         answer = np.array([float(classified_label(each) == HALLUCINATED) for each in p])
         return self._figures(name, answer, p).model_copy(
             update={
-                "brier": _figure(squares.mean(), drawn),
+                "brier": self._figure(squares.mean(), drawn),
                 "ece": known(expected_calibration_error(p, self._outcome, bins=BINS)),
                 "ece_null_high": known(calibration_null_band(p, bins=BINS).high),
             }
@@ -57,11 +57,13 @@ class HeldOutCases:
         return Figures(
             name=name,
             n=len(answer),
-            accuracy=_figure(seen.accuracy, drawn.accuracy, self._groups),
-            f1_hallucinated=_figure(hallucinated, hallucinated_drawn),
-            f1_supported=_figure(supported, supported_drawn),
-            macro_f1=_figure(seen.macro_f1, drawn.macro_f1),
-            auroc=_figure(within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)),
+            accuracy=self._figure(seen.accuracy, drawn.accuracy, is_share=True),
+            f1_hallucinated=self._figure(hallucinated, hallucinated_drawn),
+            f1_supported=self._figure(supported, supported_drawn),
+            macro_f1=self._figure(seen.macro_f1, drawn.macro_f1),
+            auroc=self._figure(
+                within_groups_auroc(score, self._outcome, self._fold).squeeze(), self._drawn_auroc(score)
+            ),
         )
 
     def _drawn_auroc(self, score: Floats) -> Floats:
@@ -77,8 +79,7 @@ class HeldOutCases:
         area: Floats = np.divide(wins, pairs, out=np.full(RESAMPLES, np.nan), where=pairs > 0.0)
         return area
 
-
-def _figure(value: npt.ArrayLike, drawn: Floats, groups: int | None = None) -> Figure:
-    found = estimate(value, drawn, groups=groups)
-    low, high = found.interval or (None, None)
-    return Figure(value=found.value, low=low, high=high)
+    def _figure(self, value: npt.ArrayLike, drawn: Floats, *, is_share: bool = False) -> Figure:
+        found = estimate(value, drawn, groups=self._groups, is_share=is_share)
+        low, high = found.interval or (None, None)
+        return Figure(value=found.value, low=low, high=high)

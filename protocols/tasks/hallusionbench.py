@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from moot.protocols.claims import HALLUCINATED, SUPPORTED, answered_claim
 from moot.protocols.errors import ConfigError, TaskFileError
@@ -18,6 +20,10 @@ from moot.protocols.tasks.task import Task
 FILE = "HallusionBench.json"
 """The file of the folder that is read."""
 
+FIGURE_QUESTIONS, EASY_QUESTIONS, HARD_QUESTIONS = "figure_questions", "easy_questions", "hard_questions"
+"""Tags: how many questions of the file are about the case's figure, and of how many its question pair consists that ask
+about the original (easy) and about the edited figures (hard)."""
+
 UNPACKED = "hallusion_bench"
 """The folder that the authors' zip of pictures unpacks to, which may lie in the other one."""
 
@@ -30,7 +36,8 @@ _TAGS = {
     "question": "question_id",
     "visual_input": "visual_input",
 }
-_NUMBER = "(number)"
+_ORIGINAL = "0"
+_NUMBER, _SIZES = "(number)", "(sizes)"
 
 
 def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
@@ -52,7 +59,7 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
         raise TaskFileError(folder, 0, "", f"expected a folder with {FILE}, found none in it")
     bench = _Bench(Path(folder).expanduser(), present_only=pictures == "present")
     return claims_task(
-        partial(_numbered, partial(json_list_rows, source)),
+        partial(_placed, partial(json_list_rows, source)),
         bench.claims,
         name="hallusionbench",
         spec=spec,
@@ -61,10 +68,34 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
     )
 
 
-def _numbered(records: partial[Iterator[Row]]) -> Iterator[Row]:
-    """Each record with its place in the file, which names its case whether or not others are left out."""
+def _placed(records: partial[Iterator[Row]]) -> Iterator[Row]:
+    """Each record with its place in the file, which names its case, and the sizes there of what it belongs to.
+
+    Both are those of the whole file, whether or not others are left out.
+    """
+    sizes = Counter(unit for row in records() for unit in (_figure(row), _part(row, row.values.get("figure_id"))))
     for number, row in enumerate(records()):
-        yield Row(row.file, row.line, {**row.values, _NUMBER: number}, row.problem)
+        of_it = {
+            FIGURE_QUESTIONS: str(sizes[_figure(row)]),
+            EASY_QUESTIONS: str(sizes[_part(row, _ORIGINAL)]),
+            HARD_QUESTIONS: str(sizes[_part(row, None)]),
+        }
+        yield Row(row.file, row.line, {**row.values, _NUMBER: number, _SIZES: of_it}, row.problem)
+
+
+def _figure(row: Row) -> tuple[str, ...]:
+    return _found(row, "category", "subcategory", "set_id", "figure_id")
+
+
+def _part(row: Row, figure: object) -> tuple[str, ...]:
+    """The easy part of the record's question pair where the figure is the original, else the hard one."""
+    part = "easy" if figure == _ORIGINAL else "hard"
+    return (*_found(row, "category", "subcategory", "set_id", "question_id"), part)
+
+
+def _found(row: Row, *columns: str) -> tuple[str, ...]:
+    """What stands in the columns, whatever it is: it is checked when the claim is made."""
+    return tuple(repr(row.values.get(column)) for column in columns)
 
 
 class _Bench:
@@ -89,7 +120,7 @@ class _Bench:
             text=answered_claim(row.text("question"), "Yes"),
             gold=_GOLD[answer],
             group="/".join((tags["category"], tags["subcategory"], tags["set"])),
-            tags=tags,
+            tags={**tags, **cast(dict[str, str], row.values[_SIZES])},
         )
         named = _filename(row)
         if not (self._present_only and named is not None and self._find(row, named) is None):

@@ -12,7 +12,7 @@ from moot.deploy.reading.detection.calibration import BINS
 from moot.deploy.reading.detection.claims import Claim, Stance
 from moot.deploy.reading.detection.debaters import _effective
 from moot.deploy.reading.detection.detection import measured
-from moot.deploy.reading.detection.estimates import Estimate
+from moot.deploy.reading.detection.estimates import LEAST_GROUPS, Estimate
 from moot.deploy.reading.detection.figures import ALWAYS, BARE, VERDICT, claim_set, macro_f1_difference
 from moot.deploy.reading.detection.show import detection_rows
 from moot.deploy.training.figures import HeldOutCases
@@ -112,6 +112,45 @@ def test_intervals_are_by_group() -> None:
     assert ends[2] is not None
     assert ends[2][1] - ends[2][0] < 0.6 * (ends[0][1] - ends[0][0])
     assert [claim_set(claims).groups for claims in (once, copies, apart)] == [80, 80, 320]
+
+
+@pytest.mark.parametrize(("groups", "given"), [(LEAST_GROUPS - 1, False), (LEAST_GROUPS, True)])
+def test_too_few_groups_have_figures_without_an_interval(groups: int, given: bool) -> None:
+    """The first claim is wrong and has a stance and a probability like the others: everything varies."""
+    claims = [
+        replace(
+            claim,
+            answer=claim.gold if number else OTHER[str(claim.gold)],
+            bare=OTHER[SUPPORTED] if number % 3 else SUPPORTED,
+            judged=True,
+            p_judges=0.1 * (number % 7),
+            stances={"debater/0": "supports", "debater/1": "supports" if number % 3 else "denies"},
+        )
+        for number, claim in enumerate(pairs(groups, 1.0))
+    ]
+    found = measured(claims)
+    assert found.whole is not None
+    assert found.debaters is not None
+    verdict, always = found.whole.detectors[0], found.whole.by(ALWAYS[SUPPORTED])
+    two = [
+        {claim.case_id: each for claim, each in zip(claims, run, strict=True)} for run in (claims, pairs(groups, 0.5))
+    ]
+    assert always is not None
+    figures = [verdict.macro_f1, verdict.accuracy, verdict.hallucinated.f1, verdict.hallucinated.recall]
+    figures += [verdict.supported.recall, found.whole.gain or Estimate(), found.calibration[0].brier]
+    figures += [found.debaters.rho, macro_f1_difference(*two)]
+    assert None not in [each.value for each in figures]
+    assert [each.interval is not None for each in figures] == [given] * len(figures)
+    assert always.accuracy.interval is None
+
+
+def test_only_groups_with_a_claim_that_enters_a_figure_are_behind_it() -> None:
+    """Of 20 groups 3 have a hallucinated claim: enough for the accuracy, too few for that class's recall."""
+    claims = [claim for claim in pairs(20, 0.6) if claim.gold == SUPPORTED or claim.group < "q003"]
+    verdict = claim_set(claims).detectors[0]
+    assert verdict.hallucinated.recall.value is not None
+    assert verdict.hallucinated.recall.interval is None
+    assert None not in (verdict.accuracy.interval, verdict.supported.recall.interval, verdict.macro_f1.interval)
 
 
 def test_where_only_one_class_occurs_there_is_recall_and_no_mean_of_f1() -> None:

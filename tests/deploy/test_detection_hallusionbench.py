@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from moot.deploy.reading.detection.claims import Claim
+from moot.deploy.reading.detection.detection import measured
 from moot.deploy.reading.detection.figures import BARE, VERDICT
 from moot.deploy.reading.detection.hallusionbench import (
     ALWAYS_NO,
     HallusionAccuracies,
     hallusion_accuracies,
 )
+from moot.deploy.reading.detection.show import detection_blocks
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
+from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "hallusionbench"
 LABELS = {"1": SUPPORTED, "0": HALLUCINATED}
@@ -89,6 +92,52 @@ def test_what_is_not_complete_is_in_no_figure_and_no_pair() -> None:
     assert (found.pair.n, found.pair.incomplete) == (4, 1)
     trained = [replace(claim, trained_on="claim" if claim.case_id == "VD/1/0/0" else None) for claim in WORKED]
     assert shares(by(trained, VERDICT)) == shares(found)
+
+
+def sized(claims: list[Claim]) -> list[Claim]:
+    """The claims as the loader tags them when these are the whole file."""
+
+    def of(claim: Claim, *names: str) -> list[Claim]:
+        return [each for each in claims if all(each.tags[name] == claim.tags[name] for name in names)]
+
+    found = []
+    for claim in claims:
+        pair = of(claim, "category", "subcategory", "set", "question")
+        easy = sum(each.tags["figure"] == "0" for each in pair)
+        sizes = {
+            FIGURE_QUESTIONS: len(of(claim, "category", "subcategory", "set", "figure")),
+            EASY_QUESTIONS: easy,
+            HARD_QUESTIONS: len(pair) - easy,
+        }
+        found.append(replace(claim, tags={**claim.tags, **{name: str(size) for name, size in sizes.items()}}))
+    return found
+
+
+def test_only_a_unit_with_all_its_questions_of_the_file_counts() -> None:
+    """Without VS 1/2/0 the first VS pair would be right, as would VD figure 1/0 without its second question."""
+    whole = sized(WORKED)
+    assert hallusion_accuracies(whole) == hallusion_accuracies(WORKED)
+    left = [claim for claim in whole if claim.case_id not in ("VS/1/2/0", "VD/1/0/1")]
+    found = by(left, VERDICT)
+    assert shares(found) == [
+        (5 / 8, 8),
+        (1 / 3, 3),  # VS 1/1; not VD 1/1, VD 2/0; VD 1/0 is incomplete
+        (1 / 3, 3),  # VD 1 question 0; not VD 2/0, VS 1 question 1; VD 1 question 1, VS 1 question 0 are incomplete
+        (2 / 4, 4),  # VD 1/0, VS 1/0; not VD 2/0, VS 1/1; nothing is there of the easy part of VD 1 question 1
+        (2 / 3, 3),  # VD 1 question 0, VS 1 question 1; not VD 1 question 1; VS 1 question 0 is incomplete
+    ]
+    assert [each.incomplete for each in (found.figure, found.pair, found.easy, found.hard)] == [1, 2, 0, 1]
+    untagged = [claim for claim in WORKED if claim.case_id not in ("VS/1/2/0", "VD/1/0/1")]
+    assert by(untagged, VERDICT).pair.n == 5, "an older record does not say what is missing"
+
+
+def test_what_is_incomplete_is_said_and_no_figure_is_made_of_it() -> None:
+    originals = [claim for claim in sized(WORKED) if claim.case_id in ("VD/1/0/0", "VD/1/1/1", "VS/1/0/0")]
+    (block,) = (each for each in detection_blocks(measured(originals)) if "HallusionBench" in each.title)
+    assert block.title.endswith("; 2 figures incomplete, not counted; 3 question pairs incomplete, not counted")
+    rows = {row[0]: row[1:3] for row in block.rows}
+    assert (rows["aAcc"], rows["fAcc"], rows["qAcc"]) == (("3", "66.7"), ("0", "-"), ("0", "-"))
+    assert (rows["easy"], rows["hard"]) == (("2", "100.0"), ("1", "0.0"))
 
 
 def test_the_judges_alone_are_beside_it_where_they_are_known() -> None:

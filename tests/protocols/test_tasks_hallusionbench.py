@@ -74,6 +74,9 @@ def test_a_question_is_the_claim_that_the_answer_is_yes(write: Write, below: str
         "figure": "2",
         "question": "0",
         "visual_input": "1",
+        "figure_questions": "1",
+        "easy_questions": "0",
+        "hard_questions": "1",
     }
     assert (two.gold, two.case.images, two.reference.tags["visual_input"]) == ("hallucinated", (), "0")
 
@@ -93,6 +96,21 @@ def test_only_what_needs_no_missing_picture_is_taken_and_keeps_its_name(write: W
     assert [len(item.case.images) for item in items] == [1, 0, 1]
     assert [item.case.id for item in open_task(spec).cases()] == [item.case.id for item in items]
     assert absolute_spec(spec) == spec
+
+
+def test_the_sizes_of_figure_and_pair_are_those_of_the_whole_file(write: Write) -> None:
+    """A set of an original and two edited figures, one question asked of all, one of the original alone."""
+    rows = [
+        {**WITHOUT, "question_id": "0"},
+        {**WITHOUT, "question_id": "1"},
+        {**ROW, "category": "VS", "figure_id": "1", "filename": "./gone.png"},
+        {**ROW, "category": "VS", "figure_id": "2", "filename": "./a.png"},
+        {**ROW, "category": "VS", "figure_id": "2", "set_id": "4", "filename": "./gone.png"},
+    ]
+    spec = f"{write(*rows, pictures=('a.png',))}:pictures=present"
+    sizes = ("figure_questions", "easy_questions", "hard_questions")
+    found = [[item.reference.tags[size] for size in sizes] for item in open_task(spec, load).cases()]
+    assert found == [["2", "1", "2"], ["2", "1", "0"], ["1", "1", "2"]]
 
 
 @pytest.mark.parametrize("option", ["", ":pictures=present"])

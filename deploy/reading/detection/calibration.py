@@ -81,7 +81,8 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
     p = np.array([each for _, each in known])
     truth = np.array([claim.is_hallucinated for claim, _ in known], np.float64)
     errors = np.stack([(p - truth) ** 2, np.ones(len(p))], axis=1)
-    drawn = resampled_sums(errors, [claim.group for claim, _ in known], RESAMPLES)
+    groups = [claim.group for claim, _ in known]
+    drawn = resampled_sums(errors, groups, RESAMPLES)
     share = float(truth.mean())
     band = calibration_null_band(p, bins=BINS)
     return Calibration(
@@ -89,7 +90,7 @@ def _calibration(source: str, claims: Sequence[Claim], stated: Sequence[float | 
         n=len(p),
         unknown=len(claims) - len(p),
         hallucinated=share,
-        brier=estimate(errors[:, 0].mean(), drawn[:, 0] / drawn[:, 1]),
+        brier=estimate(errors[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups))),
         brier_of_share=share * (1.0 - share),
         calibration_error=expected_calibration_error(p, truth, bins=BINS),
         calibration_null=(band.low, band.high),

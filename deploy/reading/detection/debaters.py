@@ -54,7 +54,8 @@ def debater_errors(claims: Sequence[Claim]) -> DebaterErrors | None:
     if not n:
         return None
     drawn = error_correlation(resampled_sums(pairs, [claim.group for claim in claims], RESAMPLES))
-    rho = estimate(error_correlation(both), drawn, lowest=-1.0)
+    groups = {claim.group for claim, known in zip(claims, pairs.sum(axis=1) > 0, strict=True) if known}
+    rho = estimate(error_correlation(both), drawn, groups=len(groups), lowest=-1.0)
     return DebaterErrors(
         debaters=(names[0], names[1]),
         n=n,

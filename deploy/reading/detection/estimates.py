@@ -15,14 +15,18 @@ from moot.metrics.proportion import wilson_interval
 RESAMPLES = 1000
 """Of the groups, behind every interval."""
 
+LEAST_GROUPS = 6
+"""Behind an interval: of fewer groups there are too few distinct resamples for their spread to mean anything."""
+
 
 class Estimate(BaseModel):
     """A figure; None when it is unknown.
 
     Attributes:
         value: the figure.
-        interval: 95 %, whole groups of cases drawn anew; of a share of 0 or 1, Wilson's of so many groups; None where
-            neither leaves anything to go by.
+        interval: 95 %, from the spread of the figure when whole groups of cases are drawn anew
+            (`metrics.cluster_bootstrap.interval_from`); of a share of 0 or 1, Wilson's of so many groups; None where
+            neither leaves anything to go by, and with fewer than `LEAST_GROUPS` groups.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -32,7 +36,7 @@ class Estimate(BaseModel):
 
 
 def estimate(
-    observed: npt.ArrayLike, resampled: npt.ArrayLike, *, lowest: float = 0.0, groups: int | None = None
+    observed: npt.ArrayLike, resampled: npt.ArrayLike, *, groups: int, lowest: float = 0.0, is_share: bool = False
 ) -> Estimate:
     """A figure and its interval.
 
@@ -41,16 +45,23 @@ def estimate(
     Args:
         observed: one number; NaN when unknown.
         resampled: `(resamples,)`, the same of each resample; NaN where one has none.
+        groups: how many have a claim that enters the figure; there is no interval below `LEAST_GROUPS`.
         lowest: the least that it can be; 1 is the most.
-        groups: of a share of cases, how many groups these are of; None for what is no share.
+        is_share: whether it is a share of cases that chance had a part in, so that Wilson's interval fits.
+
+    >>> resampled = [0.4, 0.5, 0.6]
+    >>> in_percent(estimate(0.5, resampled, groups=6)), in_percent(estimate(0.5, resampled, groups=5))
+    ('50.0 [31.3, 68.7]', '50.0')
     """
     value = float(np.asarray(observed))
     if isnan(value):
         return Estimate()
+    if groups < LEAST_GROUPS:
+        return Estimate(value=value)
     low, high = (float(end) for end in interval_from(resampled, value, lowest=lowest))
     if not isnan(low) and not isnan(high):
         return Estimate(value=value, interval=(low, high))
-    if not groups or value not in (0.0, 1.0):
+    if not is_share or value not in (0.0, 1.0):
         return Estimate(value=value)
     ends = wilson_interval(groups if value else 0, groups)
     return Estimate(value=value, interval=(ends.low, ends.high))

@@ -126,7 +126,7 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
         ],
         seconds=_mean(claim.wall_s for claim in claims),
         tokens=_mean(claim.tokens for claim in claims),
-        gain=_gain(list(answers), only, observed, resampled),
+        gain=_gain(list(answers), only, len(set(groups)), observed, resampled),
     )
 
 
@@ -158,16 +158,15 @@ def _detector(
         else _class_figures(claims, label, name, place, given, observed, resampled)
         for label in CLAIM_LABELS
     ]
-    macro = Estimate() if only else estimate(observed.macro_f1[place], resampled.macro_f1[:, place])
+    groups, is_share = _groups(claims), name not in ALWAYS.values()
+    macro = Estimate() if only else estimate(observed.macro_f1[place], resampled.macro_f1[:, place], groups=groups)
     return Detector(
         by=name,
         abstained=sum(answer is None for answer in given),
         supported=classes[0],
         hallucinated=classes[1],
         macro_f1=macro,
-        accuracy=estimate(
-            observed.accuracy[place], resampled.accuracy[:, place], groups=_groups(name, claims, [True] * len(claims))
-        ),
+        accuracy=estimate(observed.accuracy[place], resampled.accuracy[:, place], groups=groups, is_share=is_share),
     )
 
 
@@ -181,22 +180,23 @@ def _class_figures(
     resampled: DetectionFigures,
 ) -> ClassFigures:
     number = CLAIM_LABELS.index(label)
-    are, called = [claim.gold == label for claim in claims], [answer == label for answer in given]
+    are = [claim for claim in claims if claim.gold == label]
+    called = [claim for claim, answer in zip(claims, given, strict=True) if answer == label]
     one, many = (place, number), (slice(None), place, number)
-    doubted = None if all(are) else _groups(name, claims, called)  # of one class only, precision is 1 by construction
+    is_share = name not in ALWAYS.values()  # a trivial answer's are so by construction, which leaves no doubt
+    doubted = is_share and len(are) < len(claims)  # of one class only, precision is 1 by construction
     return ClassFigures(
-        n=sum(are),
-        precision=estimate(observed.precision[one], resampled.precision[many], groups=doubted),
-        recall=estimate(observed.recall[one], resampled.recall[many], groups=_groups(name, claims, are)),
-        f1=estimate(observed.f1[one], resampled.f1[many]),
+        n=len(are),
+        precision=estimate(
+            observed.precision[one], resampled.precision[many], groups=_groups(called), is_share=doubted
+        ),
+        recall=estimate(observed.recall[one], resampled.recall[many], groups=_groups(are), is_share=is_share),
+        f1=estimate(observed.f1[one], resampled.f1[many], groups=_groups([*are, *called])),
     )
 
 
-def _groups(name: str, claims: Sequence[Claim], among: Sequence[bool]) -> int | None:
-    """How many groups some of the claims are of; None for a trivial answer, where construction leaves no doubt."""
-    if name in ALWAYS.values():
-        return None
-    return len({claim.group for claim, is_one in zip(claims, among, strict=True) if is_one})
+def _groups(claims: Iterable[Claim]) -> int:
+    return len({claim.group for claim in claims})
 
 
 def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim]) -> Estimate:
@@ -222,14 +222,14 @@ def macro_f1_difference(first: Mapping[str, Claim], second: Mapping[str, Claim])
         resampled_figures(each, drawn[:, place : place + OUTCOMES]).macro_f1
         for each, place in zip(counts, (0, OUTCOMES), strict=True)
     )
-    return estimate(one - other, many - others, lowest=-1.0)
+    return estimate(one - other, many - others, groups=_groups(first[each] for each in shared), lowest=-1.0)
 
 
 def _gain(
-    names: Sequence[str], only: str | None, observed: DetectionFigures, resampled: DetectionFigures
+    names: Sequence[str], only: str | None, groups: int, observed: DetectionFigures, resampled: DetectionFigures
 ) -> Estimate | None:
     if BARE not in names:
         return None
     first, second = names.index(VERDICT), names.index(BARE)
     one, many = (figures.accuracy if only else figures.macro_f1 for figures in (observed, resampled))
-    return estimate(one[first] - one[second], many[:, first] - many[:, second], lowest=-1.0)
+    return estimate(one[first] - one[second], many[:, first] - many[:, second], groups=groups, lowest=-1.0)

@@ -4,6 +4,10 @@ A question of the part VS (visual supplement) that comes without its figure cann
 right there, as it does with the authors. Original questions (figure 0) are the easy ones; the hard ones are those about
 edited figures, and a pair's hard part is right when all of them are.
 
+A figure or a pair counts only with all of its questions: what is left of it after `limit` or for want of pictures is
+easier than the whole. How many it has in the file is in the tags of its claims; in records from before these tags it is
+taken to have those that the run has.
+
 Source: Guan et al., HallusionBench, CVPR 2024, and the authors' evaluation code.
 """
 
@@ -21,6 +25,7 @@ from moot.deploy.reading.detection.estimates import RESAMPLES, Estimate, estimat
 from moot.deploy.reading.detection.figures import BARE, VERDICT
 from moot.metrics.cluster_bootstrap import resampled_sums
 from moot.protocols.claims import HALLUCINATED
+from moot.protocols.tasks.hallusionbench import EASY_QUESTIONS, FIGURE_QUESTIONS, HARD_QUESTIONS
 
 ALWAYS_NO = "always no"
 _TAGS = {"category", "subcategory", "set", "figure", "question", "visual_input"}
@@ -33,7 +38,8 @@ class Accuracy(BaseModel):
 
     Attributes:
         share: in [0, 1]; None without a unit.
-        n: units whose claims all have a verdict and a gold label; `incomplete` how many others there are.
+        n: units all of whose questions in the file are in the run, with a verdict and a gold label each; `incomplete`
+            how many others the run has questions of.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -103,10 +109,10 @@ def _accuracies(
         by=name,
         part=part,
         question=_accuracy(claims, lambda claim: (claim.case_id,), right),
-        figure=_accuracy(shown, _figure, right),
-        pair=_accuracy(claims, _pair, right),
-        easy=_accuracy(easy, _pair, right),
-        hard=_accuracy(hard, _pair, right),
+        figure=_accuracy(shown, _figure, right, (FIGURE_QUESTIONS,)),
+        pair=_accuracy(claims, _pair, right, (EASY_QUESTIONS, HARD_QUESTIONS)),
+        easy=_accuracy(easy, _pair, right, (EASY_QUESTIONS,)),
+        hard=_accuracy(hard, _pair, right, (HARD_QUESTIONS,)),
         left_open_right=len(left_open),
     )
 
@@ -138,18 +144,35 @@ def _pair(claim: Claim) -> Unit:
     return (*_set(claim), claim.tags["question"])
 
 
-def _accuracy(claims: Sequence[Claim], unit: Callable[[Claim], Unit], right: Mapping[str, bool | None]) -> Accuracy:
-    """The share of units all of whose claims are right; drawn anew are the groups, in which whole units lie."""
-    units: dict[Unit, list[bool | None]] = defaultdict(list)
-    groups: dict[Unit, str] = {}
+def _accuracy(
+    claims: Sequence[Claim],
+    unit: Callable[[Claim], Unit],
+    right: Mapping[str, bool | None],
+    sizes: tuple[str, ...] = (),
+) -> Accuracy:
+    """The share of complete units all of whose claims are right; drawn anew are the groups, in which whole units lie.
+
+    Args:
+        sizes: the tags that add up to how many questions a unit has.
+    """
+    units: dict[Unit, list[Claim]] = defaultdict(list)
     for claim in claims:
-        units[unit(claim)].append(right[claim.case_id])
-        groups[unit(claim)] = claim.group
-    whole = {each: all(outcomes) for each, outcomes in units.items() if None not in outcomes}
+        units[unit(claim)].append(claim)
+    outcomes = {each: [right[claim.case_id] for claim in found] for each, found in units.items()}
+    whole = {
+        each: all(outcomes[each])
+        for each, found in units.items()
+        if None not in outcomes[each] and len(found) >= _questions(found[0], sizes)
+    }
     if not whole:
         return Accuracy(share=Estimate(), n=0, incomplete=len(units))
+    groups = [units[each][0].group for each in whole]
     rows = np.array([[float(ok), 1.0] for ok in whole.values()])
-    drawn = resampled_sums(rows, [groups[each] for each in whole], RESAMPLES)
-    of = {groups[each] for each in whole}
-    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(of))
+    drawn = resampled_sums(rows, groups, RESAMPLES)
+    share = estimate(rows[:, 0].mean(), drawn[:, 0] / drawn[:, 1], groups=len(set(groups)), is_share=True)
     return Accuracy(share=share, n=len(whole), incomplete=len(units) - len(whole))
+
+
+def _questions(claim: Claim, sizes: tuple[str, ...]) -> int:
+    """How many questions the file has of the claim's unit; 0 where the record does not say."""
+    return sum(int(claim.tags.get(name, "0")) for name in sizes)

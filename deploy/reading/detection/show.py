@@ -12,6 +12,7 @@ from moot.deploy.reading.detection.calibration import Calibration
 from moot.deploy.reading.detection.debaters import DebaterErrors
 from moot.deploy.reading.detection.detection import Detection
 from moot.deploy.reading.detection.estimates import (
+    LEAST_GROUPS,
     Estimate,
     in_percent,
     in_seconds,
@@ -25,8 +26,8 @@ from moot.deploy.reading.text import count, markdown_inline, number, percent, vi
 from moot.protocols.claims import HALLUCINATED, SUPPORTED
 
 NOTE = (
-    "%, [95 %, groups drawn anew]. Each F1 has its own class as the positive one; macro is the mean of both. A claim "
-    "left open is a miss of its class, and wrong."
+    f"%, [95 %, groups drawn anew; none of fewer than {LEAST_GROUPS} groups]. Each F1 has its own class as the "
+    "positive one; macro is the mean of both. A claim left open is a miss of its class, and wrong."
 )
 """What a reader must know of the tables of F1."""
 
@@ -174,7 +175,10 @@ def _hallusion_title(whole: HallusionAccuracies) -> str:
     if n := whole.left_open_right:
         said.append(f"{n:,} questions without their figure left open, which counts as right")
     if n := whole.question.incomplete:
-        said.append(f"{n:,} questions not counted, nor what they belong to")
+        said.append(f"{n:,} questions not counted")
+    for what, units in (("figures", whole.figure), ("question pairs", whole.pair)):
+        if units.incomplete:
+            said.append(f"{units.incomplete:,} {what} incomplete, not counted")
     return "; ".join(said)
 
 
