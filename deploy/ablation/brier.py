@@ -28,7 +28,8 @@ class CellScores:
 
     Attributes:
         scores: by case id, in order of the ids, so that nothing drawn over them depends on the record's order.
-        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, and `failed`.
+        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, `failed`, and
+            `trained on`, for claims that the run's classifier knows.
     """
 
     scores: Mapping[str, float]
@@ -87,7 +88,9 @@ def case_scores(folder: str | Path, cell: CellCases) -> CellScores:
             left_out["failed"] += 1
             continue
         held = hold_against(given.get(verdict.key), cell.labels.get(case_id, ()), verdict.gold)
-        if isinstance(held, Held):
+        if isinstance(held, Held) and case_id in cell.trained_on:
+            left_out["trained on"] += 1
+        elif isinstance(held, Held):
             scores[case_id] = round(held.brier, _DIGITS)
         else:
             left_out[held] += 1

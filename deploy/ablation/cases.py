@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.record import VerdictRow, latest_verdicts
+from moot.deploy.reading.references import References
 
-Unscored = Literal["failed", "abstained", "no gold label", "no verdict", "other text"]
+Unscored = Literal["failed", "abstained", "no gold label", "trained on", "no verdict", "other text"]
 """Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""
 
 
@@ -23,11 +25,17 @@ class CellCases:
         content: by case id, which text it stands for.
         labels: by case id, its closed set; empty for none.
         verdicts: by case id, the latest one.
+        groups: by case id, what it has in common with cases that are not independent of it; its own id when it stands
+            alone.
+        trained_on: the ids of the claims that the run's classifier was trained on, or on others of their groups: they
+            can be in no figure of what is right.
     """
 
     content: Mapping[str, str]
     labels: Mapping[str, tuple[str, ...]]
     verdicts: Mapping[str, VerdictRow]
+    groups: Mapping[str, str]
+    trained_on: frozenset[str]
 
     @property
     def answered(self) -> int:
@@ -46,9 +54,9 @@ class CellCases:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def right(self, case_id: str) -> bool | None:
-        """Whether the verdict on a case is right; None when that is not known."""
+        """Whether the verdict on a case is right; None when that is not known, or says nothing."""
         verdict = self.verdicts.get(case_id)
-        return None if verdict is None or verdict.failed else verdict.correct
+        return None if verdict is None or verdict.failed or case_id in self.trained_on else verdict.correct
 
 
 def read_cell(folder: str | Path) -> CellCases:
@@ -56,12 +64,16 @@ def read_cell(folder: str | Path) -> CellCases:
 
     Raises:
         RecordError: the record cannot be read.
+        ConfigError: the copy of the classifier's card was changed.
     """
+    verdicts, references = latest_verdicts(folder), References.of(folder)
     rows = read_table(folder, "cases", ["content_hash", "labels"]).to_pylist()
     return CellCases(
         content={row["case_id"]: row["content_hash"] for row in rows},
         labels={row["case_id"]: tuple(row["labels"] or ()) for row in rows},
-        verdicts={verdict.case_id: verdict for verdict in latest_verdicts(folder)},
+        verdicts={verdict.case_id: verdict for verdict in verdicts},
+        groups={row["case_id"]: references[row["case_id"]].group or row["case_id"] for row in rows},
+        trained_on=ids_trained_on(read_claims(folder, verdicts, references)),
     )
 
 
@@ -88,7 +100,9 @@ def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
         return "failed"
     if any(verdict.answer is None for verdict in verdicts):
         return "abstained"
-    return "no gold label" if any(verdict.correct is None for verdict in verdicts) else None
+    if any(verdict.correct is None for verdict in verdicts):
+        return "no gold label"
+    return "trained on" if any(case_id in each.trained_on for each in cells) else None
 
 
 def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
@@ -96,3 +110,15 @@ def scored_by_all(cells: Iterable[CellCases]) -> list[str]:
     cells = list(cells)
     ids = sorted({case_id for each in cells for case_id in each.content})
     return [case_id for case_id in ids if _unscored(case_id, cells) is None]
+
+
+def dependent_cases(cells: Iterable[CellCases]) -> list[str]:
+    """What a reader must know of tests over cases some of which are of one group; nothing where all stand alone."""
+    groups = {i: each.groups[i] for each in cells for i in each.content if each.right(i) is not None}
+    n, of = len(groups), len(set(groups.values()))
+    if of == n:
+        return []
+    said = f"{n:,} cases are in {of:,} {'group' if of == 1 else 'groups'}"
+    return [
+        f"McNemar, Wilcoxon and BCa treat the cases as independent, although {said}: p and intervals may be too small"
+    ]

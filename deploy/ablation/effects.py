@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.actors.record.folder import RunFolder
 from moot.deploy.ablation.brier import Brier, brier_figures, case_scores
-from moot.deploy.ablation.cases import CellCases, pairs, read_cell
+from moot.deploy.ablation.cases import CellCases, dependent_cases, pairs, read_cell
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
@@ -33,7 +33,8 @@ class Against(BaseModel):
         accuracy: difference of the accuracies, and McNemar's exact test.
         p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
         left_out: cases that are no pair, by reason: one of the two has failed, abstained, has no verdict yet, reads
-            another text under the same id, or there is no gold label.
+            another text under the same id, there is no gold label, or a classifier was trained on the claim or on
+            another one of its group.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +54,7 @@ class CellFigures(BaseModel):
         run: its folder.
         cases: that the run is over; `answered + abstained + failed + open`.
         answers: cases by answer, the most frequent first.
-        scored: cases that `accuracy` is over: with an answer and a gold label.
+        scored: cases that `accuracy` is over: with an answer and a gold label, and not known to the classifier.
         accuracy_interval: Wilson's, 95 %.
         coverage: share of the cases that have an answer.
         tokens_per_case: of a finished case, whether paid here or reused, without what served only to measure.
@@ -63,6 +64,8 @@ class CellFigures(BaseModel):
         brier_left_out: verdicts that it is not over, by reason.
         claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
         seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
+        trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
+            on them, or on others of their groups.
         vs_baseline: None for the baseline itself.
     """
 
@@ -91,6 +94,8 @@ class CellFigures(BaseModel):
     brier_left_out: dict[str, int]
     claims: ClaimSet | None
     seconds: Seconds | None
+    trained_on: int
+    group_trained_on: int
     vs_baseline: Against | None
 
 
@@ -166,7 +171,7 @@ def measure(
         not_begun=[cell.name for cell in grid if cell not in begun],
         main_effects=main_effects(axes, grid, runs, read, tokens, baseline) if several else [],
         shared_replies=shared_replies,
-        warnings=_warnings(figures, runs[baseline.name]),
+        warnings=_warnings(figures, read.values(), runs[baseline.name]),
     )
 
 
@@ -239,6 +244,8 @@ def _figures(cell: Cell, summary: Summary, found: CellCases, **compared: Any) ->
         replies_reused=summary.replies_reused,
         claims=None if summary.detection is None else summary.detection.whole,
         seconds=None if summary.detection is None else summary.detection.seconds,
+        trained_on=0 if summary.detection is None else summary.detection.trained_on,
+        group_trained_on=0 if summary.detection is None else summary.detection.group_trained_on,
         **compared,
     )
 
@@ -247,8 +254,10 @@ def _values(cell: Cell) -> dict[str, str]:
     return {key: value.text for key, value in cell.values.items()}
 
 
-def _warnings(figures: Sequence[CellFigures], baseline: str) -> list[str]:
+def _warnings(figures: Sequence[CellFigures], read: Iterable[CellCases], baseline: str) -> list[str]:
     found = [f"{each.cell}: {cases(each.open)} without a verdict" for each in figures if each.open]
+    if any(each.vs_baseline or each.brier for each in figures):
+        found += dependent_cases(read)
     if all(each.cell != baseline for each in figures):
         found.append(f"the baseline, {baseline}, has not begun: nothing is compared")
     compared = [each.vs_baseline.accuracy.n for each in figures if each.vs_baseline is not None]

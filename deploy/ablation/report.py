@@ -11,6 +11,7 @@ from moot.deploy.ablation.brier import Brier, BrierAgainst
 from moot.deploy.ablation.claims import claim_columns, crossed, trivial
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
+from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_notes
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import (
     Interval,
@@ -55,6 +56,15 @@ def _blocks(found: Ablation) -> list[Block]:
     if any(each.brier for each in found.cells):
         blocks += _brier(found)
     return [*blocks, _main_effects(found)] if found.main_effects else blocks
+
+
+def _notes(found: Ablation) -> list[str]:
+    """What stands under the tables: claims left out, in one line where their numbers are the same for all cells."""
+    cells = _own(found)
+    runs = [RunOfClaims(e.claims, e.seconds, None, e.trained_on, e.group_trained_on) for e in cells]
+    if len(cells) > 1 and len({(run.trained_on, run.group_trained_on) for run in runs}) == 1:
+        return claims_notes(["every cell"], runs[:1])
+    return claims_notes([each.cell for each in cells], runs)
 
 
 def _own(found: Ablation) -> list[CellFigures]:
@@ -214,7 +224,7 @@ def ablation_text(found: Ablation) -> RenderableType:
     parts: list[RenderableType] = [Text(visible_line(remark), style="bold yellow") for remark in _remarks(found)]
     for block in _blocks(found):
         parts += [*([Text()] if parts else []), Text(visible_line(block.title)), block_table(block)]
-    return Group(*parts)
+    return Group(*parts, *(Text(visible_line(note)) for note in _notes(found)))
 
 
 def ablation_markdown(found: Ablation) -> str:
@@ -222,6 +232,7 @@ def ablation_markdown(found: Ablation) -> str:
     parts = ["# Ablation", *(f"**{markdown_inline(remark)}**" for remark in _remarks(found))]
     for block in _blocks(found):
         parts += [markdown_inline(block.title), block_markdown(block)]
+    parts += map(markdown_inline, _notes(found))
     return "\n\n".join(parts) + "\n"
 
 

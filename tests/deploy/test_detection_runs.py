@@ -13,6 +13,9 @@ import pytest
 import yaml
 from checked_claims import OTHER, CheckedClaims, claim_cases, verdict_on
 
+from moot.deploy.ablation.effects import measure
+from moot.deploy.ablation.grid import baseline_of, cells_of, parse_axes
+from moot.deploy.ablation.report import ablation_markdown, show_ablation
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.show import show, summary_markdown
 from moot.deploy.reading.summaries.compare import compare, comparison_markdown, show_comparison
@@ -166,6 +169,98 @@ def test_runs_over_claims_are_compared_by_f1(
     text = printed(show_comparison, found)
     assert "always hallucinated" in text
     assert "always hallucinated" in comparison_markdown(found)
+
+
+def known_claims(session: Any, wrong: set[str], *, known: set[str]) -> Any:
+    """Eight claims in four groups of two, all but the `wrong` ones right; the classifier was trained on the `known`."""
+    made = type(session)()
+    for group in range(4):
+        for gold in CLAIM_LABELS:
+            name = f"{group:02d}-{gold}"
+            said = {"p_hallucinated": 0.5, "trained_on": name in known}
+            shares = {gold: 0.25, OTHER[gold]: 0.75} if name in wrong else {gold: 1.0}
+            answer = OTHER[gold] if name in wrong else gold
+            planted_claim(made, name, gold, answer, payload={"classifier": said}, distribution=shares)
+    return made
+
+
+WRONG, KNOWN = {"00-supported", "01-supported", "02-hallucinated"}, {"00-supported", "01-supported", "03-supported"}
+
+
+def test_claims_that_the_classifier_knows_are_in_no_accuracy_and_no_pair(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    bare, run = planted(known_claims(session, WRONG, known=set())), planted(known_claims(session, set(), known=KNOWN))
+    every = {f"{group:02d}-{gold}" for group in range(4) for gold in CLAIM_LABELS}
+    whole = planted(known_claims(session, set(), known=every))
+    assert (summarise(bare).accuracy, summarise(bare).scored) == (5 / 8, 8)
+    assert (summarise(run).accuracy, summarise(run).scored) == (1.0, 5)
+    found = compare([bare, run, whole])
+    pairs = [row.vs_first for row in found.rows[1:] if row.vs_first]
+    assert [(each.n, each.only_first, each.difference) for each in pairs] == [(5, 1, 1 / 5), (0, 0, None)]
+    assert [row.accuracy for row in found.rows] == [5 / 8, 1.0, None]
+    assert "accuracy of what is answered unknown" in " ".join(printed(show, whole).split())
+
+
+def test_a_grid_says_which_claims_are_left_out_and_that_cases_are_in_groups(
+    tmp_path: Path, planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    axes = parse_axes(["k=x,y"])
+    cells = cells_of(axes)
+    for cell, wrong in zip(cells, (WRONG, set[str]()), strict=True):
+        (tmp_path / "grid").mkdir(exist_ok=True)
+        planted(known_claims(session, wrong, known=KNOWN)).rename(tmp_path / "grid" / cell.name)
+    found = measure(tmp_path / "grid", axes, cells, baseline_of(axes, ()))
+    base, other = found.cells
+    assert (base.accuracy, base.scored, other.accuracy, base.trained_on) == (4 / 5, 5, 1.0, 3)
+    against = other.vs_baseline
+    assert against is not None
+    assert (against.accuracy.n, against.accuracy.only_first, against.left_out) == (5, 1, {"trained on": 3})
+    assert base.brier is not None
+    assert base.brier.mean == pytest.approx(1.125 / 5)
+    assert (base.brier.n, base.brier_left_out) == (5, {"trained on": 3})
+    for words in (printed(show_ablation, found), ablation_markdown(found)):
+        flat = " ".join(words.split())
+        assert flat.count("every cell: 3 claims left out: its classifier was trained on 3 of them") == 1
+        assert flat.count("although 5 cases are in 4 groups") == 1
+
+
+def test_a_grid_over_cases_that_stand_alone_says_nothing_of_groups(
+    tmp_path: Path, planted: Callable[..., Path], session: Any
+) -> None:
+    axes = parse_axes(["k=x,y"])
+    cells = cells_of(axes)
+    (tmp_path / "grid").mkdir()
+    for cell in cells:
+        made = type(session)()
+        for number in range(3):
+            planted_claim(made, f"c{number}", SUPPORTED, SUPPORTED)
+        planted(made).rename(tmp_path / "grid" / cell.name)
+    found = measure(tmp_path / "grid", axes, cells, baseline_of(axes, ()))
+    assert [each for each in found.warnings if "independent" in each] == []
+    assert "left out" not in ablation_markdown(found)
+
+
+@pytest.mark.parametrize("classified", [True, False])
+def test_the_bare_verdict_is_shown_beside_a_classifiers_only(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str], classified: bool
+) -> None:
+    for number in range(6):
+        gold = CLAIM_LABELS[number % 2]
+        payload = {"verdict": 1 - number % 2, "classifier": {"p_hallucinated": 0.5} if classified else None}
+        tags = {"category": ("Law", "Myths")[number // 3]}
+        session.case(f"c{number}", gold, labels=CLAIM_LABELS, reference=Reference(tags=tags))
+        session.verdict(f"c{number}", gold, payload=payload)
+    folder = planted(session)
+    summary = summarise(folder)
+    shown = [printed(show, folder), summary_markdown(summary).replace("\\", "")]
+    assert ["bare verdict" in each for each in shown] == [classified] * 2
+    pages = [summary_markdown(summary), comparison_markdown(compare([folder]))]
+    assert ["bare macro" in each for each in pages] == [classified] * 2
+    whole = summary.detection and summary.detection.whole
+    assert whole
+    assert whole.by("judges' bare verdict") is not None
+    assert whole.gain is not None
 
 
 def test_a_grid_over_claims_has_f1_and_seconds_and_crosses_two_keys(

@@ -132,6 +132,14 @@ def read_claims(
     return found
 
 
+def ids_trained_on(claims: Iterable[Claim]) -> frozenset[str]:
+    """The case ids that no accuracy, paired test or score of the run may be over, as its classifier knows their labels.
+
+    Empty for a run without a classifier, and for one over anything but claims.
+    """
+    return frozenset(claim.case_id for claim in claims if claim.trained_on)
+
+
 def _trained_groups(folder: str | Path) -> frozenset[str]:
     """The groups that the run's classifier was trained on, from the copy of its card that the run keeps."""
     run = Path(folder)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.detection.calibration import Calibration, calibrations
-from moot.deploy.reading.detection.claims import Claim, read_claims
+from moot.deploy.reading.detection.claims import Claim
 from moot.deploy.reading.detection.debaters import DebaterErrors, debater_errors
 from moot.deploy.reading.detection.figures import ClaimSet, claim_set
 from moot.deploy.reading.detection.hallusionbench import HallusionAccuracies, hallusion_accuracies
-from moot.deploy.reading.record import CaseKey, VerdictRow
-from moot.deploy.reading.references import References
 
 CATEGORY = "category"
 """The tag by which a benchmark's claims are told apart."""
@@ -69,29 +66,8 @@ class Detection(BaseModel):
     seconds: Seconds | None
 
 
-def detection(
-    folder: str | Path,
-    verdicts: Iterable[VerdictRow],
-    references: References,
-    tokens: Mapping[CaseKey, int | None],
-) -> Detection | None:
-    """Count a run over claims, finished or not; None for a run over anything else.
-
-    Args:
-        folder: the run's folder.
-        verdicts: the latest of each case, failed ones included.
-        references: of the run's cases.
-        tokens: of each debate without what served only to measure; None when unknown.
-
-    Raises:
-        RecordError: the record cannot be read.
-    """
-    claims = read_claims(folder, verdicts, references, tokens)
-    return measured(claims) if claims else None
-
-
 def measured(claims: Sequence[Claim]) -> Detection:
-    """The figures of a run's claims."""
+    """The figures of a run's claims, finished or not; see `read_claims`."""
     finished = [claim for claim in claims if claim.state == "finished"]
     labelled = [claim for claim in finished if claim.gold is not None]
     counted = counted_claims(claims)

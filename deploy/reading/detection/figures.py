@@ -78,6 +78,7 @@ class ClaimSet(BaseModel):
         detectors: `verdict` first, then `judges' bare verdict` where it is known, then the trivial ones.
         seconds: mean from a debate's beginning to its verdict; None when unknown.
         tokens: mean of a debate, without what served only to measure and what several debates share; None when unknown.
+        classified: claims that a classifier gave a probability; without any, the verdict is the judges' bare one.
         gain: macro F1 (accuracy where there is one class) of the verdict over the judges' bare verdict, drawn from the
             same resamples; None without a bare verdict.
     """
@@ -91,11 +92,17 @@ class ClaimSet(BaseModel):
     detectors: list[Detector]
     seconds: float | None
     tokens: float | None
+    classified: int
     gain: Estimate | None
 
     def by(self, name: str) -> Detector | None:
         """The detector of that name; None when there is none."""
         return next((each for each in self.detectors if each.by == name), None)
+
+    @property
+    def has_bare(self) -> bool:
+        """Whether the judges' bare verdict is one of its own: without a classifier it repeats the verdict."""
+        return self.classified > 0 and self.by(BARE) is not None
 
 
 def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
@@ -126,6 +133,7 @@ def claim_set(claims: Sequence[Claim], category: str | None = None) -> ClaimSet:
         ],
         seconds=_mean(claim.wall_s for claim in claims),
         tokens=_mean(claim.tokens for claim in claims),
+        classified=sum(claim.p_classifier is not None for claim in claims),
         gain=_gain(list(answers), only, len(set(groups)), observed, resampled),
     )
 

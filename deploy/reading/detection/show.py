@@ -37,7 +37,7 @@ def detection_rows(found: Detection, tokens_per_case: float | None) -> list[tupl
     rows = [("claims", _claims(found))]
     if found.whole is not None and (verdict := found.whole.by(VERDICT)) is not None:
         rows.append(("claims left open", f"{verdict.abstained:,} of {found.whole.n:,}"))
-        if found.whole.gain is not None:
+        if found.whole.gain is not None and found.whole.has_bare:
             said = "accuracy" if found.whole.only else "macro F1"
             rows.append((f"{said} over the judges' bare verdict", f"{signed_points(found.whole.gain)} points"))
     if found.debaters is not None:
@@ -83,13 +83,14 @@ def detection_blocks(found: Detection) -> list[Block]:
     if found.by_category:
         blocks += [_categories(found.by_category), _category_costs(found.by_category)]
     if found.hallusionbench:
-        blocks.append(_hallusionbench(found.hallusionbench))
+        has_bare = found.whole is not None and found.whole.has_bare
+        blocks.append(_hallusionbench([each for each in found.hallusionbench if has_bare or each.by != BARE]))
     return blocks + [_calibration(each) for each in found.calibration]
 
 
 def _whole(found: ClaimSet) -> list[Block]:
     base = f"{found.n:,} claims" + (f" in {found.groups:,} groups" if found.groups < found.n else "")
-    rows = found.detectors
+    rows = [each for each in found.detectors if found.has_bare or each.by != BARE]
     if found.only is not None:
         title = f"{base}, all {found.only}: precision is 1 by construction and F1 says no more than recall R, 2R/(1+R)"
         return [Block(title, ("", "recall"), [(each.by, in_percent(each.accuracy)) for each in rows])]
@@ -114,9 +115,10 @@ def _whole(found: ClaimSet) -> list[Block]:
 
 
 def _categories(sets: Sequence[ClaimSet]) -> Block:
-    bare = any(each.by(BARE) for each in sets)
+    bare = any(each.has_bare for each in sets)
     heads = ("category", "n", "F1 /macro", "accuracy", *(("bare /macro",) if bare else ()), "trivial /macro")
-    title = "by category (bare: the judges' bare verdict; trivial: the better of always one label)"
+    meaning = "bare: the judges' bare verdict; " if bare else ""
+    title = f"by category ({meaning}trivial: the better of always one label)"
     return Block(title, heads, [_category(each, bare) for each in sets])
 
 

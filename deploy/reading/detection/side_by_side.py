@@ -32,7 +32,7 @@ class RunOfClaims(NamedTuple):
 def claims_blocks(names: Sequence[str], runs: Sequence[RunOfClaims]) -> list[Block]:
     """The F1 of each run, and of the trivial answers to the claims of the first that has any; and the differences."""
     known = next((run.claims for run in runs if run.claims), None)
-    judged = any(run.claims and run.claims.by(BARE) for run in runs)
+    judged = any(run.claims and run.claims.has_bare for run in runs)
     rows = [
         (name, *_figures(run.claims, VERDICT), *((_bare(run.claims),) if judged else ()), _seconds(run))
         for name, run in zip(names, runs, strict=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
-from moot.deploy.reading.detection.claims import Claim, read_claims
+from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Seconds, counted_claims
 from moot.deploy.reading.detection.estimates import Estimate
 from moot.deploy.reading.detection.figures import ClaimSet, macro_f1_difference
@@ -94,15 +94,16 @@ class Comparison(BaseModel):
 
 
 class _Cases:
-    """A run's cases: which text each id stands for, and whether its verdict is right."""
+    """A run's cases: which text each id stands for, and whether its verdict is right, where that may count."""
 
     def __init__(self, folder: str | Path) -> None:
         hashes = read_table(folder, "cases", ["content_hash"]).to_pylist()
         self.content: Mapping[str, str] = {row["case_id"]: row["content_hash"] for row in hashes}
         verdicts = latest_verdicts(folder)
-        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts}
-        claims = counted_claims(read_claims(folder, verdicts, References.of(folder)))
-        self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in claims}
+        claims = read_claims(folder, verdicts, References.of(folder))
+        left_out = ids_trained_on(claims)
+        self.right: Mapping[str, bool | None] = {v.case_id: v.correct for v in verdicts if v.case_id not in left_out}
+        self.claims: Mapping[str, Claim] = {claim.case_id: claim for claim in counted_claims(claims)}
 
     def claims_among(self, case_ids: Iterable[str]) -> dict[str, Claim]:
         """Those of the cases that are claims that count."""
@@ -112,7 +113,8 @@ class _Cases:
 def compare(folders: Sequence[str | Path]) -> Comparison:
     """Compare runs of the same cases.
 
-    A case is paired when its id stands for the same text in both runs and both verdicts can be scored.
+    A case is paired when its id stands for the same text in both runs and both verdicts can be scored. Claims that a
+    run's classifier was trained on, or on others of their groups, are in no pair and no accuracy.
 
     Raises:
         ConfigError: without a folder, or for runs without a common case.

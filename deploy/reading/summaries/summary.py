@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.detection.detection import Detection, detection
+from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
+from moot.deploy.reading.detection.detection import Detection, measured
 from moot.deploy.reading.record import (
     CaseKey,
     Noted,
@@ -48,8 +49,9 @@ class Summary(BaseModel):
     """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
     Shares of right answers are over the verdicts that can be scored (not failed, with an answer and a gold label);
-    failed cases are counted apart and never as wrong. Intervals are Wilson's, 95 %; there is none where several cases
-    are about one text, as those are not independent.
+    failed cases are counted apart and never as wrong. Claims that the run's classifier was trained on, or on others of
+    their groups, are in no accuracy, paired test or evaluation. Intervals are Wilson's, 95 %; there is none where
+    several cases are about one text, as those are not independent.
 
     Attributes:
         run: the folder.
@@ -175,7 +177,11 @@ def summarise(folder: str | Path) -> Summary:
     cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
     finished = [verdict for verdict in verdicts if not verdict.failed]
     costs = case_costs(replies, {verdict.key for verdict in finished}, verdict_sources(events))
+    claims = read_claims(folder, verdicts, references, {key: cost.method for key, cost in costs.items()})
+    trained_on = ids_trained_on(claims)
+    counted = [verdict for verdict in finished if verdict.case_id not in trained_on]
     unfinished = cases - {verdict.case_id for verdict in verdicts}
+    gated = {event.key for event in events if event.kind == "gate"}
     total = max(len(cases), facts.cases or 0)
     return Summary(
         schema_version=facts.schema_version,
@@ -195,29 +201,31 @@ def summarise(folder: str | Path) -> Summary:
         asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in replies),
         wall_s=facts.wall_s,
-        audit=audit_difference(finished, events, references),
-        **_accuracies(finished, {event.key for event in events if event.kind == "gate"}, references),
+        audit=audit_difference(counted, events, references),
+        **_debating(finished, gated),
+        **_accuracies(counted, gated, references),
         **judge_figures(folder, finished, events),
         **_costs(replies, costs.values(), events, facts.prices),
-        **_consensus(folder),
+        **_consensus(folder, trained_on),
         rulings=rulings(folder, finished),
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         scores=trait_scores(folder, finished, references),
         short_answers=short_answers(finished, references),
-        detection=detection(folder, verdicts, references, {key: cost.method for key, cost in costs.items()}),
+        detection=measured(claims) if claims else None,
         unsettled=facts.unsettled,
         stopped_by=facts.stopped_by or None,
     )
 
 
-def _consensus(folder: str | Path) -> dict[str, Any]:
-    """What can be said of verdicts that are a consensus of distributions."""
-    verdicts = consensus_verdicts(folder)
+def _consensus(folder: str | Path, trained_on: Collection[str]) -> dict[str, Any]:
+    """What can be said of verdicts that are a consensus of distributions, but for the claims trained on."""
+    verdicts = [verdict for verdict in consensus_verdicts(folder) if verdict.case_id not in trained_on]
     if not verdicts:
         return {"labels_questioned": None, "evaluation": None}
     compared = converged(verdicts)
-    labelled = read_table(folder, "cases", ["labels", "gold"]).to_pylist()
+    rows = read_table(folder, "cases", ["labels", "gold"]).to_pylist()
+    labelled = [row for row in rows if row["case_id"] not in trained_on]
     return {
         "labels_questioned": len(contradicted(compared)) if compared else None,
         "evaluation": evaluate(verdicts, sum(row["gold"] in (row["labels"] or ()) for row in labelled)),
@@ -233,19 +241,31 @@ def _reused(facts: RunFacts, verdicts: Sequence[VerdictRow]) -> int:
     return sum(verdict.at < started for verdict in verdicts) if started is not None and facts.owners > 1 else 0
 
 
-def _accuracies(finished: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
-    skipped = [verdict for verdict in finished if verdict.how == "skipped"]
-    debated = [v for v in finished if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+def _branches(verdicts: Sequence[VerdictRow], gated: set[CaseKey]) -> tuple[list[VerdictRow], list[VerdictRow]]:
+    """The verdicts whose debate was skipped, and those that were debated."""
+    skipped = [verdict for verdict in verdicts if verdict.how == "skipped"]
+    return skipped, [v for v in verdicts if v.how != "skipped" and (v.key in gated or v.rounds > 0)]
+
+
+def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, Any]:
+    """How much was debated."""
+    skipped, debated = _branches(finished, gated)
     decided = len(skipped) + sum(verdict.key in gated for verdict in debated)
-    found: dict[str, Any] = {"skip_rate": len(skipped) / decided if decided else None}
-    for name, verdicts in (("", finished), ("_skipped", skipped), ("_debated", debated)):
-        value, interval, n = accuracy_of(verdicts, references)
-        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
-    return found | {
-        "accuracy_by_part": accuracy_by_part(finished, references),
+    return {
+        "skip_rate": len(skipped) / decided if decided else None,
         "debate_rounds_mean": mean_of(verdict.rounds for verdict in finished),
         "debate_rounds_mean_debated": mean_of(verdict.rounds for verdict in debated),
     }
+
+
+def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
+    """How much is right among the verdicts that count."""
+    skipped, debated = _branches(counted, gated)
+    found: dict[str, Any] = {"accuracy_by_part": accuracy_by_part(counted, references)}
+    for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
+        value, interval, n = accuracy_of(verdicts, references)
+        found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
+    return found
 
 
 def _costs(
