@@ -47,9 +47,7 @@ def write_documents(folder: Path, count: int = 24) -> str:
     """A folder of two documents, a paragraph of its own for every bridge in each."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, year in (("notes.txt", 1900), ("handbook.md", 1901)):
-        told = [
-            f"Bridge {n} opened in {year + n}, and {n + 3} people came to see how it was done." for n in range(count)
-        ]
+        told = [f"Bridge {n} opened in {year + n}, and people came to see how it was done." for n in range(count)]
         (folder / name).write_text("\n\n".join(told))
     return str(folder)
 

@@ -11,7 +11,7 @@ import pytest
 from ceda_material import make_classifier, write_claims, write_documents
 from houses import assert_equal_records, assert_same_but_unpaid, sorted_rows, stable_rows
 from simulate_server import simulated_server
-from vendor_roles import KEY_ENV, ceda_roles, served_stats
+from vendor_roles import served_stats
 
 from moot.actors.models.probe import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
@@ -20,11 +20,6 @@ from moot.deploy.running.run import run
 CLAIMS = 24
 REPLAYED = ("model", "fingerprint", "case_id")
 """Columns that name the model: in a replay that is the run it comes from; the id of what is shared hangs on it, too."""
-
-
-@pytest.fixture(autouse=True)
-def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(KEY_ENV, "unused-but-long-enough")
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +46,16 @@ def check(material: dict[str, Any], out: Path, **options: Any) -> Run:
     return done
 
 
+def served_roles(port: int) -> dict[str, list[dict[str, Any]]]:
+    """Two debaters, two judges and one to look at pictures; without a key, which a cluster that runs would not know."""
+    member = {"model": f"http://127.0.0.1:{port}/v1#simulated"}
+    return {"debater": [member, member], "judge": [member, member], "vision": [member]}
+
+
 @pytest.fixture(scope="module")
-def inline(material: dict[str, Any], port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+def inline(material: dict[str, Any], port: int, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The run that the others are held against."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(KEY_ENV, "unused-but-long-enough")
-        yield check(material, tmp_path_factory.mktemp("inline") / "run", roles=ceda_roles(port))
+    return check(material, tmp_path_factory.mktemp("inline") / "run", roles=served_roles(port))
 
 
 def events(done: Run, kind: str) -> list[dict[str, Any]]:
@@ -85,7 +84,7 @@ def test_the_run_had_it_all(inline: Run, port: int) -> None:
 def test_the_record_is_the_same_on_every_engine(
     placement: str, inline: Run, material: dict[str, Any], port: int, local_ray: None, tmp_path: Path
 ) -> None:
-    done = check(material, tmp_path / "run", roles=ceda_roles(port), engine="ray", placement=placement)
+    done = check(material, tmp_path / "run", roles=served_roles(port), engine="ray", placement=placement)
     assert_equal_records(inline.path, done.path)
     libraries = [sorted(path.name for path in (run.path / "library").iterdir()) for run in (inline, done)]
     assert libraries[0] == libraries[1]
@@ -97,7 +96,7 @@ def test_other_gold_labels_groups_and_tags_leave_every_request_alone(
     inline: Run, material: dict[str, Any], port: int, tmp_path: Path
 ) -> None:
     turned = write_claims(tmp_path / "turned", CLAIMS, lambda number: int(number % 3 == 0))
-    done = check({**material, "task": turned}, tmp_path / "run", roles=ceda_roles(port))
+    done = check({**material, "task": turned}, tmp_path / "run", roles=served_roles(port))
     golds = [[row["gold"] for row in sorted_rows(each.path, "verdicts")] for each in (inline, done)]
     assert sum(one != other for one, other in zip(*golds, strict=True)) >= CLAIMS // 3
     for table in ("turns", "tokens", "events", "embeddings"):
@@ -110,7 +109,7 @@ def test_a_run_that_reuses_another_asks_nothing(
     inline: Run, material: dict[str, Any], port: int, tmp_path: Path
 ) -> None:
     before = served_stats(port)
-    done = check(material, tmp_path / "again", roles=ceda_roles(port), reuse=inline.path)
+    done = check(material, tmp_path / "again", roles=served_roles(port), reuse=inline.path)
     after = served_stats(port)
     assert after["by_step"] | {PROBE: None} == before["by_step"] | {PROBE: None}
     assert after["picture_bytes"] == before["picture_bytes"] > 0
@@ -120,7 +119,7 @@ def test_a_run_that_reuses_another_asks_nothing(
 
 
 def test_a_run_with_another_judge_reuses_the_debates(inline: Run, port: int, material: Any, tmp_path: Path) -> None:
-    roles = ceda_roles(port)
+    roles = served_roles(port)
     roles["judge"] = [{**member, "max_tokens": 450} for member in roles["judge"]]
     done = check(material, tmp_path / "again", roles=roles, reuse=inline.path)
     paid = {row["role"].partition("/")[0] for row in done.table("turns").to_pylist() if not row["reused_from"]}
