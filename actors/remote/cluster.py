@@ -34,6 +34,7 @@ from moot.actors.record.schema import JOURNAL
 from moot.actors.record.signals_wire import encode_signals
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
+from moot.actors.remote.lives import Life
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.remote.station import Station
@@ -75,6 +76,10 @@ class _Actor(ABC):
     async def ping(self) -> None:
         """Returns once the actor is set up; raises what went wrong if it cannot be."""
         await self._up()
+
+    async def where(self) -> bytes:
+        """The actor's `Life`, encoded: at once, set up or not."""
+        return msgspec.msgpack.encode(Life.here())
 
     async def watch(self) -> None:
         """Never returns: a call that fails tells the caller that this process is gone."""

@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import ray
 import structlog
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
+from moot.actors.remote.lives import Life, loss_of
 from moot.protocols.errors import ActorGone, MootError
 
 _log = structlog.get_logger(__name__)
@@ -68,14 +70,14 @@ class Peer:
         except RayError as error:
             raise PeerLost(_reason(error), isinstance(error, ActorDiedError)) from error
 
-    async def first_call(self) -> None:
-        """Wait until the actor is set up.
+    async def first_call(self, method: str = "ping") -> None:
+        """Wait until the actor is set up, or with `where` only until it has a place.
 
         Raises:
             ActorGone: when it dies before that.
         """
         try:
-            await self.call("ping")
+            await self.call(method)
         except PeerLost as error:
             raise ActorGone(f"the actor {self.name} could not be started: {error.why}") from error
 
@@ -109,20 +111,36 @@ class Peer:
         raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
 
     async def watch(self, lost: Callable[[], Any]) -> None:
-        """Call `lost` (and await it) each time the actor has died and is back; returns never."""
+        """Call `lost` (and await it) each time the actor has died and is back; returns never.
+
+        The log says what had become of it: whether its process or its node died, or it was only out of reach.
+        """
         watching = asyncio.ensure_future(self.call("watch"))
+        life = await self._life()
         try:
             while True:
                 try:
                     await watching
                     return
-                except PeerLost:
-                    _log.warning("an actor was lost and is being restarted", actor=self.name)
+                except PeerLost as loss:
+                    _log.warning("an actor cannot be reached", actor=self.name, why=loss.why)
                 await self.back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
+                before, life = life, await self._life()
+                if before is not None and life is not None:
+                    how = await loss_of(before, life)
+                    _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
                 await lost()
         finally:
             watching.cancel()
+
+    async def _life(self) -> Life | None:
+        """Where and as what the actor lives; None when it is gone again."""
+        try:
+            raw = await self.call("where")
+        except PeerLost:
+            return None
+        return None if raw is None else msgspec.msgpack.decode(raw, type=Life)
 
 
 def _reason(error: Exception) -> str:
