@@ -47,7 +47,7 @@ class Seat:
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         life = self._life
-        if wait and not self._done:
+        if wait and not self._done and self.gone is None:
             self._news.clear()
             await self._news.wait()
         if self.gone is not None:
