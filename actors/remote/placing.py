@@ -140,7 +140,7 @@ def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
     for want in wants:
         for what, amount in want.amounts.items():
             if free.get(what, 0.0) < amount:
-                return "", f"{what} {amount:g} for a {want.kind}"
+                return "", f"{what} {amount:g} for {_an(want)}"
     return "", ""
 
 
@@ -155,4 +155,8 @@ def _lacking(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
         for what, amount in want.amounts.items()
         if not any(node.get(what, 0.0) >= amount for node in nodes)
     ]
-    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for a {want.kind}"
+    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for {_an(want)}"
+
+
+def _an(want: Want) -> str:
+    return f"an {want.kind}" if want.kind == "agent" else f"a {want.kind}"

@@ -144,7 +144,7 @@ def test_a_callers_ray_is_as_it_was(local_ray: None, how: str, tmp_path: Path, m
     elif how == "stopped":
         _interrupted_while_it_debates(tmp_path / "run", monkeypatch)
     else:
-        with pytest.raises(ConfigError, match="no node of the cluster has unobtainium 1 for a"):
+        with pytest.raises(ConfigError, match="no node of the cluster has unobtainium 1 for"):
             moot.run(out=tmp_path / "run", cluster={"resources.unobtainium": 1, "wait_s": 0.1})
         assert not (tmp_path / "run").exists()
     *_, after = _until_equal(before, _ours)
