@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any
 
@@ -155,18 +156,16 @@ def test_a_callers_ray_is_as_it_was(local_ray: None, how: str, tmp_path: Path, m
 
 def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with Ctrl-C: `KeyboardInterrupt` in the thread that waits, once debates are open."""
-    from moot.deploy.running import interrupt
     from moot.deploy.running.session import Session
 
     sessions: list[Session] = []
-    waited = interrupt.wait
     told = threading.Event()
 
     def interrupting(futures: Any, timeout: float) -> Any:
         if sessions and sessions[0].debating and not told.is_set():
             told.set()
             raise KeyboardInterrupt
-        return waited(futures, timeout=0.02)
+        return wait(futures, timeout=0.02)
 
     begun = Session.hold
 
@@ -174,7 +173,7 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
         sessions.append(session)
         return begun(session)
 
-    monkeypatch.setattr(interrupt, "wait", interrupting)
+    monkeypatch.setattr("moot.deploy.running.interrupt.wait", interrupting)
     monkeypatch.setattr(Session, "hold", hold)
     with pytest.raises(KeyboardInterrupt):
         moot.run(task="sample", model="simulated?latency_ms=200", out=out)
