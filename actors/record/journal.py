@@ -250,6 +250,10 @@ class Journal:
 
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and turn the segments of this writer into Parquet."""
-        await self.flush()
-        async with self._flushing:
-            await asyncio.to_thread(self._compact if compact else self._end_segments)
+        try:
+            await self.flush()
+            async with self._flushing:
+                await asyncio.to_thread(self._compact if compact else self._end_segments)
+        finally:
+            for segment in self._segments.values():
+                segment.let_go()

@@ -32,6 +32,9 @@ SETTLE_S = 1.5
 _LOST_S = 20.0
 """Seconds without a beat after which a holder gives up; some time before another may begin."""
 
+_SLOW_S = 10.0
+"""Seconds after a claim at which it is not acted upon any more."""
+
 _POLL_S = 1.0
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -183,7 +186,7 @@ async def _win(store: Store, me: Holder, before: Holder | None) -> None:
         winner = owner or winner
     if winner.id != me.id:
         raise RunFolderBusy(f"{store.uri} is being taken by another process ({winner}); wait for it or stop it")
-    if time.monotonic() - began > LEASE_S / 2:
+    if time.monotonic() - began > _SLOW_S:
         raise RecordError(f"{store.uri}: the store answers too slowly to take the run")
     await asyncio.to_thread(_write, store, "owner.json", me)
 
