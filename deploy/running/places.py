@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from moot.actors.classifiers.card import CARD
 from moot.actors.models.api_key import redact
 from moot.actors.record.store.mirror import Mirror, is_copy
 from moot.actors.record.store.store import Store
@@ -16,7 +17,9 @@ from moot.protocols.errors import ConfigError
 _LONGEST = 60
 """Characters of a model's name that the default folder is called by."""
 
-_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"})
+_STARTED_ONLY = frozenset(
+    {"journal", "parts", "prompts", CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
+)
 
 
 def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
