@@ -93,7 +93,8 @@ def run(
     classifier: options.Classifier = None,
     docs: options.Docs = None,
     out: Annotated[
-        str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
+        str | None,
+        typer.Option(help="The record's folder or URI; by default in runs/, from protocol, task, seed and model."),
     ] = None,
     set_: options.Setting = None,
     prompts: options.Prompts = None,
