@@ -60,7 +60,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hold(out: str | Path, **options: Any) -> Run:
     defaults = {"task": "sample", "limit": 6, "engine": "inline", "seed": 5}
-    return run(**{**defaults, **options, "out": str(out)})  # type: ignore[arg-type]
+    return run(**{**defaults, **options, "out": str(out)})
 
 
 def moot(*arguments: str, **environment: str) -> subprocess.Popen[str]:
