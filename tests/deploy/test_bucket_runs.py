@@ -28,8 +28,10 @@ from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app
+from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide
 from moot.deploy.running.decide import waiting as decisions
+from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 from moot.deploy.running.single import debate
@@ -316,4 +318,6 @@ def test_a_record_that_must_be_a_folder_is_refused(bucket: ObjectStore) -> None:
             app(command, standalone_mode=False)
     with pytest.raises(ConfigError, match="a single debate is kept in a folder"):
         asyncio.run(debate("Is a lamp blue?", out=uri))
+    with pytest.raises(ConfigError, match="cases that come one by one are recorded in a folder"):
+        OpenRun(RunConfig(out=uri))
     assert not bucket.objects
