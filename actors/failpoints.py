@@ -29,6 +29,8 @@ _NAMES = (
     "compaction.part_renamed",
     "compaction.manifest_written",
     "library.appended",
+    "store.delta_put",
+    "store.part_put",
 )
 
 

@@ -16,6 +16,8 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Model
 from moot.actors.models.resolve import ModelBinding, ModelSpec, is_embedded, make_model
 from moot.actors.ports import Crew, Scribe
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.store import Store
 from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
@@ -92,7 +94,7 @@ def _caps(spec: RunSpec) -> dict[str, float]:
 def build_limiter(spec: RunSpec) -> LedgeredLimiter:
     """The limiter of a run, with what an earlier life of it wrote down."""
     purses = {name: Purse(cap, spec.spent.get(name, 0.0)) for name, cap in _caps(spec).items()}
-    ledger = Ledger(Path(spec.folder), spec.epoch)
+    ledger = Ledger(RunFolder(spec.folder) if spec.store is None else Store.of(spec.store), spec.epoch)
     return LedgeredLimiter(spec.limits, purses, ledger, resumed=spec.resumed)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 from moot.actors.arena import Archive, CaseKey, Seat
 from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
 from moot.actors.moderator import Assignment, Moderator, Report
 from moot.actors.record.closing import Ended
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.signals import Signals
+from moot.actors.record.store.store import Store
 from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
@@ -86,7 +87,8 @@ class InlineRuntime:
         self._spec, self._protocol = spec, protocol
         self.seats: Sequence[Seat] = ()
         self.max_open = spec.max_open
-        self._recorder = Recorder(Path(spec.folder), spec.epoch)
+        store = None if spec.store is None else Store.of(spec.store)
+        self._recorder = Recorder(RunFolder(spec.folder, store), spec.epoch)
         self.archive: Archive = InlineArchive(self._recorder)
 
     async def start(self) -> None:

@@ -36,6 +36,7 @@ class RunSpec(BaseModel):
         library: folder of the library that the debates search, absolute; None for a run without documents.
         attended: whether `consult` waits for a person.
         folder: the run's folder, absolute.
+        store: URI of the record, when the folder is a copy of it on the driver's machine; None when it is the record.
         epoch: number of the folder's owner.
         writers: how many record writers there are.
         cluster: where the actors live, with the engine `ray`.
@@ -67,6 +68,7 @@ class RunSpec(BaseModel):
     library: str | None = None
     attended: bool = False
     folder: str
+    store: str | None = None
     epoch: int
     writers: int = 1
     cluster: Placing = Placing()

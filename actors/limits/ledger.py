@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -13,8 +13,8 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.record.folder import write_whole
 
+_FILE = "limits.json"
 _FALLEN_S = 1.0
 """Seconds between two writings of totals that did not rise."""
 
@@ -41,19 +41,26 @@ class LedgeredLimiter:
         restarted = ledger.open(purses)
         self._limiter = Limiter(limits, purses, clock=time.monotonic, restarted=restarted, resumed=resumed)
         self._writing = asyncio.Lock()
+        self._exchanges = self._written_exchange = 0
         self._written, self._written_at = ledger.bound(), time.monotonic()
 
     async def exchange(self, report: Report) -> Grant:
         """See `Limiter.exchange`."""
         grant = self._limiter.exchange(report)
+        self._exchanges = mine = self._exchanges + 1
         last_word = bool(report.budgets) and not report.endpoints
         if grant.reserved or last_word or self._has_fallen():
             async with self._writing:
-                self._written_at = time.monotonic()
-                page = self._ledger.page(self._limiter.purses)
-                self._written = page.at_most
-                await asyncio.to_thread(self._ledger.write, page)
+                if self._written_exchange < mine:  # else somebody who waited, too, has written this grant down
+                    await self._write()
         return grant
+
+    async def _write(self) -> None:
+        now, self._written_at = self._exchanges, time.monotonic()
+        page = self._ledger.page(self._limiter.purses)
+        self._written = page.at_most
+        await asyncio.to_thread(self._ledger.write, page)
+        self._written_exchange = now
 
     def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:
@@ -74,16 +81,28 @@ class Page(msgspec.Struct):
     at_most: dict[str, float] = {}
 
 
+class Files(Protocol):
+    """What keeps files by name: a run's folder, or a store."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file whole."""
+        ...
+
+    def get(self, name: str) -> bytes | None:
+        """A file's content; None when there is none."""
+        ...
+
+
 class Ledger:
-    """A small file in the run's folder.
+    """A small file of the record.
 
     Args:
-        folder: the run's folder.
+        files: of the record.
         epoch: the owner's number: what an earlier owner wrote does not count, its calls are in the record.
     """
 
-    def __init__(self, folder: Path, epoch: int) -> None:
-        self._file, self._epoch = folder / "limits.json", epoch
+    def __init__(self, files: Files, epoch: int) -> None:
+        self._files, self._epoch = files, epoch
 
     def open(self, purses: Mapping[str, Purse]) -> bool:
         """Fill the purses with what a limiter of the same owner wrote; False when there was none before."""
@@ -104,7 +123,7 @@ class Ledger:
 
     def write(self, page: Page) -> None:
         """Write a page down, in place of the one before."""
-        write_whole(self._file, msgspec.json.encode(page))
+        self._files.put(_FILE, msgspec.json.encode(page))
 
     def held(self) -> dict[str, float]:
         """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing."""
@@ -121,7 +140,7 @@ class Ledger:
     def read(self) -> Page | None:
         """What lies in the file; None when there is none, or nothing legible."""
         try:
-            return msgspec.json.decode(self._file.read_bytes(), type=Page)
+            return msgspec.json.decode(self._files.get(_FILE) or b"", type=Page)
         except (OSError, msgspec.DecodeError):
             return None
 

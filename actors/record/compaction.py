@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.folder import Part, RunFolder, write_whole
+from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError
@@ -87,11 +87,14 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
         files |= {table: part.commit() for table, part in parts.items()}
     pa.default_memory_pool().release_unused()
     covers = [path.name for paths in segments.values() for path, _ in paths]
-    write_whole(folder.parts / f"{name}.json", msgspec.json.encode(Part(files, covers)))
+    folder.put(f"parts/{name}.json", msgspec.json.encode(Part(files, covers)))
     failpoint("compaction.manifest_written")
     for paths in segments.values():
         for path, _ in paths:
             path.unlink(missing_ok=True)
+    if folder.store is not None:
+        for roll in sorted({segment.rsplit("-", 1)[0] for segment in covers}):
+            folder.store.delete_folder(f"journal/{roll}")
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
@@ -112,7 +115,7 @@ class _PartWriter:
     """A Parquet file under a temporary name until `commit`."""
 
     def __init__(self, folder: RunFolder, table: str, name: str, schema: pa.Schema) -> None:
-        self._name = f"{table}/{name}.parquet"
+        self._folder, self._name = folder, f"{table}/{name}.parquet"
         self._target = folder.path / self._name
         self._target.parent.mkdir(exist_ok=True)
         self._temporary = self._target.with_name(f".{name}.{os.getpid()}.tmp")
@@ -139,6 +142,9 @@ class _PartWriter:
         failpoint("compaction.part_written")
         os.replace(self._temporary, self._target)
         failpoint("compaction.part_renamed")
+        if self._folder.store is not None:
+            self._folder.store.put_file(self._name, self._target)
+            failpoint("store.part_put")
         return self._name
 
 
@@ -169,3 +175,7 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     for path in folder.journal.glob("e*.arrows"):
         if path.name in covered:
             path.unlink(missing_ok=True)
+    if folder.store is not None:
+        in_tables = (name for name in folder.store.sizes() if name.partition("/")[0] in TABLES)
+        folder.store.delete([name for name in in_tables if folder.path / name not in listed])
+        folder.store.delete_folder("journal")  # what counts of it is in the parts

@@ -7,6 +7,9 @@ runs/NAME/
     journal/                 segments: eEPOCH-wWRITER-rROLL-STREAM.arrows
     parts/                   one JSON per committed roll: its Parquet files and the segments they replace
     TABLE/                   Parquet files: eEPOCH-wWRITER-rROLL.parquet
+
+In a store (see `moot.actors.record.store`) the same, but `owner.json` for the lock, and journal/ROLL/NUMBER.delta with
+what each flush appended to the segments of a roll.
 """
 
 from __future__ import annotations
@@ -14,25 +17,41 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from moot.protocols.errors import RecordError, RunFolderBusy
 
+if TYPE_CHECKING:
+    from moot.actors.record.store.store import Store
+
+_AT_ONCE = 8
+_PART = re.compile(r"e(\d+)-")
 _SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
 
 
 class Epoch(msgspec.Struct):
-    """One owner of the folder: its number, when it took over, and the segment lengths that it found."""
+    """One owner of the folder.
+
+    Attributes:
+        number: from 1.
+        started_at: unix time at which it took over.
+        valid_bytes: the segment lengths that it found: what is appended later does not count.
+        parts: names of the committed rolls that it found in a store: others of earlier owners do not count. None in a
+            folder, whose earlier owners cannot live any more.
+    """
 
     number: int
     started_at: float
     valid_bytes: dict[str, int]
+    parts: list[str] | None = None
 
 
 class Part(msgspec.Struct):
@@ -47,10 +66,11 @@ class RunFolder:
 
     Args:
         path: the folder.
+        store: where everything that is written here is put, too; None for a folder that is the record itself.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, store: Store | None = None) -> None:
+        self.path, self.store = Path(path), store
         self.journal = self.path / "journal"
         self.parts = self.path / "parts"
 
@@ -58,10 +78,51 @@ class RunFolder:
         """Whether a run has been started here."""
         return (self.path / "run.yaml").is_file()
 
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file whole, see `write_whole`, and put it into the store.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        write_whole(self.path / name, data)
+        if self.store is not None:
+            self.store.put(name, data)
+
+    def put_all(self, files: Mapping[str, bytes]) -> None:
+        """The same for several files, several at a time."""
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(self.put, files.keys(), files.values()))
+
+    def get(self, name: str) -> bytes | None:
+        """A file's content as it is now, whoever wrote it; None when there is none.
+
+        Raises:
+            RecordError: the store cannot be read.
+        """
+        if self.store is not None:
+            return self.store.get(name)
+        file = self.path / name
+        return file.read_bytes() if file.exists() else None
+
+    def remove(self) -> None:
+        """Take the whole record away."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.store is not None:
+            self.store.delete_folder()
+
     def epochs(self) -> list[Epoch]:
         """All owners so far, oldest first."""
         file = self.path / "epochs.json"
         return msgspec.json.decode(file.read_bytes(), type=list[Epoch]) if file.exists() else []
+
+    def is_owned_by(self, epoch: int) -> bool:
+        """Whether no other owner has taken over from the one with this number.
+
+        Raises:
+            RecordError: the store cannot be read.
+        """
+        epochs = msgspec.json.decode(self.get("epochs.json") or b"[]", type=list[Epoch])
+        return bool(epochs) and epochs[-1].number == epoch
 
     def valid_bytes(self) -> dict[str, int]:
         """Segments of older owners with the length up to which they count."""
@@ -72,8 +133,10 @@ class RunFolder:
         return found
 
     def committed_parts(self) -> list[Part]:
-        """Every committed roll, in order of name."""
-        return [msgspec.json.decode(p.read_bytes(), type=Part) for p in sorted(self.parts.glob("*.json"))]
+        """Every committed roll that counts, in order of name."""
+        epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
+        files = [p for p in sorted(self.parts.glob("*.json")) if not _came_too_late(p.stem, epochs)]
+        return [msgspec.json.decode(p.read_bytes(), type=Part) for p in files]
 
     def segments(self, stream: str | None = None, writer: int | None = None) -> Iterator[tuple[Path, int | None]]:
         """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
@@ -106,9 +169,32 @@ class RunFolder:
         return max([*rolls, *done], default=-1) + 1
 
 
+def _came_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
+    """Whether a part of an earlier owner was not there when the next one took over."""
+    parsed = _PART.match(part)
+    after = next((epoch for epoch in epochs if parsed is not None and epoch.number > int(parsed[1])), None)
+    return after is not None and part not in (after.parts or ())
+
+
 def roll_name(epoch: int, writer: int, roll: int) -> str:
     """The common stem of a roll's files."""
     return f"e{epoch:04d}-w{writer}-r{roll:04d}"
+
+
+def begin_epoch(folder: RunFolder) -> int:
+    """Note that a new owner begins, so that what older ones append from now on does not count; returns its number.
+
+    Raises:
+        RecordError: the folder cannot be written.
+    """
+    epochs = folder.epochs()
+    known = {name for epoch in epochs for name in epoch.valid_bytes}
+    sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
+    parts = None if folder.store is None else sorted(p.stem for p in folder.parts.glob("*.json"))
+    number = max((epoch.number for epoch in epochs), default=0) + 1
+    epochs.append(Epoch(number, time.time(), sizes, parts))
+    folder.put("epochs.json", msgspec.json.encode(epochs))
+    return number
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -169,13 +255,7 @@ class Ownership:
             lock.flush()
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
-        epochs = folder.epochs()
-        known = {name for epoch in epochs for name in epoch.valid_bytes}
-        sizes = {p.name: p.stat().st_size for p in folder.journal.glob("e*.arrows") if p.name not in known}
-        number = max((epoch.number for epoch in epochs), default=0) + 1
-        epochs.append(Epoch(number, time.time(), sizes))
-        write_whole(folder.path / "epochs.json", msgspec.json.encode(epochs))
-        return cls(folder, lock, number)
+        return cls(folder, lock, begin_epoch(folder))
 
     def release(self) -> None:
         """Give the folder up."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from moot.actors.record.folder import RunFolder, roll_name
 from moot.actors.record.rows import Rows
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.segments import SegmentWriter
+from moot.actors.record.store.deltas import DeltaWriter, rolls_of, seal
+from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError
 
 FLUSH_ROWS = 256
@@ -24,12 +27,15 @@ ROLL_BYTES = 256 * 2**20
 SYNC_S = 1.0
 _COMMIT_S = 0.1
 
+STORED_ROWS = 4096
+"""As `FLUSH_ROWS` where each flush is a request to a store; its verdicts wait for `FLUSH_S`, too."""
+
 
 class Journal:
     """Buffers rows and makes them durable at the latest after `FLUSH_S` seconds or `FLUSH_ROWS` rows.
 
     Durable means handed to the operating system: a killed process loses nothing of it. At most `SYNC_S` later it is
-    forced to the disk, which also outlives a machine that loses power.
+    forced to the disk, which also outlives a machine that loses power. In a store: put there.
 
     Args:
         folder: the run's folder; the process that made this owns it.
@@ -50,8 +56,28 @@ class Journal:
         self._due_at = 0.0
         self._flush_task: asyncio.Task[None] | None = None
         self._synced_at = time.monotonic()
+        stored = folder.store is not None
+        self._most, self._commit_s = (STORED_ROWS, FLUSH_S) if stored else (FLUSH_ROWS, _COMMIT_S)
+        self._deltas: DeltaWriter | None = None
         self._roll = folder.next_roll(epoch, writer)
         self._segments = self._new_segments()
+
+    async def begin(self) -> None:
+        """Tell the store, if there is one, that the writer begins: nothing more counts of its earlier lives.
+
+        Raises:
+            RecordError: the store cannot be written.
+        """
+        if self._folder.store is not None:
+            await asyncio.to_thread(self._begin, self._folder.store)
+
+    def _begin(self, store: Store) -> None:
+        mine = roll_name(self._epoch, self._writer, 0)[: -len("0000")]
+        earlier = {roll: names for roll, names in rolls_of(store).items() if roll.startswith(mine)}
+        seal(store, earlier)
+        self._roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
+        self._segments = self._new_segments()
+        self._begin_roll()
 
     @property
     def lock(self) -> asyncio.Lock:
@@ -80,7 +106,7 @@ class Journal:
 
     def _count(self, rows: int) -> None:
         self._buffered += rows
-        if self._buffered >= FLUSH_ROWS:
+        if self._buffered >= self._most:
             self._flush_within(0.0)
         elif self._due is None:
             self._flush_within(FLUSH_S)
@@ -109,7 +135,7 @@ class Journal:
             RecordError: when it cannot be written, or something before it could not.
         """
         if self._buffered:
-            self._flush_within(_COMMIT_S)
+            self._flush_within(self._commit_s)
             await asyncio.shield(self._next)
         elif self._current is not None:
             await asyncio.shield(self._current)
@@ -132,20 +158,37 @@ class Journal:
                 return
             self._buffered = 0
             self._current, self._next = self._next, asyncio.get_running_loop().create_future()
-            replies, self._replies = self._replies, []
             try:
-                taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
-                await asyncio.to_thread(self._write, {**taken, "replies": replies})
-            except RecordError as error:
-                self._failed = error
-                raise
-            except Exception as error:
-                self._failed = RecordError(f"cannot write to {self._folder.path}: {error}")
-                raise self._failed from error
+                await self._in_thread(self._write)
             finally:
                 self._resolve(self._current)
                 self._current = None
         failpoint("writer.flushed")
+
+    async def readable(self) -> None:
+        """Make everything appended so far readable in the segments: a folder's are durable then, a store's may not be.
+
+        Raises:
+            RecordError: as `flush`.
+        """
+        if self._folder.store is None:
+            await self.flush()
+            return
+        async with self._flushing:
+            self._check()
+            await self._in_thread(self._append)
+
+    async def _in_thread(self, write: Callable[[dict[str, list[pa.RecordBatch]]], None]) -> None:
+        replies, self._replies = self._replies, []
+        try:
+            taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
+            await asyncio.to_thread(write, {**taken, "replies": replies})
+        except RecordError as error:
+            self._failed = error
+            raise
+        except Exception as error:
+            self._failed = RecordError(f"cannot write to {self._folder.path}: {error}")
+            raise self._failed from error
 
     @staticmethod
     def _resolve(flushed: asyncio.Future[None]) -> None:
@@ -153,15 +196,25 @@ class Journal:
             flushed.set_result(None)
 
     def _write(self, taken: dict[str, list[pa.RecordBatch]]) -> None:
+        self._append(taken)
+        if self._deltas is not None:
+            self._deltas.put(segment.path for segment in self._segments.values() if segment.size)
+        elif time.monotonic() - self._synced_at > SYNC_S:
+            self._sync()
+        if self._segments["replies"].size > ROLL_BYTES:
+            self._compact()
+            self._begin_roll()
+
+    def _append(self, taken: dict[str, list[pa.RecordBatch]]) -> None:
         for stream in JOURNAL:
             segment = self._segments[stream]
             for batch in taken.get(stream, ()):
                 segment.append(batch)
             segment.flush()
-        if time.monotonic() - self._synced_at > SYNC_S:
-            self._sync()
-        if self._segments["replies"].size > ROLL_BYTES:
-            self._compact()
+
+    def _begin_roll(self) -> None:
+        if self._folder.store is not None:
+            self._deltas = DeltaWriter(self._folder.store, roll_name(self._epoch, self._writer, self._roll))
 
     def _sync(self) -> None:
         for segment in self._segments.values():
@@ -177,8 +230,10 @@ class Journal:
     def _compact(self) -> None:
         name = roll_name(self._epoch, self._writer, self._roll)
         written = self._end_segments()
-        if self._folder.epochs()[-1].number != self._epoch:
+        if not self._folder.is_owned_by(self._epoch):
             raise RecordError(f"{self._folder.path}: another process has taken it over")
+        if self._deltas is not None:
+            self._deltas.check()
         if written:
             compact(self._folder, name, written)
 
@@ -195,6 +250,10 @@ class Journal:
 
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and turn the segments of this writer into Parquet."""
-        await self.flush()
-        async with self._flushing:
-            await asyncio.to_thread(self._compact if compact else self._end_segments)
+        try:
+            await self.flush()
+            async with self._flushing:
+                await asyncio.to_thread(self._compact if compact else self._end_segments)
+        finally:
+            for segment in self._segments.values():
+                segment.let_go()

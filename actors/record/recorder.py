@@ -81,8 +81,8 @@ class Recorder:
         writer: which of the `writers` recorders this is.
     """
 
-    def __init__(self, folder: Path, epoch: int, writer: int = 0, writers: int = 1) -> None:
-        self._folder = RunFolder(folder)
+    def __init__(self, folder: Path | RunFolder, epoch: int, writer: int = 0, writers: int = 1) -> None:
+        self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
         self._journal = Journal(self._folder, epoch, writer)
         self._open: dict[CaseKey, _Open] = {}
@@ -95,6 +95,7 @@ class Recorder:
 
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
+        await self._journal.begin()
         state = await asyncio.to_thread(recover, self._folder, self._mine)
         self._finished = state.finished
         self._cases_written = state.cases
@@ -243,7 +244,7 @@ class Recorder:
         known = [key for key in keys if not self._is_shared_and_new(key)]
         if not known:  # which spares every shared ask of a run a reading of the whole journal
             return [History() for _ in keys]
-        await self.flush()
+        await self._journal.readable()
         async with self._journal.lock:
             read = await asyncio.to_thread(histories, self._folder, known)
         found = dict(zip(known, read, strict=True))

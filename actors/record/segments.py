@@ -64,6 +64,11 @@ class SegmentWriter:
             self.sync()
             self._file.close()
 
+    def let_go(self) -> None:
+        """Close the file as it is; what cannot be ended any more is read up to its last whole batch."""
+        if self._file is not None:
+            self._file.close()
+
 
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
     """The whole batches of a segment, in order; a torn tail is left out.

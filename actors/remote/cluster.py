@@ -8,7 +8,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,9 +28,12 @@ from moot.actors.limits.gate import Gate
 from moot.actors.log import configure_json
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.record.closing import Closing
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.signals_wire import encode_signals
+from moot.actors.record.store.mirror import Mirror
+from moot.actors.record.store.store import Store
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
 from moot.actors.remote.lives import Life
@@ -133,7 +135,8 @@ class WriterActor(_Actor):
 
     async def _set_up(self) -> None:
         number: int = self._args[0]
-        self._recorder = Recorder(Path(self._spec.folder), self._spec.epoch, number, self._spec.writers)
+        self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
+        self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers)
         await self._recorder.load()
 
     async def register(self, raw: bytes) -> None:
@@ -206,7 +209,20 @@ class WriterActor(_Actor):
     async def close(self, compact: bool) -> None:
         """See `Recorder.close`."""
         await self._up()
-        await self._recorder.close(compact=compact)
+        try:
+            await self._recorder.close(compact=compact)
+        finally:
+            if self._copy is not None:
+                self._copy.remove()
+
+
+def _writing_folder(spec: RunSpec) -> tuple[Mirror | None, RunFolder]:
+    """Where a writer writes: in the run's folder, or in a copy of its own of what a store holds."""
+    if spec.store is None:
+        return None, RunFolder(spec.folder)
+    copy = Mirror(Store.of(spec.store))
+    copy.pull()
+    return copy, RunFolder(copy.folder, copy.store)
 
 
 class AgentActor(_Actor):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.uri import is_uri
 from moot.deploy.ablation.folder import folder_of
 from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
 from moot.deploy.running.checks import check_models
@@ -51,6 +52,8 @@ def prepare_grid(base: RunConfig, axes: Sequence[Axis], *, share_replies: bool =
     Raises:
         UserError: one line for the first thing that is wrong, and in which cell.
     """
+    if base.out is not None and is_uri(base.out):
+        raise ConfigError(f"--out {base.out}: a grid lies in a folder; with `moot run` single runs go to a bucket")
     if not open_task(base.task).replayable:
         raise ConfigError(f"task {base.task!r}: every cell reads it anew; put it into a file")
     if share_replies:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from moot.actors.record.store.mirror import name_of, record_path
 from moot.deploy.analysis.ablation_table import ablation_table
 from moot.deploy.analysis.associations import associations_table
 from moot.deploy.analysis.brought import replies_of_table
@@ -143,9 +144,10 @@ def analyze(
     """
     if bool(runs) == (table is not None):
         raise ConfigError("expected the folders of runs, or a table with --table: one of the two")
+    runs = tuple(record_path(run) for run in runs)
     simulated = any(read_facts(run).simulated for run in runs)
     replies = replies_of_table(Path(table), vocabulary) if table is not None else replies_of_runs(runs, vocabulary)
-    sources = [str(source) for source in (runs if table is None else [table])]
+    sources = [name_of(source) for source in runs] if table is None else [str(table)]
     return analysis_of(replies, sources, settings or AnalysisSettings(), simulated=simulated)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both_branches
 from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
@@ -132,6 +133,7 @@ def calibrate(folder: str | Path, *, holdout: float = 0.5, seed: int = 0, tolera
         raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
     if not 0.0 <= tolerance <= 1.0:
         raise ConfigError(f"tolerance is a difference of accuracies in [0, 1], not {tolerance:g}")
+    folder = record_path(folder)
     facts = read_facts(folder)
     if not facts.models:
         facts = read_facts(folder, read_replies(folder))
@@ -147,7 +149,7 @@ def calibrate(folder: str | Path, *, holdout: float = 0.5, seed: int = 0, tolera
     chosen = cheapest_within(grid, debate_validation, tolerance)
     return Calibration(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         task=facts.task,
         protocol=facts.protocol,
         models=facts.models,
@@ -180,7 +182,7 @@ def _share(right: Bools) -> Accuracy:
 
 def _command(facts: RunFacts) -> str:
     task = f"--task {facts.task} " if facts.task else "--task TASK "
-    return f"moot run {task}--protocol selene --set both_branches=true --out {facts.path}-both"
+    return f"moot run {task}--protocol selene --set both_branches=true --out {facts.name}-both"
 
 
 def _encoder(folder: str | Path, facts: RunFacts) -> str:

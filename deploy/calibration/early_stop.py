@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.early_stop import EarlyStop
+from moot.actors.record.store.mirror import record_path
 from moot.deploy.calibration.cases import held_out
 from moot.deploy.calibration.labelled_replies import Bools, Floats, LabelledReplies, read_labelled_replies
 from moot.deploy.reading.record import read_facts, read_replies
@@ -128,12 +129,13 @@ def calibrate_early_stop(
         raise ConfigError(f"holdout is the share of cases held out, between 0 and 1, not {holdout:g}")
     if not 0.0 < share <= 0.5:
         raise ConfigError(f"share is the share of replies to stop, above 0 and at most 0.5, not {share:g}")
+    folder = record_path(folder)
     facts = read_facts(folder, read_replies(folder))
     groups, left_out = read_labelled_replies(folder, role)
     signals = [_signal(group, holdout, seed, share) for group in groups]
     return EarlyStopCalibration(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         simulated=facts.simulated,
         role=role,
         seed=seed,

@@ -14,7 +14,7 @@ from moot.actors.models.pictures import PictureSource
 from moot.actors.spec import Engine
 from moot.deploy.checking.checked import CASE_ID, Checked, read_checked
 from moot.deploy.running.documents import library_of
-from moot.deploy.running.places import default_out, run_folder
+from moot.deploy.running.places import check_folder, default_out, run_folder
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reused_folder
 from moot.deploy.running.resume import identity_digest
@@ -65,6 +65,7 @@ async def check(
         UserError: one line about what is wrong; nothing was written.
         ConfigError: also when there is no verdict, because the run was stopped before.
     """
+    check_folder(out)
     async with AsyncExitStack() as stack:
         scratch = stack.enter_context(TemporaryDirectory(prefix="moot-"))
         done = await arun(
@@ -128,6 +129,6 @@ def in_its_own_folder(prepared: Prepared) -> Prepared:
         prepared,
         config=config.model_copy(update={"out": out}),
         folder=folder,
-        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        reuse=reused_folder(config, folder) if config.reuse else None,
         library=None if docs is None else docs.library or library_of(folder),
     )

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from moot.deploy.cli import options
+
 
 def analyze(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs whose replies were judged.")] = None,
+    runs: options.JudgedRuns = None,
     table: Annotated[
         Path | None, typer.Option(help="A Parquet file of replies instead; `moot analyze --columns` lists its columns.")
     ] = None,
@@ -32,6 +34,7 @@ def analyze(
     if columns:
         _list_columns()
         return
+    from moot.actors.record.store.mirror import store_of
     from moot.deploy.analysis.analysis import analyze as analyzed
     from moot.deploy.analysis.settings import AnalysisSettings
     from moot.deploy.analysis.show import show_analysis
@@ -50,7 +53,8 @@ def analyze(
     }
     settings = validated(AnalysisSettings, given, "")
     found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
-    folder = out or (runs[0] / "analysis" if runs and len(runs) == 1 else Path("analysis"))
+    in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
+    folder = out or (runs[0] / "analysis" if runs and in_it else Path("analysis"))
     show_analysis(found, write_analysis(found, folder), form)
 
 

@@ -86,7 +86,7 @@ def _prepared(claim: str, images: list[str], flags: dict[str, Any]) -> Prepared:
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     from moot.deploy.checking.checked import read_checked
     from moot.deploy.checking.show import show_checked
-    from moot.deploy.cli.run import hold_visibly, shown, tell, tell_interrupted
+    from moot.deploy.cli.run import hold_visibly, read_at, tell, tell_interrupted
 
     done = hold_visibly(prepared, quiet=quiet)
     if done.status == "interrupted":
@@ -94,7 +94,7 @@ def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
     tell(done, prepared, quiet=quiet)
     if done.status != "finished":
         return done.exit_code
-    checked = read_checked(shown(prepared))
+    checked = read_checked(read_at(prepared))
     if checked is None:
         return done.exit_code
     show_checked(checked, form)

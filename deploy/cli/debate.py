@@ -68,11 +68,15 @@ def debate(
 
     configure_terminal(log_level)
     check_format(form)
+    from moot.actors.record.store.uri import is_uri
+
     if interactive and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError(
             "--interactive needs a terminal to talk with you; without one leave it out, or use "
             "`moot run --attended` and `moot decide`"
         )
+    if interactive and out is not None and is_uri(out):
+        raise ConfigError(f"--interactive reads the debate while it goes on: --out {out} must be a folder")
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags = options.fields_of(context.params)
@@ -115,7 +119,7 @@ def _by_itself(prepared: Prepared, form: str, *, quiet: bool) -> int:
 
 
 def _shown(done: Run, prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import shown, tell, tell_interrupted
+    from moot.deploy.cli.run import read_at, tell, tell_interrupted
     from moot.deploy.reading.show import show
     from moot.deploy.running.subject import CASE_ID
 
@@ -123,7 +127,7 @@ def _shown(done: Run, prepared: Prepared, form: str, *, quiet: bool) -> int:
         return tell_interrupted(done, prepared)
     tell(done, prepared, quiet=True)
     if done.table("cases").num_rows:
-        show(shown(prepared), CASE_ID, form=form)
+        show(read_at(prepared), CASE_ID, form=form)
     return done.exit_code
 
 

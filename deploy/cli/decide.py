@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from moot.deploy.cli import options
+
 if TYPE_CHECKING:
     from moot.protocols.messages import Form
 
 
 def decide(
-    folder: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    folder: options.Folder,
     case: Annotated[str | None, typer.Argument(help="The case that waits; none: list those that do.")] = None,
     answer: Annotated[
         list[str] | None,

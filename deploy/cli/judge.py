@@ -92,7 +92,7 @@ def _plan(prepared: Prepared) -> None:
 
 
 def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
-    from moot.deploy.cli.run import hold_visibly, shown, tell, tell_interrupted
+    from moot.deploy.cli.run import hold_visibly, read_at, shown, tell, tell_interrupted
     from moot.deploy.reading.summaries.judged import judging
     from moot.deploy.reading.summaries.judged_show import show_judging
 
@@ -101,7 +101,7 @@ def _hold(prepared: Prepared, form: str, *, quiet: bool) -> int:
         return tell_interrupted(done, prepared)
     tell(done, prepared, quiet=quiet)
     where = shown(prepared)
-    found = judging(where)
+    found = judging(read_at(prepared))
     if found is None:
         return _nothing_to_show(done, where)
     show_judging(found, form)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -21,8 +20,6 @@ app = typer.Typer(
     add_completion=False,
     context_settings=_CONTEXT,
 )
-
-Folder = Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)]
 
 
 def main() -> NoReturn:
@@ -43,9 +40,10 @@ def main() -> NoReturn:
     except Abort:
         sys.exit(130)
     except MootError as error:
+        from moot.actors.record.store.mirror import in_users_words
         from moot.deploy.reading.text import visible_line
 
-        print(f"error: {visible_line(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"error: {visible_line(' '.join(in_users_words(str(error)).split()))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -95,7 +93,8 @@ def run(
     classifier: options.Classifier = None,
     docs: options.Docs = None,
     out: Annotated[
-        str | None, typer.Option(help="The record's folder; by default in runs/, from protocol, task, seed and model.")
+        str | None,
+        typer.Option(help="The record's folder or URI; by default in runs/, from protocol, task, seed and model."),
     ] = None,
     set_: options.Setting = None,
     prompts: options.Prompts = None,
@@ -129,7 +128,7 @@ def run(
 
 @app.command()
 def calibrate(
-    folder: Folder,
+    folder: options.Folder,
     holdout: Annotated[float, typer.Option(help="Share of the cases that is held out.")] = 0.5,
     seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     tolerance: Annotated[float, typer.Option(help="Accuracy that may be given up for fewer tokens.")] = 0.01,
@@ -155,7 +154,7 @@ def calibrate(
 
 @app.command()
 def compare(
-    folders: Annotated[list[Path], typer.Argument(help="Runs over the same cases.", show_default=False)],
+    folders: options.Folders,
     form: options.Form = "text",
 ) -> None:
     """Compare runs over the same cases, case by case."""

@@ -8,6 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
+
+def _record(named: str) -> Path:
+    from moot.actors.record.store.mirror import record_path
+
+    return record_path(named)
+
+
+Folder = Annotated[
+    Path,
+    typer.Argument(help="A run's folder, or its URI.", metavar="FOLDER", parser=_record, show_default=False),
+]
+Folders = Annotated[
+    list[Path],
+    typer.Argument(help="Runs over the same cases.", metavar="FOLDERS...", parser=_record, show_default=False),
+]
+LabelledRuns = Annotated[
+    list[Path],
+    typer.Argument(help="Folders of runs with gold labels.", metavar="RUNS...", parser=_record, show_default=False),
+]
+JudgedRuns = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Folders of runs whose replies were judged.", metavar="[RUNS]...", parser=_record),
+]
 File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
 Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
 TaskSpec = Annotated[str | None, typer.Option(help="NAME or NAME:PATH (default: sample); see `moot tasks`.")]

@@ -12,6 +12,7 @@ from typing import Any
 
 from moot.actors.log import configure_terminal
 from moot.actors.placement import cluster_address
+from moot.actors.record.store.uri import below
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
@@ -100,7 +101,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
         fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
         changes = {
             "protocol": name,
-            "out": f"{out}/{name.replace(':', '-')}",
+            "out": below(out, name.replace(":", "-")),
             "agents": None if fixed else config.agents,
             "roles": {family: members for family, members in config.roles.items() if family in roles},
             "docs": config.docs if reads else (),
@@ -137,7 +138,7 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
         tell(done, each, quiet=quiet)
         if done.status == "stopped":
             return EXIT_STOPPED
-    show_comparison(compare([shown(each) for each in runs]))
+    show_comparison(compare([read_at(each) for each in runs]))
     print(f"\nnext: moot show {shown(runs[0])}")
     return EXIT_SOME_FAILED if failed else EXIT_OK
 
@@ -151,7 +152,7 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
         return tell_interrupted(done, prepared)
     where = shown(prepared)
     tell(done, prepared, quiet=quiet)
-    show_summary(summarise(where))
+    show_summary(summarise(read_at(prepared)))
     print("\nnext:")
     commands = _next_commands(done, prepared, where)
     width = max(len(command) for command, _ in commands)
@@ -247,6 +248,11 @@ def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str,
 def _typed(case_id: str) -> str:
     """A case id as one types it: ids come from files and may hold anything."""
     return ("-- " if case_id.startswith("-") else "") + visible_line(shlex.quote(case_id))
+
+
+def read_at(prepared: Prepared) -> str | Path:
+    """Where a run is read after it was held: as it was named, or the copy of what lies in a store."""
+    return shown(prepared) if prepared.mirror is None else prepared.folder
 
 
 def shown(prepared: Prepared) -> str:

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from moot.deploy.cli import options
+
 
 def show(
-    folder: Annotated[Path, typer.Argument(help="A run's folder.", show_default=False)],
+    folder: options.Folder,
     case: Annotated[str | None, typer.Argument(help="A case's id: show its debate.")] = None,
     attempt: Annotated[int | None, typer.Option(help="Of the case; the latest when not given.")] = None,
     plot: Annotated[

@@ -12,7 +12,7 @@ from moot.deploy.cli import options
 
 
 def train_classifier(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs with gold labels.", show_default=False)],
+    runs: options.LabelledRuns,
     out: Annotated[Path, typer.Option(help="The classifier's folder.", show_default=False)],
     setfit: Annotated[
         str | None, typer.Option(help="Fine-tune this encoder, sentence-transformers/NAME; needs the extra setfit.")

@@ -15,6 +15,7 @@ import yaml
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.protocols.errors import RecordError
@@ -126,6 +127,11 @@ class RunFacts:
     stopped_by: str
     prices: dict[str, Price]
     unsettled: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """What users call the run: its folder, or its URI."""
+        return name_of(self.path)
 
 
 def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:

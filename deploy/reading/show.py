@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from moot.actors.record.store.mirror import record_path
 from moot.deploy.reading.detection.show import detection_markdown, detection_rows, detection_text
 from moot.deploy.reading.document.markdown import document_markdown
 from moot.deploy.reading.document.read import document_of
@@ -70,7 +71,7 @@ def show(
             raise ConfigError("--plot is of one debate: name a case")
         show_summary(summarise(folder), form, console)
         return
-    debate = transcript(folder, case_id, attempt)
+    debate = transcript(record_path(folder), case_id, attempt)
     if plot is not None:
         save_figure(debate, Path(plot))
     document = document_of(debate)

@@ -121,7 +121,7 @@ def lost(folder: Path, epoch: int) -> dict[str, float]:
     Returns:
         By budget; empty without budgets.
     """
-    return {name: amount for name, amount in Ledger(folder, epoch).held().items() if amount > _ROUNDING}
+    return {name: amount for name, amount in Ledger(RunFolder(folder), epoch).held().items() if amount > _ROUNDING}
 
 
 def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str, float]:
@@ -132,5 +132,5 @@ def unsettled(folder: Path, epoch: int, spent: Mapping[str, float]) -> dict[str,
         epoch: the owner's number.
         spent: what the record tells, see `spent_before`.
     """
-    found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(folder, epoch).bound().items()}
+    found = {name: at_most - spent.get(name, 0.0) for name, at_most in Ledger(RunFolder(folder), epoch).bound().items()}
     return {name: amount for name, amount in found.items() if amount > _ROUNDING}

@@ -89,7 +89,8 @@ class RunConfig(BaseModel):
             `openai/NAME`, and for no key with a URL.
         classifier: a folder that `moot train-classifier` has made, for a protocol that asks one; None for none.
         docs: documents that the debates may search: files, folders of them, or the folder of a library alone.
-        out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
+        out: the run's folder, or its URI in a store; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is
+            `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
         address: the Ray cluster to join; None joins the one that this process is connected to, or that `RAY_ADDRESS`

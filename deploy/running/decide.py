@@ -11,8 +11,10 @@ import msgspec
 
 from moot.actors.outcomes import DecisionReply, decision_columns
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.store.mirror import store_of
 from moot.actors.record.tables import read_table
 from moot.actors.scribe import LocalScribe
 from moot.protocols.errors import ConfigError, unknown_name
@@ -98,20 +100,20 @@ def decide(folder: str | Path, case_id: str, action: str, text: str = "") -> Wai
         slots=msgspec.to_builtins(waits.form),
         reply=reply_path(DecisionReply),
     )
-    run = RunFolder(folder)
-    ownership = Ownership.take(run)
-    try:
-        asyncio.run(_write(ownership, decision_columns(ask, Decision(action, text))))
-    finally:
-        ownership.release()
+    asyncio.run(_record(RunFolder(folder, store_of(folder)), decision_columns(ask, Decision(action, text))))
     return waits
 
 
-async def _write(ownership: Ownership, columns: dict[str, Any]) -> None:
-    recorder = Recorder(ownership.folder.path, ownership.epoch)
+async def _record(run: RunFolder, columns: dict[str, Any]) -> None:
+    owner = await Owner.take(run)
+    await owner.hold(lambda epoch: _write(run, epoch, columns))
+
+
+async def _write(run: RunFolder, epoch: int, columns: dict[str, Any]) -> None:
+    recorder = Recorder(run, epoch)
     await recorder.load()
     scribe = LocalScribe(recorder)
     scribe.put_reply(columns["case_id"], columns)
     await scribe.history(columns["case_id"], columns["attempt"])
     await recorder.close()
-    compact_leftovers(ownership.folder, ownership.epoch)
+    await asyncio.to_thread(compact_leftovers, run, epoch)

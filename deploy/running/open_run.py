@@ -19,6 +19,7 @@ from moot.actors.reception import Reception
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.store.uri import is_uri
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -54,6 +55,8 @@ class OpenRun:
             raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
         if config.attended:
             raise ConfigError("`attended` is not for an open run: nobody is asked")
+        if config.out is not None and is_uri(config.out):
+            raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         self._prepared: Prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._reception: Reception | None = None
         self._indices = itertools.count()

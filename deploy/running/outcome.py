@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from moot.protocols.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from moot.actors.record.store.mirror import Mirror
     from moot.deploy.reading.summaries.summary import Summary
 
 Status = Literal["finished", "waiting", "stopped", "interrupted"]
@@ -36,6 +37,7 @@ class Run:
         parked: ids of the cases that wait for a person.
         worked: False when there was nothing left to do, so that nothing was started.
         stopped_by: what stopped the run, in words; empty unless `stopped`.
+        mirror: of a run in a store, which keeps `path`, a copy of it, as long as this is referred to; else None.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class Run:
     parked: tuple[str, ...] = ()
     worked: bool = True
     stopped_by: str = ""
+    mirror: Mirror | None = field(default=None, repr=False, compare=False)
 
     @property
     def exit_code(self) -> int:

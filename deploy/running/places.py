@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
+from moot.actors.classifiers.card import CARD
 from moot.actors.models.api_key import redact
+from moot.actors.record.store.mirror import Mirror, is_copy
+from moot.actors.record.store.store import Store
+from moot.actors.record.store.uri import is_uri, local_path
 from moot.protocols.errors import ConfigError
 
 _LONGEST = 60
 """Characters of a model's name that the default folder is called by."""
 
-_STARTED_ONLY = frozenset({"journal", "parts", "owner.lock", "epochs.json", "limits.json"})
+_STARTED_ONLY = frozenset(
+    {"journal", "parts", "prompts", CARD, "owner.lock", "owner.json", "claims", "epochs.json", "limits.json"}
+)
 
 
 def default_out(protocol: str, task: str, seed: int, model: str = "simulated") -> str:
@@ -37,14 +44,45 @@ def run_folder(out: str) -> Path:
     Raises:
         ConfigError: a file is there, or a folder with other things in it.
     """
-    folder = Path(out).expanduser().absolute()
+    folder = local_path(out)
     try:
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     except NotADirectoryError:
         raise ConfigError(f"--out {out}: a file is there, a folder is needed") from None
     except OSError as error:
         raise ConfigError(f"--out {out}: {(error.strerror or 'cannot be read').lower()}") from None
-    foreign = {name for name in names if not name.startswith(".run.yaml.")} - _STARTED_ONLY
-    if "run.yaml" not in names and foreign:
-        raise ConfigError(f"--out {out}: the folder holds no run but other files ({min(foreign)}); name another one")
+    _check_begun(out, (name for name in names if not name.startswith(".run.yaml.")))
+    if is_copy(folder):
+        raise ConfigError(f"--out {out}: the copy of a run that goes on in its bucket; name that, or another folder")
     return folder
+
+
+def check_folder(out: str | Path | None) -> None:
+    """Make sure that a single debate is kept in a folder, which its result names.
+
+    Raises:
+        ConfigError: it is to be kept in a store.
+    """
+    if out is not None and is_uri(str(out)):
+        raise ConfigError(f"out={str(out)!r}: a single debate is kept in a folder; a run in a bucket is for `moot.run`")
+
+
+def run_mirror(uri: str) -> Mirror:
+    """A copy of what lies at a URI, if a run can lie or begin there.
+
+    Raises:
+        ConfigError: the URI says nothing that pyarrow knows, the store cannot be reached, or other things are there.
+    """
+    store = Store.of(uri)
+    store.check()
+    _check_begun(uri, {name.partition("/")[0] for name in store.sizes()})
+    mirror = Mirror(store)
+    mirror.pull()
+    return mirror
+
+
+def _check_begun(out: str, names: Iterable[str]) -> None:
+    found = set(names)
+    foreign = found - _STARTED_ONLY
+    if "run.yaml" not in found and foreign:
+        raise ConfigError(f"--out {out}: the folder holds no run but other files ({min(foreign)}); name another one")

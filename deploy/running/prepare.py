@@ -21,6 +21,9 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
 from moot.actors.placement import cluster_address
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.store.mirror import Mirror
+from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.documents.docs import Docs
@@ -28,7 +31,7 @@ from moot.deploy.running.bindings import bind_roles, is_simulated, judging_thems
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import Shelf, gone, run_documents
-from moot.deploy.running.places import default_out, run_folder
+from moot.deploy.running.places import default_out, run_folder, run_mirror
 from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
 from moot.protocols.case import LabelledCase
@@ -56,7 +59,8 @@ class Prepared:
         settings: the protocol's settings with every default filled in, as plain data.
         bindings: models and decoding by role family.
         templates: every prompt.
-        folder: the run's folder, absolute.
+        folder: the run's folder, absolute; of a run in a store, a copy of it.
+        mirror: which copies that; None for a run in a folder.
         limits: by endpoint.
         prices: by model, where they are known.
         reuse: the folder whose replies are reused, absolute; None for none.
@@ -76,6 +80,7 @@ class Prepared:
     bindings: Mapping[str, list[RoleBinding]]
     templates: Templates
     folder: Path
+    mirror: Mirror | None
     limits: Mapping[str, EndpointLimits]
     prices: Mapping[str, Price]
     reuse: Path | None
@@ -94,6 +99,11 @@ class Prepared:
         if self.checked is None:
             return None
         return self.checked.count if self.config.limit is None else min(self.checked.count, self.config.limit)
+
+    @property
+    def record(self) -> RunFolder:
+        """The run's folder, and its store if it lies in one."""
+        return RunFolder(self.folder, None if self.mirror is None else self.mirror.store)
 
     @cached_property
     def members(self) -> list[RoleBinding]:
@@ -136,6 +146,7 @@ class Prepared:
             library=str(self.library) if self.library else None,
             attended=self.config.attended,
             folder=str(self.folder),
+            store=None if self.mirror is None else self.mirror.store.uri,
             epoch=epoch,
             writers=self.config.cluster.writers,
             cluster=self.config.cluster,
@@ -183,8 +194,13 @@ def prepare(
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
-    folder = run_folder(out)
+    mirror = run_mirror(out) if is_uri(out) else None
+    folder = run_folder(out) if mirror is None else mirror.folder
     docs, library = run_documents(config.docs, encoder, folder, shelf) if config.docs else (None, None)
+    if mirror is not None and docs is not None and docs.library is None:
+        raise ConfigError(
+            "--docs: for a run in a bucket give the folder of a library that every node sees; `moot.index` makes one"
+        )
     return Prepared(
         config=config,
         task=found,
@@ -195,9 +211,10 @@ def prepare(
         bindings=bindings,
         templates=templates,
         folder=folder,
+        mirror=mirror,
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
-        reuse=reused_folder(config.reuse, folder) if config.reuse else None,
+        reuse=reused_folder(config, folder) if config.reuse else None,
         docs=docs,
         library=library,
         d_untested=d_untested,

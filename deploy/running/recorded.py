@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,26 +12,33 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.store.mirror import is_copy, record_path
+from moot.actors.record.store.uri import is_uri, local_path
 from moot.actors.reuse import count_reusable
 from moot.actors.roles import RoleBinding
+from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, RecordError
 
 _OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
 """What a binding says of the model that spoke; a replay speaks in its place."""
 
 
-def reused_folder(reuse: str, own: Path) -> Path:
-    """The folder that `reuse` names, absolute, if a run of this version lies there.
+def reused_folder(config: RunConfig, own: Path) -> Path:
+    """The folder that `config.reuse` names, absolute, if a run of this version lies there; of a URI, a copy.
 
     Args:
         own: this run's folder.
 
     Raises:
-        ConfigError: no run is there, it is this run's own, or another version of moot has written it.
+        ConfigError: no run is there, it is this run's own, another version of moot has written it, or it lies in a
+            store and other machines could not see the copy.
     """
-    folder = Path(reuse).expanduser().absolute()
-    if folder.resolve() == own.resolve():
+    reuse = str(config.reuse)
+    if reuse == config.out or local_path(reuse).resolve() == own.resolve():
         raise ConfigError(f"--reuse {reuse}: that is this run's own folder; name another one with --out")
+    if is_uri(reuse) and not _stays_here(config):
+        raise ConfigError(f"--reuse {reuse}: on a cluster give a folder that every node sees, with a copy of that run")
+    folder = _copied(reuse).absolute()
     if not RunFolder(folder).exists():
         raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
     try:
@@ -40,6 +48,19 @@ def reused_folder(reuse: str, own: Path) -> Path:
     if version != SCHEMA_VERSION:
         raise ConfigError(f"--reuse {reuse}: its schema_version is {version}, expected {SCHEMA_VERSION}")
     return folder
+
+
+def _copied(reuse: str) -> Path:
+    try:
+        return record_path(reuse)
+    except RecordError as error:
+        raise ConfigError(f"--reuse {reuse}: {error}") from None
+
+
+def _stays_here(config: RunConfig) -> bool:
+    """Whether every process of the run is on this machine."""
+    ray = sys.modules.get("ray")
+    return config.engine == "inline" or (config.address is None and not (ray is not None and ray.is_initialized()))
 
 
 def reusable_replies(folder: Path) -> int:
@@ -63,7 +84,11 @@ def replayed_run(model: str) -> RunFolder | None:
     spec = ModelSpec.parse(model)
     if spec.kind != "replay":
         return None
+    if is_uri(spec.model):
+        raise ConfigError(f"model {model!r}: a replay reads a folder: copy the run into one that every node sees")
     folder = RunFolder(Path(spec.model).expanduser().absolute())
+    if is_copy(folder.path):
+        raise ConfigError(f"model {model!r}: the copy of a run that was not finished in its bucket: let that end first")
     if not folder.exists():
         raise ConfigError(f"model {model!r}: no run in {spec.model} (no run.yaml)")
     return folder

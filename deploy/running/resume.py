@@ -15,7 +15,7 @@ import yaml
 
 from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
-from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.deploy.running.bounds import lost, spent_before, unsettled
@@ -215,10 +215,10 @@ class RunYaml:
         self._content["sessions"] = [*self.earlier, self._session]
         self._started = time.monotonic()
         if not old:
-            for name, source in prepared.templates.sources.items():
-                write_whole(folder.path / "prompts" / f"{name}.j2", source.encode())
+            sources = prepared.templates.sources
+            folder.put_all({f"prompts/{name}.j2": source.encode() for name, source in sources.items()})
         if prepared.classifier is not None:  # what a reader must know of it, wherever its own folder goes
-            write_whole(folder.path / CARD, prepared.classifier.card.to_json())
+            folder.put(CARD, prepared.classifier.card.to_json())
         self._write()
 
     def stopped_by(self, why: str) -> None:
@@ -234,7 +234,7 @@ class RunYaml:
 
     def _write(self) -> None:
         text = yaml.safe_dump(self._content, sort_keys=False, allow_unicode=True, width=120)
-        write_whole(self._folder.path / "run.yaml", text.encode())
+        self._folder.put("run.yaml", text.encode())
 
 
 def used(prepared: Prepared) -> dict[str, float]:

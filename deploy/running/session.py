@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import time
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -16,7 +14,8 @@ from moot.actors.arena import Archive, Arena, Past, Runtime
 from moot.actors.desk import Person
 from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
-from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
@@ -32,6 +31,7 @@ from moot.protocols.errors import RecordError
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 _SIGNALS_S = 1.0
+T = TypeVar("T")
 
 
 class Stopped(Exception):
@@ -74,7 +74,7 @@ class Session:
         """Whether debates are being held, so that a stop has calls to wait for."""
         return self._arena is not None
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
         """Do a part of the start; a stop cancels it and raises `Stopped`."""
         doing, stopping = asyncio.ensure_future(work), asyncio.ensure_future(self._stopping.wait())
         try:
@@ -85,7 +85,7 @@ class Session:
             await asyncio.wait([doing])
         if doing.cancelled() and self._stopping.is_set():
             raise Stopped
-        doing.result()
+        return doing.result()
 
     async def hold(self) -> Run:
         """Hold every debate that is not done.
@@ -97,7 +97,7 @@ class Session:
         if self._stop_asked:
             self._stopping.set()
         prepared = self._prepared
-        folder = RunFolder(prepared.folder)
+        folder = prepared.record
         await check_models(prepared, network=False)
         if (done := await asyncio.to_thread(finished, prepared)) is not None:
             await self._tell_recorded_signals(folder)
@@ -105,18 +105,15 @@ class Session:
         try:
             await self._unless_stopped(check_models(prepared))
             warn(prepared)
-            fresh = not folder.path.exists()
-            ownership = Ownership.take(folder)
-            try:
-                return await self._owned(ownership, fresh)
-            finally:
-                ownership.release()
+            fresh = not folder.exists() if folder.store is not None else not folder.path.exists()
+            owner = await self._unless_stopped(Owner.take(folder))
+            return await owner.hold(lambda epoch: self._owned(epoch, fresh))
         except Stopped:
             return _outcome(prepared, "interrupted", left=None, worked=False)
 
-    async def _owned(self, ownership: Ownership, fresh: bool) -> Run:
-        prepared, folder = self._prepared, ownership.folder
-        record = RunYaml(folder, prepared, ownership.epoch)
+    async def _owned(self, epoch: int, fresh: bool) -> Run:
+        prepared, folder = self._prepared, self._prepared.record
+        record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
             await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
@@ -124,12 +121,14 @@ class Session:
             left = await asyncio.to_thread(_left, prepared, past)
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
-            runtime = make_runtime(prepared, prepared.spec(ownership.epoch, spent, bool(record.earlier)))
-            await self._started(runtime, folder.path if fresh and prepared.docs is None else None)
+            runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
+            await self._started(runtime, folder if fresh and prepared.docs is None else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
             await self._debate(arena, runtime)
+            if prepared.mirror is not None:  # writers elsewhere have written the record
+                await asyncio.to_thread(prepared.mirror.pull)
             if not arena.stopping:
-                await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
+                await asyncio.to_thread(compact_leftovers, folder, epoch)
             left = await asyncio.to_thread(_left, prepared, recorded_past(prepared, retry_failed=False))
             status = _status(arena, left, self._out_of_time)
             stopped_by = self._why(arena) if status == "stopped" else ""
@@ -141,9 +140,9 @@ class Session:
         finally:
             self._listener.ended()
             if folder.exists():
-                finish_session(record, status)
+                await asyncio.to_thread(finish_session, record, status)
 
-    async def _started(self, runtime: Runtime, new_folder: Path | None) -> None:
+    async def _started(self, runtime: Runtime, new_folder: RunFolder | None) -> None:
         """Start the engine; when that fails, a folder that was made for it is taken away again."""
         try:
             await self._unless_stopped(runtime.start())
@@ -151,7 +150,7 @@ class Session:
             with contextlib.suppress(Exception):
                 await runtime.stop()
             if new_folder is not None:
-                shutil.rmtree(new_folder, ignore_errors=True)
+                await asyncio.to_thread(new_folder.remove)
             raise
 
     async def _debate(self, arena: Arena, runtime: Runtime) -> None:
@@ -303,4 +302,5 @@ def _outcome(
         parked=tuple(sorted(set(parked))),
         worked=worked,
         stopped_by=stopped_by,
+        mirror=prepared.mirror,
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from moot.actors.record.tables import read_table
 from moot.actors.spec import Engine
+from moot.deploy.running.places import check_folder
 from moot.deploy.running.run import Role, arun
 from moot.deploy.running.subject import Subject
 
@@ -80,6 +81,7 @@ async def debate(
         UserError: one line about what is wrong.
     """
     case = Subject(question, passage, labels).case()
+    check_folder(out)
     with TemporaryDirectory(prefix="moot-") as scratch:
         done = await arun(
             task=[case],

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from moot.actors.classifiers.card import Body, Card, Figures, Training
+from moot.actors.record.store.mirror import name_of
 from moot.deploy.training.examples import Examples
 from moot.deploy.training.figures import HeldOutCases
 from moot.deploy.training.learned import Learned, Material
@@ -48,7 +49,7 @@ def make_card(
     """
     training = Training(
         digest=training_digest,
-        runs=tuple(str(run) for run in runs),
+        runs=tuple(name_of(run) for run in runs),
         tasks=_named(run.task for run in examples.runs),
         protocols=_named(run.protocol for run in examples.runs),
         simulated=examples.simulated,

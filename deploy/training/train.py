@@ -10,6 +10,7 @@ from moot.actors.classifiers.body import body_name, check_body
 from moot.actors.classifiers.card import BODY, Body, Card
 from moot.actors.encoders.model_folder import find_folder, folder_digest
 from moot.actors.encoders.resolve import EncoderSpec
+from moot.actors.record.store.mirror import record_path
 from moot.deploy.running.validated import validated
 from moot.deploy.training.card import make_card
 from moot.deploy.training.contrastive import check_setfit, save
@@ -79,6 +80,7 @@ def trained(
     say: Callable[[str], None] = lambda line: None,
 ) -> Trained:
     """As `train_classifier`, telling `say` what is being done."""
+    runs = [record_path(run) for run in runs]
     examples = read_examples(runs)
     _check(examples, settings)
     encoder = base_of(settings.setfit) if settings.setfit else chosen_encoder(examples, settings.encoder)

@@ -174,7 +174,7 @@ def test_what_a_killed_session_had_reserved_counts_as_spent(tmp_path: Path) -> N
     earlier = {"epoch": 1, "status": "killed", "unsettled": {"usd": 1.5}}
     purse = Purse(10.0, spent=1.5)
     purse.settle("a", reserved=0.5, spent=3.0)
-    ledger = Ledger(tmp_path, epoch=2)
+    ledger = Ledger(RunFolder(tmp_path), epoch=2)
     ledger.write(ledger.page({"usd": purse, "tokens": Purse(100.0)}))
     killed = _closed({"epoch": 2, "status": "running"}, folder, prices, [earlier])
     assert (killed["status"], killed["unsettled"]) == ("killed", {"usd": 3.5}), "all that the record does not hold"

@@ -136,10 +136,10 @@ def dial_effect(folder: str | Path) -> DialEffect:
     events = _latest(read_events(folder, ("round", "contentiousness")))
     rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
     if not rounds:
-        raise ConfigError(f"{facts.path}: no round states a kappa: this protocol or schedule has no dial")
+        raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no dial")
     keys = [key for key in MEASURES if any(each.values[key] is not None for each in rounds)]
     if not keys:
-        raise ConfigError(f"{facts.path}: rounds state a kappa, but hold no distributions that it could have changed")
+        raise ConfigError(f"{facts.name}: rounds state a kappa, but hold no distributions that it could have changed")
     levels, binned = _levels(rounds, keys)
     schedules = sorted({str(e.data["schedule"]) for e in events if e.kind != "round" and "schedule" in e.data})
     randomised = schedules == [_RANDOM]
@@ -147,7 +147,7 @@ def dial_effect(folder: str | Path) -> DialEffect:
     known = [slope.moves for slope in slopes.values() if slope.moves is not None]
     return DialEffect(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         simulated=facts.simulated,
         schedules=schedules,
         binned=binned,

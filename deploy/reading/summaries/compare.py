@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.claims import Claim, ids_trained_on, read_claims
@@ -122,6 +123,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
     """
     if not folders:
         raise ConfigError("name at least one run to compare")
+    folders = [record_path(folder) for folder in folders]
     summaries = [summarise(folder) for folder in folders]
     cases = [_Cases(folder) for folder in folders]
     first, warnings = cases[0], list[str]()

@@ -109,7 +109,7 @@ def judging(folder: str | Path) -> Judging | None:
     scales = {name: ends for each in found for name, ends in each.data.ends.items()}
     dimensions = [name for name in scales if name != FLAG]
     return Judging(
-        run=str(facts.path),
+        run=facts.name,
         simulated=facts.simulated,
         rubrics=sorted({each.data.rubric for each in found}),
         scales=scales,

@@ -95,7 +95,7 @@ def questioned(folder: str | Path, confidence: float = CONFIDENCE, crit: float =
     against = [verdict for verdict in compared if not verdict.correct]
     return Questioned(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         simulated=facts.simulated,
         confidence_from=confidence,
         crit_from=crit,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.actors.models.prices import Price
 from moot.actors.record.schema import BOOKKEEPING_EVENTS
+from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
@@ -169,6 +170,7 @@ def summarise(folder: str | Path) -> Summary:
     Raises:
         RecordError: when there is no run in the folder or it cannot be read.
     """
+    folder = record_path(folder)
     replies = read_replies(folder)
     facts = read_facts(folder, replies)
     verdicts = latest_verdicts(folder)
@@ -185,7 +187,7 @@ def summarise(folder: str | Path) -> Summary:
     total = max(len(cases), facts.cases or 0)
     return Summary(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         task=facts.task,
         protocol=facts.protocol,
         models=facts.models,

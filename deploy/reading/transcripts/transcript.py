@@ -82,7 +82,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
     verdict = _verdict(verdicts[attempt]) if attempt in verdicts else None
     return Transcript(
         schema_version=facts.schema_version,
-        run=str(facts.path),
+        run=facts.name,
         simulated=facts.simulated or any(view.model == "simulated" for view in views),
         case_id=case_id,
         attempt=attempt,

@@ -1,0 +1,168 @@
+"""The journal in a store: what each flush has appended to the segments of a roll is one object.
+
+journal/ROLL/begun          put by the writer before anything else: a later life of it takes another roll
+journal/ROLL/000000.delta   what the first flush appended, and so on
+journal/ROLL/sealed         put by a later life of the writer: so many deltas count
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+
+from moot.actors.failpoints import failpoint
+from moot.actors.record.store.store import Store
+from moot.protocols.errors import RecordError
+
+AT_ONCE = 16
+"""Objects that are read at the same time."""
+
+_AHEAD = 4 * AT_ONCE
+"""Deltas that are in memory at the same time."""
+
+_BEGUN, _SEALED = "begun", "sealed"
+
+
+class Delta(msgspec.Struct, array_like=True):
+    """One flush: bytes by segment, with where they begin.
+
+    Attributes:
+        crc: of `packed`.
+        size: of what `packed` unpacks to.
+        packed: (offset, bytes) by segment's name, as msgpack, compressed.
+    """
+
+    crc: int
+    size: int
+    packed: bytes
+
+
+def encode_delta(appended: Mapping[str, tuple[int, bytes]]) -> bytes:
+    """A delta as bytes."""
+    raw = msgspec.msgpack.encode(appended)
+    packed = pa.compress(raw, "zstd", asbytes=True)
+    return msgspec.msgpack.encode(Delta(crc32(packed), len(raw), packed))
+
+
+def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
+    """What `encode_delta` was given; None for what is torn or not there."""
+    try:
+        delta = msgspec.msgpack.decode(data or b"", type=Delta)
+    except msgspec.DecodeError:
+        return None
+    if crc32(delta.packed) != delta.crc:
+        return None
+    raw = pa.decompress(delta.packed, delta.size, "zstd", asbytes=True)
+    return msgspec.msgpack.decode(raw, type=dict[str, tuple[int, bytes]])
+
+
+class DeltaWriter:
+    """Puts what is appended to the segments of one roll.
+
+    Args:
+        store: where to.
+        roll: the roll's name.
+
+    Raises:
+        RecordError: the store cannot be written.
+    """
+
+    def __init__(self, store: Store, roll: str) -> None:
+        self._store, self._roll = store, roll
+        self._count = 0
+        self._done: dict[str, int] = {}
+        store.put(f"journal/{roll}/{_BEGUN}", b"")
+
+    def put(self, segments: Iterable[Path]) -> None:
+        """Make what the segments hold durable: one request, none when nothing was appended.
+
+        Raises:
+            RecordError: it cannot be written; what was appended is not durable, and nothing may follow it.
+        """
+        appended = {path.name: (start, data) for path, start, data in map(self._rest, segments) if data}
+        if not appended:
+            return
+        self._store.put(f"journal/{self._roll}/{self._count:06d}.delta", encode_delta(appended))
+        failpoint("store.delta_put")
+        self._count += 1
+        for name, (start, data) in appended.items():
+            self._done[name] = start + len(data)
+
+    def _rest(self, path: Path) -> tuple[Path, int, bytes]:
+        start = self._done.get(path.name, 0)
+        with open(path, "rb") as file:
+            file.seek(start)
+            return path, start, file.read()
+
+    def check(self) -> None:
+        """Make sure that no later life of this writer has taken its place.
+
+        Raises:
+            RecordError: one has.
+        """
+        if self._store.get(f"journal/{self._roll}/{_SEALED}") is not None:
+            raise RecordError(f"{self._store.uri}: another life of this writer has taken over")
+
+
+def rolls_of(store: Store) -> dict[str, list[str]]:
+    """Names of the objects of every roll in the store's journal, in order.
+
+    Raises:
+        RecordError: the store cannot be read.
+    """
+    found: dict[str, list[str]] = {}
+    for name in store.sizes("journal"):
+        _, roll, _ = name.split("/", 2)
+        found.setdefault(roll, []).append(name)
+    return found
+
+
+def seal(store: Store, rolls: Mapping[str, list[str]]) -> None:
+    """Let nothing more count of rolls whose writer has a new life. Raises as `rolls_of`."""
+    for roll, names in rolls.items():
+        if f"journal/{roll}/{_SEALED}" not in names:
+            count = sum(name.endswith(".delta") for name in names)
+            store.put(f"journal/{roll}/{_SEALED}", str(count).encode())
+
+
+def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None:
+    """Append a roll's deltas to its segments; a gap, a torn delta or a seal ends it.
+
+    Segments that hold the beginning already are gone on with.
+
+    Args:
+        names: the roll's objects.
+        journal: the folder of the segments.
+
+    Raises:
+        RecordError: the store cannot be read.
+    """
+    names = set(names)
+    sealed = f"journal/{roll}/{_SEALED}"
+    most = int(store.get(sealed) or 0) if sealed in names else len(names)
+    numbered = (f"journal/{roll}/{number:06d}.delta" for number in range(most))
+    for delta in _read(store, list(takewhile(names.__contains__, numbered))):
+        if delta is None or not all(_append(journal / name, *piece) for name, piece in delta.items()):
+            return
+
+
+def _read(store: Store, names: list[str]) -> Iterator[dict[str, tuple[int, bytes]] | None]:
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for start in range(0, len(names), _AHEAD):
+            yield from map(decode_delta, threads.map(store.get, names[start : start + _AHEAD]))
+
+
+def _append(segment: Path, start: int, data: bytes) -> bool:
+    """False when something is missing before `start`."""
+    with open(segment, "ab") as file:
+        held = file.tell()
+        if held < start:
+            return False
+        file.write(data[held - start :])
+    return True

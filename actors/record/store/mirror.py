@@ -1,0 +1,149 @@
+"""A local copy of a record in a store: what reads paths reads it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
+from moot.actors.record.store.scratch import Scratch
+from moot.actors.record.store.store import Store
+from moot.actors.record.store.uri import is_uri, local_path
+from moot.protocols.errors import RecordError
+
+
+class Mirror:
+    """A folder of this process with what a store holds.
+
+    Args:
+        store: the store.
+
+    Attributes:
+        folder: the record, as it was at the last `pull`.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._scratch = Scratch()
+        self.folder = self._scratch.path / "run"
+        self.folder.mkdir()
+        _MIRRORS[self.folder] = self
+
+    def pull(self) -> None:
+        """Fetch what is not here yet.
+
+        Raises:
+            RecordError: the store cannot be read, or changes faster than it can be.
+        """
+        pull(self.store, self.folder)
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        _MIRRORS.pop(self.folder, None)
+        self._scratch.remove()
+
+
+_MIRRORS: WeakValueDictionary[Path, Mirror] = WeakValueDictionary()
+_READ: dict[str, Mirror] = {}
+
+
+def pull(store: Store, folder: Path) -> None:
+    """Make a folder hold what a store does: segments as far as their deltas go, and every other object of the run.
+
+    The journal comes first: what becomes a part meanwhile is read twice, never missed.
+
+    Raises:
+        RecordError: the store cannot be read.
+    """
+    (folder / "journal").mkdir(exist_ok=True)
+    for roll, names in rolls_of(store).items():
+        replay(store, roll, names, folder / "journal")
+    listed = {name: size for name, size in store.sizes().items() if not name.startswith("journal/")}
+    parts = [name for name in listed if name.startswith("parts/")]
+    _fetch(store, folder, (name for name in parts if not (folder / name).exists()))
+    tables = set(_tables(folder / name for name in parts))
+    missing = [name for name in tables if not (folder / name).exists()]
+    others = [
+        name for name in listed if _changes(name) or (name.startswith("prompts/") and not (folder / name).exists())
+    ]
+    _fetch(store, folder, [*missing, *others])
+
+
+def _changes(name: str) -> bool:
+    """Whether an object is a file of the run that may be written again."""
+    return "/" not in name and name != "owner.json"
+
+
+def _tables(parts: Iterable[Path]) -> Iterator[str]:
+    for part in parts:
+        if part.exists():
+            yield from msgspec.json.decode(part.read_bytes())["tables"].values()
+
+
+def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        list(threads.map(lambda name: store.get_file(name, folder / name), names))
+
+
+def name_of(folder: str | Path) -> str:
+    """What users call a run's folder: the URI of a mirror, else its path."""
+    store = store_of(folder)
+    return str(folder) if store is None else store.uri
+
+
+def store_of(folder: str | Path) -> Store | None:
+    """Of what store a folder is a mirror; None when it is none."""
+    mirror = _MIRRORS.get(Path(folder))
+    return None if mirror is None else mirror.store
+
+
+def in_users_words(text: str) -> str:
+    """A text with the URIs of this process's mirrors in place of their folders."""
+    for folder, mirror in _MIRRORS.items():
+        text = text.replace(str(folder), mirror.store.uri)
+    return text
+
+
+def record_path(named: str | Path) -> Path:
+    """The folder to read a run in: of a URI a copy of what the store holds now, which lasts as long as this process.
+
+    The copy of a bucket's run that was not finished is read as the bucket would be.
+
+    Raises:
+        ConfigError: the URI says nothing that pyarrow knows, or the store cannot be reached.
+        RecordError: the store cannot be read.
+    """
+    text = str(named)
+    if is_uri(text):
+        return _read(text, None)
+    path = local_path(text)
+    if is_copy(path):
+        return _read(str(named), path)
+    return path if text.lower().startswith("file:") else Path(text)
+
+
+def is_copy(folder: Path) -> bool:
+    """Whether a folder holds the journal of a store."""
+    return next(folder.glob("journal/*/begun"), None) is not None
+
+
+def _read(name: str, copied: Path | None) -> Path:
+    mirror = _READ.get(name)
+    if mirror is None:
+        store = Store.of(name) if copied is None else _store_of_folder(copied, name)
+        store.check()
+        mirror = _READ[name] = Mirror(store)
+    mirror.pull()
+    if not (mirror.folder / "run.yaml").exists():
+        raise RecordError(f"{name}: no run there (no run.yaml)")
+    return mirror.folder
+
+
+def _store_of_folder(folder: Path, name: str) -> Store:
+    from pyarrow.fs import LocalFileSystem
+
+    return Store(LocalFileSystem(), str(folder), name)

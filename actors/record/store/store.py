@@ -1,0 +1,210 @@
+"""A folder in a bucket, or in any other filesystem of pyarrow's: objects are put, read, listed and deleted whole."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from uuid import uuid4
+
+from moot.actors.record.store.uri import open_filesystem
+from moot.protocols.errors import ConfigError, RecordError
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+    from pyarrow.fs import FileInfo, FileSystem
+
+T = TypeVar("T")
+
+_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+_LASTING = frozenset(
+    {"ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN"}
+)
+_ATOMIC = ("s3", "gcs", "abfs")
+_COPY_BYTES = 8 * 2**20
+_LONGEST = 240
+
+
+class Store:
+    """Objects by name below one folder. Every method may wait for the network: keep it off an event loop.
+
+    A request that fails is made again for some seconds, unless the store says that it will never do.
+
+    Args:
+        filesystem: pyarrow's.
+        base: the folder's path in it.
+        uri: what users call it.
+    """
+
+    def __init__(self, filesystem: FileSystem, base: str, uri: str) -> None:
+        self._fs, self._base, self.uri = filesystem, base.rstrip("/"), uri
+        self._forbidden = ""
+
+    @classmethod
+    def of(cls, uri: str) -> Store:
+        """The store of a URI; the network is asked for a bucket's region at most.
+
+        Raises:
+            ConfigError: see `open_filesystem`.
+        """
+        filesystem, base = open_filesystem(uri)
+        return cls(filesystem, base, uri)
+
+    def check(self) -> None:
+        """Find out whether the bucket is there and can be reached.
+
+        Raises:
+            ConfigError: it cannot be reached, lets nobody in, or there is no such bucket.
+        """
+        root = self._base.partition("/")[0]
+        try:
+            info = (
+                self._again("cannot be reached", lambda: self._fs.get_file_info(root), _PAUSES_S[:1]) if root else None
+            )
+            if info is not None and info.type.name == "NotFound":
+                raise ConfigError(f"{self.uri}: there is no {root!r}")
+        except RecordError as error:
+            raise ConfigError(str(error)) from error
+
+    def forbid(self, reason: str) -> None:
+        """From now on refuse to change anything: somebody else may own what lies here."""
+        self._forbidden = reason
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write an object; readers see the old one or the whole new one.
+
+        Raises:
+            RecordError: it cannot be written.
+        """
+        self._changed(f"cannot write {name}", lambda: self._write(name, lambda stream: stream.write(data)))
+
+    def put_file(self, name: str, source: Path) -> None:
+        """Write an object from a file. Raises as `put`."""
+
+        def copy(stream: NativeFile) -> None:
+            with open(source, "rb") as file:
+                shutil.copyfileobj(file, stream, _COPY_BYTES)
+
+        self._changed(f"cannot write {name}", lambda: self._write(name, copy))
+
+    def get(self, name: str) -> bytes | None:
+        """An object's content; None when there is none.
+
+        Raises:
+            RecordError: it cannot be read.
+        """
+
+        def read() -> bytes | None:
+            try:
+                with self._fs.open_input_file(self._path(name)) as file:
+                    return bytes(file.read())
+            except FileNotFoundError:
+                return None
+
+        return self._again(f"cannot read {name}", read)
+
+    def get_file(self, name: str, target: Path) -> bool:
+        """Copy an object into a file; False when there is none. Raises as `get`."""
+
+        def copy() -> bool:
+            try:
+                with self._fs.open_input_stream(self._path(name)) as stream, open(draft, "wb") as file:
+                    shutil.copyfileobj(stream, file, _COPY_BYTES)
+            except FileNotFoundError:
+                return False
+            return True
+
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.tmp")
+        found = self._again(f"cannot read {name}", copy)
+        if found:
+            draft.replace(target)
+        return found
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """Bytes by name of everything below a folder, in order of name. Raises as `get`."""
+        return {name: info.size for name, info in self._listed(folder)}
+
+    def modified(self, folder: str = "") -> dict[str, float]:
+        """Unix time of the last change, by the store's clock, of everything below a folder. Raises as `get`."""
+        return {name: info.mtime_ns / 1e9 for name, info in self._listed(folder)}
+
+    def modified_at(self, name: str) -> float | None:
+        """The same of one object; None when there is none. Raises as `get`."""
+        info = self._again(f"cannot read {name}", lambda: self._fs.get_file_info(self._path(name)))
+        return None if info.type.name != "File" else info.mtime_ns / 1e9
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete objects; one that is not there is no error. Raises as `put`."""
+        for name in names:
+            self._changed(f"cannot delete {name}", partial(self._drop, self._fs.delete_file, self._path(name)))
+
+    def delete_folder(self, name: str = "") -> None:
+        """Delete everything below a folder, or all that lies here. Raises as `put`."""
+        path = self._path(name) if name else self._base
+        self._changed(f"cannot delete {name}", partial(self._drop, self._fs.delete_dir, path))
+
+    def _path(self, name: str) -> str:
+        return f"{self._base}/{name}"
+
+    def _listed(self, folder: str) -> list[tuple[str, FileInfo]]:
+        from pyarrow.fs import FileSelector, FileType
+
+        place = self._path(folder) if folder else self._base
+        selector = FileSelector(place, recursive=True, allow_not_found=True)
+        infos = self._again("cannot be listed", lambda: self._fs.get_file_info(selector))
+        start = len(self._base) + 1
+        return sorted((info.path[start:], info) for info in infos if info.type == FileType.File)
+
+    def _write(self, name: str, fill: Callable[[NativeFile], object]) -> None:
+        """Object stores show an object when it is complete; elsewhere it is written aside and renamed."""
+        path = self._path(name)
+        draft = path if self._fs.type_name in _ATOMIC else f"{path}.{uuid4().hex[:8]}.tmp"
+        try:
+            stream = self._fs.open_output_stream(draft)
+        except FileNotFoundError:
+            self._fs.create_dir(draft.rpartition("/")[0], recursive=True)
+            stream = self._fs.open_output_stream(draft)
+        with stream:
+            fill(stream)
+        if draft != path:
+            self._fs.move(draft, path)
+
+    @staticmethod
+    def _drop(delete: Callable[[str], None], path: str) -> None:
+        try:
+            delete(path)
+        except FileNotFoundError:
+            return
+
+    def _changed(self, what: str, work: Callable[[], None]) -> None:
+        def allowed() -> None:
+            if self._forbidden:
+                raise RecordError(self._forbidden)
+            work()
+
+        self._again(what, allowed)
+
+    def _again(self, what: str, work: Callable[[], T], pauses_s: Sequence[float] = _PAUSES_S) -> T:
+        for pause_s in (*pauses_s, None):
+            try:
+                return work()
+            except OSError as error:
+                if pause_s is None or _is_lasting(error):
+                    raise RecordError(f"{self.uri}: {what}: {_reason(error)}") from error
+            time.sleep(pause_s)
+        raise AssertionError
+
+
+def _is_lasting(error: OSError) -> bool:
+    said = str(error)
+    return isinstance(error, PermissionError | FileNotFoundError) or any(word in said for word in _LASTING)
+
+
+def _reason(error: OSError) -> str:
+    """What pyarrow says, on one line."""
+    said = " ".join(str(error).split())
+    return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."

@@ -1,0 +1,217 @@
+"""An object store that speaks as much of S3 as pyarrow asks for: on loopback, in memory, with counters and faults."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import pytest
+from aiohttp import web
+
+BUCKET = "runs"
+NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+Fault = Callable[[str, str], str | None]
+"""From a request's kind and key to the S3 error that it gets; None lets it through."""
+
+_STATUS = {"AccessDenied": 403, "NoSuchBucket": 404, "NoSuchKey": 404, "SlowDown": 503, "InternalError": 500}
+
+
+@dataclass
+class ObjectStore:
+    """What lies in the bucket, and what was asked.
+
+    Attributes:
+        objects: content and unix time of the last change, by key.
+        requests: how many came, by kind: PUT, GET, HEAD, LIST, DELETE, MULTIPART.
+        puts: keys in the order in which they were put.
+        fault: makes requests fail.
+    """
+
+    port: int = 0
+    objects: dict[str, tuple[bytes, float]] = field(default_factory=dict)
+    requests: Counter[str] = field(default_factory=Counter)
+    puts: list[str] = field(default_factory=list)
+    fault: Fault = lambda kind, key: None
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+
+    def uri(self, path: str, bucket: str = BUCKET) -> str:
+        """What `--out` takes."""
+        return f"s3://{bucket}/{path}?endpoint_override=127.0.0.1:{self.port}&scheme=http"
+
+    def keys(self, path: str = "") -> list[str]:
+        """The objects below a folder, without the markers of folders."""
+        return sorted(key for key in self.objects if key.startswith(path) and not key.endswith("/"))
+
+    def put(self, key: str, data: bytes) -> None:
+        """Store an object."""
+        self.objects[key] = (data, time.time())
+        self.puts.append(key)
+
+
+@contextmanager
+def object_store() -> Iterator[ObjectStore]:
+    """A server in a thread of its own; the environment has credentials that it does not look at."""
+    store = ObjectStore()
+    started = threading.Event()
+    stops: list[Callable[[], object]] = []
+
+    async def serve() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        stops.append(lambda: loop.call_soon_threadsafe(stop.set))
+        app = web.Application(client_max_size=2**30)
+        app.router.add_route("*", "/{path:.*}", _Handler(store).handle)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        store.port = runner.addresses[0][1]
+        started.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    started.wait()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        try:
+            yield store
+        finally:
+            stops[0]()
+            thread.join()
+
+
+class _Handler:
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        bucket, _, key = request.match_info["path"].partition("/")
+        kind = self._kind(request, key)
+        self._store.requests[kind] += 1
+        error = self._store.fault(kind, key) or (None if bucket == BUCKET else "NoSuchBucket")
+        if error is not None:
+            return _error(error, head=request.method == "HEAD")
+        answer: Callable[[web.Request, str], object] = getattr(self, f"_{kind.lower()}")
+        return await answer(request, key)  # type: ignore[misc, no-any-return]
+
+    @staticmethod
+    def _kind(request: web.Request, key: str) -> str:
+        if "uploads" in request.query or "uploadId" in request.query:
+            return "MULTIPART"
+        if request.method == "POST":
+            return "DELETE"
+        if request.method == "GET" and not key:
+            return "LIST"
+        return request.method
+
+    async def _put(self, request: web.Request, key: str) -> web.Response:
+        data = await _body(request)
+        self._store.put(key, data)
+        return web.Response(headers={"ETag": _tag(data)})
+
+    async def _head(self, request: web.Request, key: str) -> web.Response:
+        if key and key not in self._store.objects:
+            return web.Response(status=404)
+        data, at = self._store.objects.get(key, (b"", 0.0))
+        return web.Response(headers=_headers(data, at) | {"Content-Length": str(len(data))})
+
+    async def _get(self, request: web.Request, key: str) -> web.Response:
+        if key not in self._store.objects:
+            return _error("NoSuchKey")
+        data, at = self._store.objects[key]
+        found = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range", ""))
+        if found is None:
+            return web.Response(body=data, headers=_headers(data, at))
+        first, last = int(found[1]), min(int(found[2] or len(data)), len(data) - 1)
+        headers = _headers(data, at) | {"Content-Range": f"bytes {first}-{last}/{len(data)}"}
+        return web.Response(status=206, body=data[first : last + 1], headers=headers)
+
+    async def _delete(self, request: web.Request, key: str) -> web.Response:
+        if key:
+            self._store.objects.pop(key, None)
+            return web.Response(status=204)
+        for each in ElementTree.fromstring(await _body(request)).iter(f"{{{NAMESPACE}}}Key"):
+            self._store.objects.pop(each.text or "", None)
+        return _xml("DeleteResult", "")
+
+    async def _list(self, request: web.Request, key: str) -> web.Response:
+        prefix, delimiter = request.query.get("prefix", ""), request.query.get("delimiter", "")
+        most = int(request.query.get("max-keys", "1000"))
+        after = request.query.get("continuation-token", request.query.get("start-after", ""))
+        names = [key for key in sorted(self._store.objects) if key.startswith(prefix) and key > after]
+        folders = {prefix + key[len(prefix) :].split(delimiter)[0] + delimiter for key in names} if delimiter else set()
+        folders = {name for name in folders if any(key.startswith(name) for key in names)}
+        if delimiter:
+            names = [key for key in names if delimiter not in key[len(prefix) :]]
+        page = names[:most]
+        more = len(names) > most
+        body = "".join(map(self._listed, page))
+        body += "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
+        body += f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
+        body += f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
+        return _xml("ListBucketResult", body)
+
+    def _listed(self, key: str) -> str:
+        data, at = self._store.objects[key]
+        when = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(at))
+        size = f"<Size>{len(data)}</Size><StorageClass>STANDARD</StorageClass>"
+        return f"<Contents><Key>{escape(key)}</Key><LastModified>{when}</LastModified>{size}</Contents>"
+
+    async def _multipart(self, request: web.Request, key: str) -> web.Response:
+        parts = self._store.uploads.setdefault(request.query.get("uploadId", key), {})
+        named = f"<Bucket>{BUCKET}</Bucket><Key>{escape(key)}</Key>"
+        if request.method == "PUT":
+            data = parts[int(request.query["partNumber"])] = await _body(request)
+            return web.Response(headers={"ETag": _tag(data)})
+        if "uploads" in request.query:
+            return _xml("InitiateMultipartUploadResult", f"{named}<UploadId>{escape(key)}</UploadId>")
+        if request.method == "POST":
+            self._store.put(key, b"".join(parts[number] for number in sorted(parts)))
+        self._store.uploads.pop(request.query["uploadId"])
+        return _xml("CompleteMultipartUploadResult", f"{named}<ETag>x</ETag>")
+
+
+async def _body(request: web.Request) -> bytes:
+    """The content of a request; in chunks with a signature or a checksum, without these."""
+    raw = await request.read()
+    if "aws-chunked" not in request.headers.get("Content-Encoding", ""):
+        return raw
+    data = b""
+    while raw:
+        head, _, rest = raw.partition(b"\r\n")
+        size = int(head.split(b";")[0], 16)
+        if not size:
+            break
+        data, raw = data + rest[:size], rest[size + 2 :]
+    return data
+
+
+def _tag(data: bytes) -> str:
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+
+
+def _headers(data: bytes, at: float) -> dict[str, str]:
+    return {"ETag": _tag(data), "Last-Modified": formatdate(at, usegmt=True), "Accept-Ranges": "bytes"}
+
+
+def _xml(name: str, body: str) -> web.Response:
+    return web.Response(text=f'<{name} xmlns="{NAMESPACE}">{body}</{name}>', content_type="application/xml")
+
+
+def _error(code: str, *, head: bool = False) -> web.Response:
+    text = "" if head else f"<Error><Code>{code}</Code><Message>the test says {code}</Message></Error>"
+    return web.Response(status=_STATUS[code], text=text, content_type="application/xml")

@@ -1,0 +1,101 @@
+"""A small record in a store, written in this process; and a store that dies after so many changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from journal_writer import _debate, labelled
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+from moot.actors.record import journal
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.store import lease
+from moot.actors.record.store.mirror import Mirror
+from moot.actors.record.store.store import Store
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import RecordError
+
+T = TypeVar("T")
+
+
+def store_in(folder: Path) -> Store:
+    """A store whose objects are files below a folder."""
+    folder.mkdir(exist_ok=True)
+    return Store(SubTreeFileSystem(str(folder), LocalFileSystem()), "run", f"test://{folder.name}")
+
+
+class Dying(Store):
+    """A store that takes so many changes, and nothing more; the last one may be lost."""
+
+    def __init__(self, folder: Path, changes: int) -> None:
+        alive = store_in(folder)
+        super().__init__(alive._fs, alive._base, alive.uri)
+        self.left, self.count = changes, 0
+
+    def _changed(self, what: str, work: Callable[[], None]) -> None:
+        if self.count >= self.left:
+            raise RecordError(f"died before it {what}")
+        self.count += 1
+        super()._changed(what, work)
+
+
+def at_once(patch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for flushes or leases: the last owner is always dead."""
+    patch.setattr(lease, "SETTLE_S", 0.0)
+    patch.setattr(lease, "LEASE_S", 0.0)
+    patch.setattr(journal, "FLUSH_S", 0.01)
+
+
+async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
+    """Hold every debate that has no verdict yet; returns the ids of those whose verdict is durable.
+
+    Args:
+        ends: whether the run is finished, so that its journal becomes parts; else it is stopped.
+    """
+    mirror, durable = Mirror(store), list[str]()
+    record = RunFolder(mirror.folder, store)
+
+    async def work(epoch: int) -> None:
+        if not record.exists():
+            record.put("run.yaml", b"schema_version: 4\n")
+        recorder = Recorder(record, epoch)
+        await recorder.load()
+        try:
+            await hold(recorder, epoch)
+        finally:
+            await recorder.close(compact=ends)
+        mirror.pull()
+        if ends:
+            compact_leftovers(record, epoch)
+
+    async def hold(recorder: Recorder, epoch: int) -> None:
+        done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
+        for case in map(labelled, range(debates)):
+            if case.case.id not in done:
+                recorder.register([case])
+                await _debate(recorder, case.case.id, f"e{epoch}")
+                durable.append(case.case.id)
+
+    try:
+        await (await Owner.take(record)).hold(work)
+    except RecordError as error:
+        if "died" not in str(error):
+            raise
+    finally:
+        mirror.remove()
+    return durable
+
+
+def pulled(store: Store, to: Path) -> Path:
+    """What another machine reads."""
+    mirror = Mirror(store)
+    mirror.pull()
+    mirror.folder.rename(to)
+    mirror.remove()
+    return to

@@ -1,0 +1,323 @@
+"""A record in a store: what a crash, a fault or a late write leaves is read as it should be."""
+
+from __future__ import annotations
+
+import fcntl
+import tempfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from journal_writer import batch, closing, debate_rows, labelled
+from stored_record import Dying, at_once, pulled, store_in, write
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.schema import KEYS, TABLES
+from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
+from moot.actors.record.store.lease import Holder
+from moot.actors.record.store.mirror import Mirror, record_path
+from moot.actors.record.store.scratch import Scratch
+from moot.actors.record.store.store import Store
+from moot.actors.record.store.uri import below, is_uri, open_filesystem
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import ConfigError, RecordError
+
+DEBATES = 4
+ALL = {f"c{number:03d}" for number in range(DEBATES)}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
+
+
+def ids(folder: Path, table: str = "verdicts") -> set[str]:
+    return set(read_table(folder, table, [])["case_id"].to_pylist())
+
+
+def assert_whole(folder: Path) -> None:
+    """Every key once, and every verdict with its case and its two replies."""
+    rows = {table: read_table(folder, table).to_pylist() for table in TABLES}
+    for table, key in KEYS.items():
+        found = [tuple(row[name] for name in key) for row in rows[table]]
+        assert len(found) == len(set(found)), table
+    for case_id in ids(folder):
+        assert case_id in ids(folder, "cases")
+        assert len([row for row in rows["turns"] if row["case_id"] == case_id]) == 2
+        assert [row["token"] for row in rows["tokens"] if row["case_id"] == case_id] == [["x", "y"]]
+
+
+# --- objects ---
+
+
+def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.put("a/one", b"1")
+    store.put("a/b/two", b"22")
+    (tmp_path / "file").write_bytes(b"333")
+    store.put_file("three", tmp_path / "file")
+    assert store.sizes() == {"a/b/two": 2, "a/one": 1, "three": 3}
+    assert store.sizes("a") == {"a/b/two": 2, "a/one": 1}
+    assert list(store.modified("a/b")) == ["a/b/two"]
+    assert store.get("a/one") == b"1"
+    assert store.get("a/none") is None
+    assert store.modified_at("a/none") is None
+    assert not store.get_file("none", tmp_path / "none")
+    assert store.get_file("three", tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"333"
+    store.delete(["three", "none"])
+    store.delete_folder("a")
+    assert store.sizes() == {}
+
+
+def test_a_forbidden_store_takes_nothing(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    store.forbid("somebody else owns it")
+    with pytest.raises(RecordError, match="somebody else owns it"):
+        store.put("a", b"")
+    with pytest.raises(RecordError, match="somebody else owns it"):
+        store.delete(["a"])
+    assert store.sizes() == {}
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("s3://AKIAX:geheim@bucket/x", "a password"),
+        ("s3://AKIAX@bucket/x", "an access key"),
+        ("s3://bucket/x?access_key=geheim&region=eu", "access_key"),
+        ("s3://bucket/x?secret_key=geheim", "secret_key"),
+        ("s3://bucket/x?session_token=geheim", "session_token"),
+        ("abfs://box:geheim@account.dfs.core.windows.net/x", "a password"),
+        ("gs://bucket/x?access_token=geheim", "access_token"),
+        ("s3://bucket/x?regoin=eu-west-1", "unknown option 'regoin'"),
+        ("s3://bucket", "name a folder in a bucket"),
+        ("ftp://host/x", "no filesystem for ftp://"),
+    ],
+)
+def test_a_uri_that_cannot_be_used_is_refused_without_its_secrets(uri: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as refused:
+        open_filesystem(uri)
+    assert "geheim" not in str(refused.value)
+    assert "AKIAX" not in str(refused.value)
+
+
+def test_what_a_uri_is() -> None:
+    assert not is_uri("file:///runs/x")
+    assert below("s3://b/x/?region=eu", "y") == "s3://b/x/y?region=eu"
+    with pytest.raises(ConfigError, match="as text"):
+        is_uri(str(Path("s3://bucket/x")))
+    with pytest.raises(ConfigError, match="three slashes"):
+        record_path("file://host/x")
+
+
+# --- deltas ---
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    flushes=st.lists(st.dictionaries(st.sampled_from("abc"), st.binary(max_size=30)), max_size=6),
+    lost=st.integers(0, 8),
+    harm=st.sampled_from(["gone", "torn", "none"]),
+    held=st.integers(0, 6),
+)
+def test_deltas_give_back_what_was_appended_up_to_the_first_that_is_missing(
+    flushes: list[dict[str, bytes]], lost: int, harm: str, held: int
+) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        store, here, there = store_in(Path(made) / "store"), Path(made) / "here", Path(made) / "there"
+        here.mkdir()
+        there.mkdir()
+        writer, states = DeltaWriter(store, "e0001-w0-r0000"), list[dict[str, bytes]]()
+        content: dict[str, bytes] = {}
+        for flush in flushes:
+            for name, data in flush.items():
+                content[name] = content.get(name, b"") + data
+                (here / name).write_bytes(content[name])
+            writer.put(here / name for name in content)
+            if any(flush.values()):
+                states.append({name: data for name, data in content.items() if data})
+        known = states[min(held, len(states)) - 1] if states and held else {}
+        for name, data in known.items():  # a machine that has pulled before
+            (there / name).write_bytes(data)
+        at = f"journal/e0001-w0-r0000/{lost:06d}.delta"
+        if harm != "none" and lost < len(states):
+            data = store.get(at) or b""
+            store.delete([at]) if harm == "gone" else store.put(at, data[: len(data) // 2])
+            states = states[: max(lost, min(held, len(states)))] if held <= lost else states[:held]
+        for roll, names in rolls_of(store).items():
+            replay(store, roll, names, there)
+        found = {path.name: path.read_bytes() for path in there.iterdir()}
+        assert {name: data for name, data in found.items() if data} == (states[-1] if states else {})
+
+
+def test_a_delta_that_was_changed_is_none() -> None:
+    whole = encode_delta({"a": (3, b"bytes")})
+    assert decode_delta(whole) == {"a": (3, b"bytes")}
+    for harmed in (None, b"", whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1])):
+        assert decode_delta(harmed) is None
+
+
+def test_what_a_sealed_roll_gets_later_does_not_count(tmp_path: Path) -> None:
+    store, segment = store_in(tmp_path / "store"), tmp_path / "a"
+    late = DeltaWriter(store, "e0001-w0-r0000")
+    segment.write_bytes(b"early")
+    late.put([segment])
+    late.check()
+    seal(store, rolls_of(store))
+    segment.write_bytes(b"early and late")
+    late.put([segment])
+    seal(store, rolls_of(store))
+    journal = tmp_path / "journal"
+    journal.mkdir()
+    for roll, names in rolls_of(store).items():
+        replay(store, roll, names, journal)
+    assert (journal / "a").read_bytes() == b"early"
+    with pytest.raises(RecordError, match="another life of this writer"):
+        late.check()
+
+
+# --- a whole record ---
+
+
+def killed(store: Store) -> None:
+    """As if the last owner had not gone in order."""
+    owner = msgspec.json.decode(store.get("owner.json") or b"", type=Holder)
+    store.put("owner.json", msgspec.json.encode(msgspec.structs.replace(owner, released=False)))
+
+
+async def test_a_record_is_whole_after_a_crash_at_every_change(tmp_path: Path) -> None:
+    counted = Dying(tmp_path / "counted", 10_000)
+    assert await write(counted, 2) == ["c000", "c001"]
+    assert counted.count > 15
+    for changes in range(counted.count):
+        place = tmp_path / f"store{changes}"
+        durable = await write(Dying(place, changes), 2)
+        before = pulled(store_in(place), tmp_path / f"before{changes}")
+        paid = set()
+        if (before / "run.yaml").exists():
+            assert set(durable) <= ids(before)
+            assert_whole(before)
+            paid = set(read_table(before, "turns", ["reply_id"])["reply_id"].to_pylist())
+        await write(store_in(place), 2)
+        after = pulled(store_in(place), tmp_path / f"after{changes}")
+        assert ids(after) == {"c000", "c001"}
+        assert_whole(after)
+        assert paid <= set(read_table(after, "turns", ["reply_id"])["reply_id"].to_pylist())
+        left = {name.partition("/")[0] for name in store_in(place).sizes()}
+        assert left <= {*TABLES, "parts", "run.yaml", "epochs.json", "owner.json"}, changes
+
+
+async def test_a_run_that_was_stopped_goes_on_from_its_deltas(tmp_path: Path) -> None:
+    store = store_in(tmp_path / "store")
+    await write(store, 2, ends=False)
+    assert any(name.endswith(".delta") for name in store.sizes())
+    assert ids(pulled(store, tmp_path / "stopped")) == {"c000", "c001"}
+    assert await write(store, DEBATES) == ["c002", "c003"]
+    assert ids(pulled(store, tmp_path / "finished")) == ALL
+
+
+async def test_a_copy_of_an_unfinished_run_is_read_with_its_deltas(tmp_path: Path) -> None:
+    await write(store_in(tmp_path / "store"), 3, ends=False)
+    assert ids(record_path(tmp_path / "store" / "run")) == {"c000", "c001", "c002"}
+
+
+async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
+    """The same owner's writer lives on where Ray thinks it dead: nothing that it flushes or compacts counts."""
+    store = store_in(tmp_path / "store")
+    await write(store, 1, ends=False)
+    mirrors = [Mirror(store), Mirror(store)]
+    lives = []
+    for mirror in mirrors:
+        mirror.pull()
+        lives.append(Recorder(RunFolder(mirror.folder, store), 1))
+        await lives[-1].load()
+    for life, name in zip(lives, ("zombie", "second"), strict=True):
+        life.register([labelled(1)])
+        life.add_replies(batch(debate_rows("c001", name)))
+        replies = {row["path"]: row["reply_id"] for row in debate_rows("c001", name)}
+        assert await life.commit([closing("c001", replies)]) == [True]
+    with pytest.raises(RecordError, match="another life of this writer"):
+        await lives[0].close()
+    await lives[1].close()
+    found = pulled(store, tmp_path / "found")
+    assert_whole(found)
+    mine = [row["reply_id"] for row in read_table(found, "turns").to_pylist() if row["case_id"] == "c001"]
+    assert sorted(mine) == ["second-c001-a", "second-c001-j"]
+
+
+async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) -> None:
+    """Deltas, a part and a deleted journal of somebody whose lease has ended."""
+    store, late = store_in(tmp_path / "store"), store_in(tmp_path / "store")
+    await write(store, 1, ends=False)
+    mirror = Mirror(late)
+    mirror.pull()
+    zombie = Recorder(RunFolder(mirror.folder, late), 1)
+    await zombie.load()
+    zombie.register([labelled(1)])
+    zombie.add_replies(batch(debate_rows("c001", "early")))
+    await zombie.flush()
+    killed(store)
+    assert await write(store, 3, ends=False) == ["c001", "c002"]
+    zombie.register([labelled(3)])
+    zombie.add_replies(batch(debate_rows("c003", "late")))
+    await zombie.flush()
+    late.put("parts/e0001-w0-r0001.json", b'{"tables": {}, "covers": ["e0001-w0-r0001-replies.arrows"]}')
+    late.delete_folder("journal/e0001-w0-r0001")
+    with pytest.raises(RecordError, match="taken it over"):
+        await zombie.close()
+    found = pulled(store, tmp_path / "found")
+    assert_whole(found)
+    assert ids(found) == {"c000", "c001", "c002"}
+    turns = {row["reply_id"] for row in read_table(found, "turns", ["reply_id"]).to_pylist()}
+    assert {"early-c001-a", "early-c001-j"} <= turns
+    assert not {"late-c003-a", "late-c003-j"} & turns
+    assert await write(store, DEBATES) == ["c003"]
+
+
+async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path) -> None:
+    store = Dying(tmp_path / "store", 10_000)
+    mirror = Mirror(store)
+    mirror.pull()
+    recorder = Recorder(RunFolder(mirror.folder, store), 1)
+    mirror.folder.joinpath("run.yaml").touch()
+    await recorder.load()
+    begun = store.count
+    recorder.register([labelled(0)])
+    recorder.add_replies(batch(debate_rows("c000", "e1")))
+    history = (await recorder.history([("c000", 0)]))[0]
+    assert len(history.replies) == 2
+    assert store.count == begun
+    await recorder.flush()
+    await recorder.flush()
+    assert store.count == begun + 1
+    await recorder.close(compact=False)
+
+
+def test_a_store_is_asked_for_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert Store.of("s3://bucket/x?endpoint_override=127.0.0.1:1&scheme=http").uri.startswith("s3://bucket/x")
+
+
+# --- scratch folders ---
+
+
+def test_scratch_folders_go_with_their_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    kept, removed = Scratch(), Scratch()
+    dead = tmp_path / "moot-scratch-dead"
+    dead.mkdir()
+    (dead / ".lock").touch()
+    removed.remove()
+    with open(dead / ".lock", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        forgotten = Scratch()
+        assert dead.exists()
+    place = forgotten.path
+    del forgotten
+    assert not place.exists()
+    again = Scratch()
+    assert sorted(tmp_path.iterdir()) == sorted([kept.path, again.path])

@@ -1,0 +1,130 @@
+"""Who owns a record in a store: one at a time, whoever lives; a process that stands still loses it and is told so."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+from stored_record import store_in
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
+from moot.actors.record.store import lease
+from moot.actors.record.store.lease import Holder, Lease
+from moot.actors.record.store.store import Store
+from moot.protocols.errors import RecordError, RunFolderBusy
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "SETTLE_S", 0.1)
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    monkeypatch.setattr(lease, "_POLL_S", 0.05)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return store_in(tmp_path / "store")
+
+
+def owner_of(store: Store) -> Holder:
+    return msgspec.json.decode(store.get("owner.json") or b"", type=Holder)
+
+
+async def test_of_several_at_once_one_becomes_the_owner(store: Store) -> None:
+    for _ in range(3):
+        taken = await asyncio.gather(*(Lease.take(store) for _ in range(4)), return_exceptions=True)
+        owners = [each for each in taken if isinstance(each, Lease)]
+        assert len(owners) == 1
+        assert all(isinstance(each, RunFolderBusy) for each in taken if each is not owners[0])
+        assert list(store.sizes()) == ["owner.json"]
+        await owners[0].release()
+
+
+async def test_a_live_owner_is_named_and_a_released_record_is_free(store: Store) -> None:
+    first = await Lease.take(store)
+    assert first.in_order
+    done = asyncio.Event()
+    holding = asyncio.create_task(first.hold(done.wait()))
+    me = owner_of(store)
+    with pytest.raises(RunFolderBusy, match=f"written by another process \\({me.host}, pid {me.pid}\\)"):
+        await Lease.take(store)
+    done.set()
+    assert await holding
+    await first.release()
+    assert owner_of(store).released
+    assert (await Lease.take(store)).in_order
+
+
+async def test_a_dead_owner_is_waited_for_until_its_lease_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", 0.5)
+    dead = await Lease.take(store)
+    assert not (await Lease.take(store)).in_order
+    with pytest.raises(RecordError, match=r"another process \(.*\) has taken the run over; this process ends"):
+        await dead.hold(asyncio.sleep(30))
+    with pytest.raises(RecordError, match="taken the run over"):
+        store.put("late", b"")
+
+
+async def test_the_work_of_an_owner_that_cannot_renew_is_cancelled(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "_LOST_S", 0.3)
+    held = await Lease.take(store)
+    cancelled = asyncio.Event()
+
+    async def work() -> None:
+        monkeypatch.setattr(store, "get", _unreachable)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    with pytest.raises(RecordError, match="could not be renewed for"):
+        await held.hold(work())
+    assert cancelled.is_set()
+
+
+def _unreachable(name: str) -> bytes:
+    raise RecordError(f"cannot read {name}: no route to host")
+
+
+async def test_what_the_work_raises_ends_it(store: Store, tmp_path: Path) -> None:
+    async def work(epoch: int) -> None:
+        assert epoch == 1
+        raise KeyError("mine")
+
+    folder = RunFolder(tmp_path / "copy", store)
+    folder.path.mkdir()
+    with pytest.raises(KeyError, match="mine"):
+        await (await Owner.take(folder)).hold(work)
+    assert owner_of(store).released
+
+
+async def test_a_cancelled_owner_gives_the_record_up(store: Store, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "copy", store)
+    (tmp_path / "copy").mkdir()
+    owner, started = await Owner.take(folder), asyncio.Event()
+
+    async def work(epoch: int) -> None:
+        started.set()
+        await asyncio.sleep(30)
+
+    holding = asyncio.create_task(owner.hold(work))
+    await started.wait()
+    holding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await holding
+    assert owner_of(store).released
+
+
+async def test_claims_of_the_dead_are_taken_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put("claims/dead", msgspec.json.encode(Holder("dead", "gone", 1)))
+    monkeypatch.setattr(lease, "LEASE_S", 0.2)
+    await asyncio.sleep(0.5)
+    held = await Lease.take(store)
+    assert list(store.sizes()) == ["owner.json"]
+    await held.release()

@@ -1,0 +1,323 @@
+"""Runs whose record lies in a bucket, through pyarrow's own S3 client: as in a folder, and gone on with anywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from houses import assert_equal_records
+from object_store import ObjectStore, object_store
+from simulate_server import simulated_server
+from stored_record import pulled
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.record import journal
+from moot.actors.record.store import lease
+from moot.actors.record.store import store as stores
+from moot.actors.record.store.mirror import record_path
+from moot.actors.record.store.store import Store
+from moot.actors.record.tables import read_table
+from moot.deploy.cli.main import app
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.decide import decide
+from moot.deploy.running.decide import waiting as decisions
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.outcome import Run
+from moot.deploy.running.run import run
+from moot.deploy.running.single import debate
+from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
+from moot.protocols.tasks import open_task
+
+CASES, OPEN, AGENTS = 16, 4, 3
+LATENCY_S = 0.2
+PAID_AGAIN = AGENTS * OPEN * (1 + round(journal.FLUSH_S / LATENCY_S))
+"""At most: calls under way, and those that came since the last flush."""
+
+KEY = AnswerKey.from_cases(open_task("sample").cases())
+
+
+@pytest.fixture
+def bucket() -> Iterator[ObjectStore]:
+    with object_store() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "SETTLE_S", 0.0)
+    monkeypatch.setattr(lease, "LEASE_S", 1.0)
+    monkeypatch.setattr(lease, "_POLL_S", 0.1)
+    monkeypatch.setattr(stores, "_PAUSES_S", (0.0, 0.0))
+
+
+def hold(out: str | Path, **options: Any) -> Run:
+    defaults = {"task": "sample", "limit": 6, "engine": "inline", "seed": 5}
+    return run(**{**defaults, **options, "out": str(out)})
+
+
+def moot(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "moot", *arguments],
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code, and what it said."""
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out + err
+
+
+def served(port: int) -> dict[str, int]:
+    """Calls that the simulated model has served, by step; those that only ask whether it is there are left out."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
+        steps = json.load(reply)["by_step"].items()
+    return {step: stats["calls"] for step, stats in steps if step != "moot/probe"}
+
+
+def run_command(uri: str, port: int, engine: str) -> list[str]:
+    model = f"http://127.0.0.1:{port}/v1#sim"
+    command = ["run", "--task", "sample", "--limit", str(CASES), "--model", model, "--seed", "5", "--engine", engine]
+    return [*command, "--max-open", str(OPEN), "--out", uri, "-q"]
+
+
+def test_a_bucket_holds_the_same_record_as_a_folder(bucket: ObjectStore, tmp_path: Path) -> None:
+    hold(tmp_path / "folder")
+    done = hold(bucket.uri("a/run"))
+    assert (done.status, done.done, done.table("verdicts").num_rows) == ("finished", 6, 6)
+    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("a/run")), tmp_path / "pulled"))
+    assert not [key for key in bucket.keys("a/run/") if key.startswith(("a/run/journal", "a/run/claims"))]
+    bucket.requests.clear()
+    assert not hold(bucket.uri("a/run")).worked
+    assert not {"PUT", "DELETE"} & set(bucket.requests)
+    more = hold(bucket.uri("a/run"), limit=9)
+    assert (more.worked, more.done) == (True, 9)
+    hold(tmp_path / "folder", limit=9)
+    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("a/run")), tmp_path / "again"))
+
+
+@pytest.mark.ray
+def test_writers_elsewhere_hold_the_same_record(bucket: ObjectStore, tmp_path: Path, local_ray: None) -> None:
+    hold(tmp_path / "folder", engine="ray")
+    done = hold(bucket.uri("run"), engine="ray", max_cost_usd=1.0)
+    assert (done.status, done.done) == ("finished", 6)
+    assert json.loads(bucket.objects["run/limits.json"][0])["epoch"] == 1
+    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("run")), tmp_path / "pulled"))
+
+
+def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectStore, tmp_path: Path) -> None:
+    uri, marks = bucket.uri("run"), tmp_path / "marks"
+    for made in (marks, tmp_path / "here"):
+        made.mkdir()
+    with simulated_server(KEY, port=0, seed=5, latency_ms=LATENCY_S * 1000.0) as port:
+        plan = {"MOOT_FAILPOINTS": "store.delta_put:2", "MOOT_FAILPOINT_DIR": str(marks)}
+        killed = ended(moot(*run_command(uri, port, "inline"), TMPDIR=str(tmp_path / "here"), **plan))
+        assert killed[0] == -signal.SIGKILL, killed
+        partial = read_table(pulled(Store.of(uri), tmp_path / "partial"), "verdicts", []).num_rows
+        assert 0 < partial < CASES
+        hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim", max_open=OPEN)
+        calls = served(port)
+    again = sum(calls.values()) - len(calls)
+    assert again <= PAID_AGAIN < len(calls)
+    with simulated_server(KEY, port=0, seed=5) as port:
+        hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        assert len(served(port)) == len(calls)
+    verdicts = [
+        sorted(
+            (row["case_id"], row["answer"], row["how"], row["rounds"]) for row in read_table(at, "verdicts").to_pylist()
+        )
+        for at in (tmp_path / "folder", pulled(Store.of(uri), tmp_path / "pulled"))
+    ]
+    assert verdicts[0] == verdicts[1]
+    steps = [(row["case_id"], row["path"]) for row in read_table(tmp_path / "pulled", "turns").to_pylist()]
+    assert len(steps) == len(set(steps)) == len(calls)
+
+
+@pytest.mark.ray
+@pytest.mark.kill
+def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_path: Path) -> None:
+    uri, marks = bucket.uri("run"), tmp_path / "marks"
+    marks.mkdir()
+    plan = {"MOOT_FAILPOINTS": "writer.flushed:2,store.part_put:3", "MOOT_FAILPOINT_DIR": str(marks)}
+    with simulated_server(KEY, port=0, seed=5, latency_ms=LATENCY_S * 1000.0) as port:
+        code, said = ended(moot(*run_command(uri, port, "ray"), **plan))
+        assert code == 0, said
+        calls = served(port)
+    assert len(list(marks.iterdir())) == 2
+    found = pulled(Store.of(uri), tmp_path / "pulled")
+    assert read_table(found, "verdicts", []).num_rows == CASES
+    steps = [(row["case_id"], row["path"]) for row in read_table(found, "turns").to_pylist()]
+    assert len(steps) == len(set(steps)) == len(calls)
+    assert sum(calls.values()) - len(calls) <= PAID_AGAIN < len(calls)
+
+
+def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore, tmp_path: Path) -> None:
+    uri = bucket.uri("run")
+    with simulated_server(KEY, port=0, seed=5, latency_ms=100.0) as port:
+        zombie = moot(*run_command(uri, port, "inline"))
+        while sum(key.endswith(".delta") for key in bucket.puts) < 2:
+            time.sleep(0.02)
+            assert zombie.poll() is None
+        zombie.send_signal(signal.SIGSTOP)
+        done = hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        assert (done.status, done.done) == ("finished", CASES)
+        before = pulled(Store.of(uri), tmp_path / "before")
+        owner = bucket.objects["run/owner.json"]
+        zombie.send_signal(signal.SIGCONT)
+        code, said = ended(zombie)
+    assert code == 2, said
+    assert said.count("\n") <= 3
+    assert "has taken the run over; this process ends" in said
+    assert bucket.objects["run/owner.json"] == owner
+    assert_equal_records(before, pulled(Store.of(uri), tmp_path / "after"))
+
+
+def test_two_drivers_at_once_are_one(bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "LEASE_S", 30.0)
+    uri = bucket.uri("run")
+    with simulated_server(KEY, port=0, seed=5, latency_ms=300.0) as port:
+        first = moot(*run_command(uri, port, "inline"))
+        while "run/owner.json" not in bucket.puts:
+            time.sleep(0.02)
+            assert first.poll() is None
+        with pytest.raises(RunFolderBusy, match=rf"written by another process \(.*, pid {first.pid}\)"):
+            hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
+        first.send_signal(signal.SIGINT)
+        code, said = ended(first)
+    assert code == 130, said
+    assert json.loads(bucket.objects["run/owner.json"][0])["released"]
+
+
+@pytest.mark.parametrize(
+    "at", ["claims/", "owner.json", "epochs.json", "run.yaml", "begun", "000000.delta", "turns/", "parts/"]
+)
+def test_a_store_that_refuses_ends_the_run_and_loses_nothing(bucket: ObjectStore, at: str, tmp_path: Path) -> None:
+    bucket.fault = lambda kind, key: "AccessDenied" if kind == "PUT" and at in key else None
+    with pytest.raises(RecordError, match="ACCESS_DENIED"):
+        hold(bucket.uri("run"), limit=2)
+    bucket.fault = lambda kind, key: None
+    hold(bucket.uri("run"), limit=2)
+    hold(tmp_path / "folder", limit=2)
+    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("run")), tmp_path / "pulled"))
+
+
+def test_a_store_that_stutters_is_asked_again(bucket: ObjectStore, tmp_path: Path) -> None:
+    seen = set[str]()
+
+    def every_first_time(kind: str, key: str) -> str | None:
+        new = kind in ("PUT", "GET") and "prompts" not in key and (kind + key) not in seen
+        seen.add(kind + key)
+        return "InternalError" if new else None
+
+    bucket.fault = every_first_time
+    hold(bucket.uri("run"), limit=2)
+    hold(tmp_path / "folder", limit=2)
+    bucket.fault = lambda kind, key: None
+    assert_equal_records(tmp_path / "folder", pulled(Store.of(bucket.uri("run")), tmp_path / "pulled"))
+
+
+def test_what_cannot_begin_is_refused_before_anything_is_written(bucket: ObjectStore, tmp_path: Path) -> None:
+    refused = {
+        bucket.uri("run", bucket="other"): "there is no 'other'",
+        f"s3://runs/x?endpoint_override=127.0.0.1:{bucket.port}&scheme=http&secret_key=s": "holds a secret",
+        "s3://runs/x?endpoint_override=127.0.0.1:1&scheme=http": "cannot be reached",
+    }
+    for uri, said in refused.items():
+        with pytest.raises(ConfigError, match=said):
+            hold(uri)
+    bucket.put("full/notes.txt", b"")
+    with pytest.raises(ConfigError, match=r"no run but other files \(notes.txt\)"):
+        hold(bucket.uri("full"))
+    (tmp_path / "doc.txt").write_text("A lamp is blue.")
+    with pytest.raises(ConfigError, match="a library that every node sees"):
+        hold(bucket.uri("docs"), protocol="ceda", task="sample-claims", docs=[str(tmp_path / "doc.txt")])
+    with pytest.raises(ConfigError, match="copy the run into one"):
+        hold(tmp_path / "x", model=f"replay/{bucket.uri('run')}")
+    assert bucket.puts == ["full/notes.txt"]
+
+
+def test_replies_of_a_bucket_are_reused(bucket: ObjectStore, tmp_path: Path) -> None:
+    hold(bucket.uri("old"), limit=2)
+    done = hold(bucket.uri("new"), limit=2, reuse=bucket.uri("old"))
+    assert done.summary.tokens_paid == 0
+    with pytest.raises(ConfigError, match="on a cluster give a folder"):
+        hold(bucket.uri("new"), reuse=bucket.uri("old"), engine="ray", address="127.0.0.1:1")
+    with pytest.raises(ConfigError, match="own folder"):
+        hold(bucket.uri("new"), reuse=bucket.uri("new"))
+
+
+def test_every_command_that_reads_a_run_reads_a_bucket(
+    bucket: ObjectStore, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each lists twice a run at most, for its journal and the rest, and says the URI where it would say the folder."""
+    monkeypatch.setenv("COLUMNS", "200")
+    one, other = bucket.uri("one"), bucket.uri("other")
+    hold(one, limit=4, set={"both_branches": True})
+    hold(other, limit=4, protocol="constructor-auditor")
+    commands = {
+        ("show", one): f"record: {one}",
+        ("show", one, "--format", "json"): one,
+        ("compare", one, other): "accuracy",
+        ("decide", one): "no debate waits for a person",
+        ("analyze", other, "--out", str(tmp_path / "made"), "--permutations", "100", "--resamples", "50"): "made",
+    }
+    for command, said in commands.items():
+        bucket.requests.clear()
+        app(command, standalone_mode=False)
+        told = "".join(capfd.readouterr())
+        assert said in told, told
+        assert "moot-scratch" not in told
+        assert bucket.requests["LIST"] <= 2 * sum(each.startswith("s3://") for each in command)
+        assert not {"PUT", "DELETE"} & set(bucket.requests)
+
+
+def test_a_command_leaves_no_folder_and_says_the_uri_in_errors(bucket: ObjectStore, tmp_path: Path) -> None:
+    hold(bucket.uri("run"), limit=1)
+    for uri, at, said in ((bucket.uri("run"), "one-that-is-not", "sample-0"), (bucket.uri("none"), "x", "run.yaml")):
+        code, told = ended(moot("show", uri, at, TMPDIR=str(tmp_path)))
+        assert (code, told.count("\n")) == (2, 1)
+        assert said in told
+        assert "moot-scratch" not in told
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_person_decides_in_a_bucket(bucket: ObjectStore) -> None:
+    uri = bucket.uri("run")
+    attended = {"protocol": "socrasynth", "task": "sample-subjects", "limit": 1, "attended": True}
+    waiting = hold(uri, **attended)
+    assert waiting.status == "waiting"
+    path = record_path(uri)
+    form = decisions(path)[0]
+    decide(path, form.case_id, form.form.actions[0])
+    assert not decisions(record_path(uri))
+    assert hold(uri, **attended).done + len(decisions(record_path(uri))) == 1
+
+
+def test_a_record_that_must_be_a_folder_is_refused(bucket: ObjectStore) -> None:
+    uri = bucket.uri("run")
+    refused = {
+        ("ablate", "--over", "agents=2,3", "--out", uri): "a grid lies in a folder",
+        ("run", "--out", uri.replace("s3://", "s3:/")): "give a URI as text",
+        ("show", "ftp://host/x"): "no filesystem for ftp://",
+    }
+    for command, said in refused.items():
+        with pytest.raises(ConfigError, match=said):
+            app(command, standalone_mode=False)
+    with pytest.raises(ConfigError, match="a single debate is kept in a folder"):
+        asyncio.run(debate("Is a lamp blue?", out=uri))
+    with pytest.raises(ConfigError, match="cases that come one by one are recorded in a folder"):
+        OpenRun(RunConfig(out=uri))
+    assert not bucket.objects
