@@ -197,7 +197,7 @@ def test_two_drivers_at_once_are_one(bucket: ObjectStore, monkeypatch: pytest.Mo
             hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
         first.send_signal(signal.SIGINT)
         code, said = ended(first)
-    assert code == 130, said
+    assert code in (0, 130), said  # it may have ended meanwhile
     assert json.loads(bucket.objects["run/owner.json"][0])["released"]
 
 
