@@ -89,6 +89,7 @@ class CaseFloor:
         self.attempt = attempt
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
         self._house = house
+        self._traceparent = house.watch.tracer.context(case.id, attempt).traceparent
         history = history or History()
         self._history = history
         self._decided = decided or {}
@@ -234,6 +235,7 @@ class CaseFloor:
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,
+            traceparent=self._traceparent,
         )
         self._asks[request.path] = ask
         return ask
