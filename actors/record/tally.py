@@ -58,6 +58,7 @@ class Tally:
         self._meter = meter
         self._ended: deque[Closing] = deque()
         self._counted = 0
+        self._families: set[str] = set()
         meter.add(DEBATES_DONE, 0.0)
         for failure in (*sorted(FAILURES), OTHER):
             meter.add(DEBATES_FAILED, 0.0, failure)
@@ -66,8 +67,12 @@ class Tally:
         """Rows of the stream `replies` that were taken into the journal."""
         rows = zip(batch["role"].to_pylist(), batch["outcome"].to_pylist(), strict=True)
         for (role, outcome), turns in Counter(rows).items():
+            family = family_of(role or "")
+            if family not in self._families:
+                self._families.add(family)
+                self._meter.add(TURNS, 0.0, family, "failed")
             if outcome not in _INSIDE:
-                self._meter.add(TURNS, turns, family_of(role or ""), outcome or "")
+                self._meter.add(TURNS, turns, family, outcome or "")
 
     def take_event(self, event: Event) -> None:
         """An event that was taken into the journal."""
