@@ -296,7 +296,7 @@ def _end(span: Span, closing: Closing, protocol: DebateProtocol) -> None:
     """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
     span.end(
         closing.failure,
-        moot__protocol=protocol.name,
+        moot__protocol=getattr(protocol, "name", type(protocol).__name__),
         moot__case_id=closing.case_id,
         moot__attempt=closing.attempt,
         moot__outcome="failed" if closing.failure else "done",
