@@ -64,6 +64,8 @@ NOT_RUN = {
     "CI runs it": 1,
     "needs an Anthropic key": 1,
     "needs an OpenAI key": 3,
+    "needs Prometheus": 2,
+    "needs a collector": 1,
     "needs a key and a server of yours": 1,
     "needs data that is not ours to pass on": 3,
     "needs the extra sentence-transformers": 2,

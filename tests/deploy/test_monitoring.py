@@ -288,6 +288,15 @@ class TestWatchedRuns:
             assert total(f'sum(ray_moot_reply_surprisal_nats_bucket{{{name}, le="0.3"}})') == below
             assert total(f"sum(ray_moot_judge_disagreement_count{{{name}}})") > 0
 
+    def test_a_process_that_was_started_again_is_told_of(self, watched: Watched) -> None:
+        found = watched.prometheus.ask("sum by (actor) (ray_moot_actor_restarts_total)")
+        assert {labels["actor"]: value for labels, value in found} == {
+            "agent": 0.0,
+            "limiter": 1.0,
+            "moderator": 0.0,
+            "writer": 0.0,
+        }
+
     def test_no_label_names_a_debate(self, watched: Watched) -> None:
         tables = [read_table(run, "cases") for run in (watched.selene, watched.evince)]
         cases = {case_id for table in tables for case_id in table["case_id"].to_pylist()}

@@ -8,20 +8,43 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import ray
 
 import moot
+from moot.actors.remote.cluster import LimiterActor
 
 
 async def _hold(runs: list[dict[str, Any]]) -> list[str]:
-    return [held.status for held in await asyncio.gather(*(moot.arun(engine="ray", **run) for run in runs))]
+    killing = asyncio.create_task(_kill_a_limiter())
+    held = await asyncio.gather(*(moot.arun(engine="ray", **run) for run in runs))
+    await killing
+    return [each.status for each in held]
+
+
+async def _kill_a_limiter() -> None:
+    """End one process that is started again, and that counts nothing of its own."""
+    limiters: list[psutil.Process] = []
+    while not limiters:
+        await asyncio.sleep(0.5)
+        limiters = [process for process in psutil.Process().children(recursive=True) if _is_limiter(process)]
+    await asyncio.sleep(2.0)
+    limiters[0].kill()
+
+
+def _is_limiter(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.cmdline()[:1] == [f"ray::{LimiterActor.__name__}"]
+    return False
 
 
 def main() -> None:
     """See the module."""
+    told, sys.stdout = sys.stdout, sys.stderr  # Ray prints which processes have died
     ray.init(
         address="local",
         num_cpus=2,
@@ -34,9 +57,9 @@ def main() -> None:
     try:
         session = Path(ray.get_runtime_context().get_session_name())
         folder = Path("/tmp/ray") / session
-        print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), flush=True)
+        print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), file=told, flush=True)
         for line in sys.stdin:
-            print(json.dumps({"ended": asyncio.run(_hold(json.loads(line)))}), flush=True)
+            print(json.dumps({"ended": asyncio.run(_hold(json.loads(line)))}), file=told, flush=True)
     finally:
         ray.shutdown()
 
