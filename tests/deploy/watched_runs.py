@@ -45,7 +45,7 @@ def _is_limiter(process: psutil.Process) -> bool:
 def main() -> None:
     """See the module."""
     told, sys.stdout = sys.stdout, sys.stderr  # Ray prints which processes have died
-    ray.init(
+    context = ray.init(
         address="local",
         num_cpus=2,
         include_dashboard=True,
@@ -55,8 +55,7 @@ def main() -> None:
         _system_config={"metrics_report_interval_ms": 1000},
     )
     try:
-        session = Path(ray.get_runtime_context().get_session_name())
-        folder = Path("/tmp/ray") / session
+        folder = Path(context.address_info["session_dir"])
         print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), file=told, flush=True)
         for line in sys.stdin:
             print(json.dumps({"ended": asyncio.run(_hold(json.loads(line)))}), file=told, flush=True)
