@@ -20,9 +20,10 @@ from moot.actors.conversation import first_messages, reask_messages
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
+from moot.actors.meter import SURPRISAL
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
@@ -30,7 +31,9 @@ from moot.actors.models.structured_output import reply_schema
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
 from moot.actors.reply_row import reply_row
-from moot.actors.roles import Roles
+from moot.actors.roles import Roles, family_of
+from moot.actors.tracing import Span
+from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Answered, Ask, Event, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
@@ -65,6 +68,7 @@ class Agent:
         gate: gives leave to every attempt; None for a model that needs none.
         endpoint: the model's name at the gate.
         price: the model's price; None when it is not known.
+        watch: what the process is watched by.
     """
 
     def __init__(
@@ -79,8 +83,10 @@ class Agent:
         gate: Gate | None = None,
         endpoint: str = "",
         price: Price | None = None,
+        watch: Watch = UNWATCHED,
     ) -> None:
-        self._admitted = AdmittedModel(model, gate, endpoint or model.name, price)
+        self._admitted = AdmittedModel(model, gate, endpoint or model.name, price, watch.meter)
+        self._watch = watch
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
         self._retry = retry or RetryPolicy()
@@ -101,21 +107,23 @@ class Agent:
                 return answered
         ended = self._under_way[ask.key] = asyncio.get_running_loop().create_future()
         answered = None
+        span = self._watch.tracer.ask(ask.traceparent)
         try:
-            answered = await self._answer(ask)
+            answered = await self._answer(ask, span)
             return answered
         finally:
             del self._under_way[ask.key]
             ended.set_result(answered)
+            _end(span, ask, self._model.name, answered)
 
     async def close(self) -> None:
         """Release the model."""
         await self._model.close()
 
-    async def _answer(self, ask: Ask) -> Answered:
+    async def _answer(self, ask: Ask, span: Span) -> Answered:
         binding = self._roles.binding(ask.role)
         reply_id = ask.unreadable.reply_id if ask.unreadable else f"{self._life}-{next(self._count):x}"
-        attempt = Attempt(ask, binding, reply_id)
+        attempt = Attempt(ask, binding, reply_id, span)
         try:
             attempt.messages = first_messages(ask, self._templates, binding.persona)
             async with Deadline(ask.seconds_left) as attempt.deadline:
@@ -191,10 +199,10 @@ class Agent:
     async def _call(self, attempt: Attempt, step_key: str, stop: EarlyStop | None) -> ModelReply:
         deadline = attempt.deadline
         assert deadline is not None
-        refused = False
+        kind = ""
 
         async def once() -> ModelReply:
-            nonlocal refused
+            nonlocal kind
             try:
                 return await self._admitted.complete(
                     attempt.messages,
@@ -204,12 +212,15 @@ class Agent:
                     deadline=deadline,
                     unconfirmed=attempt.unconfirmed,
                     stop=stop,
+                    span=attempt.span,
                 )
             except ModelError as error:
-                refused = error.kind == "rate_limited"
+                kind = error.kind
                 raise
 
         async def wait(seconds: float) -> None:
+            self._admitted.calls.retried(kind)
+            refused = kind == "rate_limited"
             with deadline.standing_still() if refused else nullcontext():  # as waiting for leave does not count
                 await asyncio.sleep(seconds)
 
@@ -276,8 +287,22 @@ class Agent:
         }
         if attempt.reply is not None and attempt.reply.tokens is not None:
             own["logprob_stage"] = logprob_stage(attempt.reply, self._model.capabilities.logprob_stage)
+            if (surprisal := mean_surprisal(attempt.reply.tokens)) is not None:
+                self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})
+
+
+def _end(span: Span, ask: Ask, model: str, answered: Answered | None) -> None:
+    span.end(
+        answered.failure if answered else "cancelled",
+        moot__role=ask.role,
+        moot__path=ask.path,
+        gen_ai__request__model=model,
+        gen_ai__usage__input_tokens=answered.usage.prompt_tokens if answered else None,
+        gen_ai__usage__output_tokens=answered.usage.completion_tokens if answered else None,
+        moot__outcome=answered.outcome if answered else "cancelled",
+    )
 
 
 def _json(value: Any) -> str:

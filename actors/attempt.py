@@ -11,6 +11,7 @@ from moot.actors.deadline import Deadline
 from moot.actors.limits.admitted import Unconfirmed
 from moot.actors.models.interface import ModelReply
 from moot.actors.roles import RoleBinding
+from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.messages import Ask, Message, Usage
 
 
@@ -21,6 +22,7 @@ class Attempt:
         ask: the ask.
         binding: its role's.
         reply_id: of the reply to come.
+        span: of the ask.
     """
 
     __slots__ = (
@@ -34,14 +36,15 @@ class Attempt:
         "reply",
         "reply_id",
         "schema",
+        "span",
         "started",
         "stopped",
         "unconfirmed",
         "usage_before",
     )
 
-    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str) -> None:
-        self.ask, self.binding, self.reply_id = ask, binding, reply_id
+    def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str, span: Span = NO_SPAN) -> None:
+        self.ask, self.binding, self.reply_id, self.span = ask, binding, reply_id, span
         self.decoding = ask.decoding or binding.decoding()
         if binding.early_stop is not None and self.decoding.top_logprobs is None:
             self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)

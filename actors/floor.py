@@ -90,6 +90,7 @@ class CaseFloor:
         self.attempt = attempt
         self.seed = int.from_bytes(blake2b(f"{house.seed}/{case.id}/{attempt}".encode(), digest_size=8).digest(), "big")
         self._house = house
+        self._traceparent = house.watch.tracer.context(case.id, attempt).traceparent
         history = history or History()
         self._history = history
         self._decided = decided or {}
@@ -236,6 +237,7 @@ class CaseFloor:
             sample=request.sample,
             images=tuple(request.images),
             decoding=request.decoding,
+            traceparent=self._traceparent,
         )
         self._asks[request.path] = ask
         return ask

@@ -9,6 +9,7 @@ from moot.actors.encoders.interface import Encoder
 from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles, fingerprint
+from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.templates import Templates
 
@@ -36,6 +37,7 @@ class House:
         reuse: another run's replies, which answer equal asks; None without `--reuse`.
         library: the passages that the run's debates may search; None when it has no documents.
         classifier: reads judges' summaries; None when the run has none.
+        watch: what the process is watched by.
     """
 
     crew: Crew
@@ -51,6 +53,7 @@ class House:
     reuse: ReplyCache | None = None
     library: Library | None = None
     classifier: Classifier | None = None
+    watch: Watch = UNWATCHED
 
     def fingerprint(self, ask: Ask) -> str:
         """Of an ask as its role is bound and its template written in this run."""

@@ -22,6 +22,7 @@ from moot.actors.retrieval.library import StoredLibrary
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import RoleBinding, Roles, family_of
 from moot.actors.spec import RunSpec
+from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.tasks import open_task
 from moot.protocols.templates import Templates
@@ -64,7 +65,9 @@ def _answer_key(spec: RunSpec) -> AnswerKey:
     return AnswerKey.from_cases(task.cases()) if task.replayable else AnswerKey()
 
 
-def build_agent(spec: RunSpec, binding: RoleBinding, scribe: Scribe, gate: Gate | None) -> Agent:
+def build_agent(
+    spec: RunSpec, binding: RoleBinding, scribe: Scribe, gate: Gate | None, watch: Watch = UNWATCHED
+) -> Agent:
     """An agent or judge of this process."""
     roles, templates = Roles(spec.roles), Templates.from_sources(spec.templates)
     return Agent(
@@ -77,6 +80,7 @@ def build_agent(spec: RunSpec, binding: RoleBinding, scribe: Scribe, gate: Gate 
         gate=gate,
         endpoint=endpoint_of(binding),
         price=spec.prices.get(binding.model),
+        watch=watch,
     )
 
 
@@ -103,7 +107,7 @@ def build_gate(spec: RunSpec, exchange: Exchange) -> Gate:
     return Gate(spec.limits, _caps(spec), exchange)
 
 
-def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
+def build_house(spec: RunSpec, crew: Crew, scribe: Scribe, watch: Watch = UNWATCHED) -> House:
     """What the debates of this process share."""
     return House(
         crew=crew,
@@ -117,6 +121,7 @@ def build_house(spec: RunSpec, crew: Crew, scribe: Scribe) -> House:
         reuse=ReplyCache(spec.reuse, spec.save_tokens) if spec.reuse else None,
         classifier=_classifier(spec),
         library=StoredLibrary(spec.library, spec.encoder) if spec.library else None,
+        watch=watch,
     )
 
 
@@ -133,12 +138,14 @@ class LocalCrew:
         spec: the run.
         scribe: takes the rows of what they pay for.
         gate: gives leave to their calls; None when nothing is to be limited.
+        watch: what they are watched by.
     """
 
-    def __init__(self, spec: RunSpec, scribe: Scribe, gate: Gate | None) -> None:
+    def __init__(self, spec: RunSpec, scribe: Scribe, gate: Gate | None, watch: Watch = UNWATCHED) -> None:
         self._roles, self._gate = Roles(spec.roles), gate
         self._agents = {
-            service: build_agent(spec, binding, scribe, gate) for service, binding in services(self._roles).items()
+            service: build_agent(spec, binding, scribe, gate, watch)
+            for service, binding in services(self._roles).items()
         }
         self._by_role: dict[str, Agent] = {}
 

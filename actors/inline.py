@@ -16,6 +16,8 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
+from moot.actors.tracing import make_tracer
+from moot.actors.watch import Watch
 from moot.protocols.case import LabelledCase
 from moot.protocols.floor import DebateProtocol
 
@@ -95,10 +97,12 @@ class InlineRuntime:
         """See `arena.Runtime.start`."""
         await self._recorder.load()
         self._scribe = LocalScribe(self._recorder)
+        watch = Watch(tracer=make_tracer(self._spec))
+        self._tracer = watch.tracer
         limited = needs_limiter(self._spec)
         self._gate = build_gate(self._spec, build_limiter(self._spec).exchange) if limited else None
-        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate)
-        self._house = build_house(self._spec, self._crew, self._scribe)
+        self._crew = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
+        self._house = build_house(self._spec, self._crew, self._scribe, watch)
         moderator = Moderator(self._protocol, self._house, self.max_open, self._spec.debate_timeout_s)
         self.seats = [InlineSeat(moderator)]
 
@@ -112,3 +116,4 @@ class InlineRuntime:
         await self._house.close()
         self._scribe.hand_over()
         await self._recorder.close(compact=compact)
+        await self._tracer.close()

@@ -6,7 +6,9 @@ import math
 import re
 from typing import Any, Literal
 
-from moot.actors.models.interface import ModelReply
+import numpy as np
+
+from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Ask, Intrinsic
@@ -21,6 +23,12 @@ Stage = Literal["before", "after", "unknown"]
 def logprob_stage(reply: ModelReply, stage: Stage) -> Stage:
     """Where log-probabilities were taken: `stage`, the model's own, unless a replayed reply brings another."""
     return reply.replayed.logprob_stage if reply.replayed else stage
+
+
+def mean_surprisal(tokens: TokenLogprobs) -> float | None:
+    """Mean of -logprob over a reply's tokens, in nats; None when no token has one."""
+    known = tokens.logprob[np.isfinite(tokens.logprob)]
+    return max(0.0, -float(known.mean())) if known.size else None
 
 
 def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: Stage) -> Intrinsic | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -14,8 +15,10 @@ import structlog
 from moot.actors.failpoints import failpoint
 from moot.actors.floor import CaseFloor, Parked, Unpaid
 from moot.actors.house import House
+from moot.actors.meter import DEBATES_OPEN
 from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.recovery import History
+from moot.actors.tracing import Span
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
 from moot.protocols.floor import DebateProtocol
@@ -98,6 +101,8 @@ class Moderator:
         self._report = Report()
         self._news = asyncio.Event()
         self._broken: BaseException | None = None
+        self._open = 0
+        house.watch.meter.put(DEBATES_OPEN, 0.0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """Take assignments and return what is new.
@@ -164,10 +169,13 @@ class Moderator:
         with structlog.contextvars.bound_contextvars(debate=key[0]):
             async with self._places:
                 history = await self._house.scribe.history(*key) if assignment.replay else None
+            tracer, span = self._house.watch.tracer, None
             for _ in range(_MAX_REPLAYS):
                 try:
                     async with self._places:
-                        ended = await self._debate(assignment, history)
+                        span = span or tracer.debate(tracer.context(*key))
+                        with self._counted_as_open():
+                            ended = await self._debate(assignment, history)
                 except Unpaid as stop:
                     self._done(Outcome(*key, "stopped", str(stop)))
                     return
@@ -178,12 +186,24 @@ class Moderator:
                     return
                 if await self._house.scribe.commit(ended.closing):
                     failpoint("moderator.committed")
+                    _end(span, ended.closing, self._protocol)
                     status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
                     self._done(Outcome(*key, status, ended=ended if assignment.tell else None))
                     return
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
             raise RecordError(f"{key[0]}: the record refused its verdict {_MAX_REPLAYS} times")
+
+    @contextmanager
+    def _counted_as_open(self) -> Iterator[None]:
+        meter = self._house.watch.meter
+        self._open += 1
+        meter.put(DEBATES_OPEN, self._open)
+        try:
+            yield
+        finally:
+            self._open -= 1
+            meter.put(DEBATES_OPEN, self._open)
 
     async def _kept(self, assignment: Assignment, replies: Mapping[str, str]) -> None:
         """Wait until the journal holds what a debate rests on: a person reads it there, and the debate may be opened
@@ -283,6 +303,21 @@ def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, 
     }
     closing = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, Closing)
     return Ended(closing, floor.usage)
+
+
+def _end(span: Span, closing: Closing, protocol: DebateProtocol) -> None:
+    """A debate's span ends with its verdict; one that is put aside has none until it has gone on."""
+    span.end(
+        closing.failure,
+        moot__protocol=getattr(protocol, "name", type(protocol).__name__),
+        moot__case_id=closing.case_id,
+        moot__attempt=closing.attempt,
+        moot__outcome="failed" if closing.failure else "done",
+        moot__how=closing.how,
+        moot__rounds=closing.rounds,
+        gen_ai__usage__input_tokens=closing.prompt_tokens,
+        gen_ai__usage__output_tokens=closing.completion_tokens,
+    )
 
 
 def _snake(name: str) -> str:

@@ -105,6 +105,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         supersedes: id of the recorded reply that this one replaces, because its fingerprint no longer fits.
         unreadable: the recorded first reply, when the run ended before its model was asked again.
         cuts: how many replies to the call that comes next were stopped early before the run ended.
+        traceparent: W3C context of the debate's trace. No part of the fingerprint or of the record.
     """
 
     case_id: str
@@ -125,6 +126,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     supersedes: str = ""
     unreadable: Unreadable | None = None
     cuts: int = 0
+    traceparent: str = ""
 
     @property
     def key(self) -> tuple[str, int, str]:

@@ -68,6 +68,8 @@ NOT_RUN = {
     "needs an Anthropic key": 1,
     "needs an OpenAI key": 3,
     "needs a bucket of yours": 1,
+    "needs Prometheus": 2,
+    "needs a collector": 1,
     "needs a key and a server of yours": 1,
     "needs machines of a cloud": 1,
     "needs data that is not ours to pass on": 3,

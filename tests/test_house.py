@@ -139,7 +139,9 @@ def test_nothing_private_of_a_machine_is_tracked() -> None:
     tracked = _run("git", "ls-files").stdout.split()
     if not tracked:
         pytest.skip("not a git checkout")
-    here = [re.escape(f"{place}/") for place in (ROOT.parent, ROOT.parent.parent, Path.home()) if place != Path("/")]
+    everybodys = (Path("/"), Path("/tmp"))
+    places = (ROOT.parent, ROOT.parent.parent, Path.home())
+    here = [re.escape(f"{place}/") for place in places if place not in everybodys]
     telling = re.compile("|".join([r"index[-]url|https?://[^ \"')]*/simpl[e]/?", *here]))
     for name in tracked:
         path = ROOT / name

@@ -10,10 +10,13 @@ from pydantic import BaseModel
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import EarlyStop, watched
 from moot.actors.limits.admission import Admission, How, Need
+from moot.actors.limits.call_watch import Call, CallWatch
 from moot.actors.limits.gate import Gate
+from moot.actors.meter import SILENT, Meter
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound
+from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.messages import Decoding, Message, Usage
 
 
@@ -44,12 +47,19 @@ class AdmittedModel:
         gate: the process's gate; None admits everything, for a model that runs in this process.
         endpoint: the model's name at the limiter.
         price: the model's price; None when it is not known.
+        meter: is told of every attempt.
+
+    Attributes:
+        calls: follows the attempts.
     """
 
-    def __init__(self, model: Model, gate: Gate | None, endpoint: str, price: Price | None) -> None:
+    def __init__(
+        self, model: Model, gate: Gate | None, endpoint: str, price: Price | None, meter: Meter = SILENT
+    ) -> None:
         self._model, self._gate, self._endpoint, self._price = model, gate, endpoint, price
         self._budgets = gate.budgets if gate is not None else frozenset()
         self._bills = not model.capabilities.in_process
+        self.calls = CallWatch(meter, model.name, price, bills=self._bills)
 
     async def complete(
         self,
@@ -61,6 +71,7 @@ class AdmittedModel:
         deadline: Deadline,
         unconfirmed: Unconfirmed,
         stop: EarlyStop | None = None,
+        span: Span = NO_SPAN,
     ) -> ModelReply:
         """One attempt. Waiting for leave does not count against the deadline.
 
@@ -69,39 +80,58 @@ class AdmittedModel:
             deadline: of the ask.
             unconfirmed: counts the attempt if it may be billed and nobody says what it used.
             stop: stops the reply early; its model streams.
+            span: of the ask.
 
         Raises:
             ModelError: as the model.
             BudgetSpent, EndpointDown, LimiterGone, Draining: the attempt may not start.
         """
-        admission = None
-        if self._gate is not None:
-            need = self._need(messages, decoding, schema)
-            with deadline.standing_still():
-                admission = await self._gate.admit(self._endpoint, need)
-        try:
-            if stop is None:
-                reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
-            else:
-                streaming = cast(StreamingModel, self._model)
-                reply = await watched(streaming, messages, decoding, stop, step_key=step_key, schema=schema)
-        except ModelError as error:
-            billed = self._bills and error.may_be_billed
-            if billed:
+        with self.calls.attempt(span) as call:
+            admission = await self._admitted(messages, decoding, schema, deadline, call)
+            try:
+                if stop is None:
+                    reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
+                else:
+                    streaming = cast(StreamingModel, self._model)
+                    reply = await watched(streaming, messages, decoding, stop, step_key=step_key, schema=schema)
+            except ModelError as error:
+                billed = self._bills and error.may_be_billed
+                if billed:
+                    unconfirmed.add(_at_most(messages, decoding, schema))
+                if not error.replayed:
+                    call.failed(_how(error), error.kind, billed=billed)
+                _end(admission, _how(error), billed=billed, error=error)
+                raise
+            except BaseException:
+                if self._bills:
+                    unconfirmed.add(_at_most(messages, decoding, schema))
+                how: How = "broken" if deadline.passed else "cancelled"
+                call.failed(how, "timeout" if deadline.passed else "", billed=self._bills)
+                _end(admission, how, billed=self._bills)
+                raise
+            if self._bills and _tokens(reply.usage) is None and not reply.replayed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
-            _end(admission, _how(error), billed=billed, error=error)
-            raise
-        except BaseException:
-            if self._bills:
-                unconfirmed.add(_at_most(messages, decoding, schema))
-            how: How = "broken" if deadline.passed else "cancelled"
-            _end(admission, how, billed=self._bills)
-            raise
-        if self._bills and _tokens(reply.usage) is None and not reply.replayed:
-            unconfirmed.add(_at_most(messages, decoding, schema))
-        if admission is not None:
-            self._settle(admission, reply)
-        return reply
+            call.answered(reply)
+            if admission is not None:
+                self._settle(admission, reply)
+            return reply
+
+    async def _admitted(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        schema: type[BaseModel] | None,
+        deadline: Deadline,
+        call: Call,
+    ) -> Admission | None:
+        """Leave for one attempt; None where none is needed."""
+        if self._gate is None:
+            return None
+        need = self._need(messages, decoding, schema)
+        with deadline.standing_still():
+            admission = await self._gate.admit(self._endpoint, need)
+        call.admitted()
+        return admission
 
     def _need(self, messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None) -> Need:
         tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens

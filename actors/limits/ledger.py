@@ -62,6 +62,11 @@ class LedgeredLimiter:
         await asyncio.to_thread(self._ledger.write, page)
         self._written_exchange = now
 
+    def used_ratios(self) -> dict[str, float]:
+        """By budget, the share that is spent or set aside; without what has no cap."""
+        found = {name: purse.used_ratio for name, purse in self._limiter.purses.items()}
+        return {name: ratio for name, ratio in found.items() if ratio is not None}
+
     def _has_fallen(self) -> bool:
         if time.monotonic() < self._written_at + _FALLEN_S:
             return False

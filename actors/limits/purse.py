@@ -38,6 +38,11 @@ class Purse:
         """What may still be reserved; infinite without a cap."""
         return math.inf if self.cap is None else max(0.0, self.cap - self.spent - self.reserved)
 
+    @property
+    def used_ratio(self) -> float | None:
+        """Share of the cap that is spent or set aside; None without a cap."""
+        return None if not self.cap else min(1.0, (self.spent + self.reserved) / self.cap)
+
     def settle(self, holder: str, *, reserved: float, spent: float) -> None:
         """Take a holder's totals: what it still has reserved, and what its calls have used so far."""
         self._reserved[holder] = reserved

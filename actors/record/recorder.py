@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
+from moot.actors.meter import SILENT, Meter
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.endings import recorded_endings
@@ -29,6 +30,7 @@ from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
+from moot.actors.record.tally import Tally
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -79,9 +81,12 @@ class Recorder:
         folder: the run's folder; the process that made this owns it.
         epoch: the owner's number.
         writer: which of the `writers` recorders this is.
+        meter: is told what comes into the record.
     """
 
-    def __init__(self, folder: Path | RunFolder, epoch: int, writer: int = 0, writers: int = 1) -> None:
+    def __init__(
+        self, folder: Path | RunFolder, epoch: int, writer: int = 0, writers: int = 1, meter: Meter = SILENT
+    ) -> None:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
         self._journal = Journal(self._folder, epoch, writer)
@@ -92,6 +97,7 @@ class Recorder:
         self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
         self.signals = SignalKeeper()
+        self._tally = Tally(meter)
 
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
@@ -158,6 +164,7 @@ class Recorder:
         if batch.num_rows:
             self._journal.append_replies(batch)
             self.signals.take_replies(batch)
+            self._tally.take_replies(batch)
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
@@ -225,6 +232,7 @@ class Recorder:
                     continue
             if event.kind == ASSESSMENT:
                 self.signals.take_assessment(case_id, attempt, event.data)
+            self._tally.take_event(event)
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
@@ -300,7 +308,9 @@ class Recorder:
         for i, ok in zip(late, await asyncio.gather(*(self._admit(closings[i]) for i in late)), strict=True):
             accepted[i] = ok
         if any(accepted):
+            ended = self._tally.ended
             await self._journal.durable()
+            self._tally.settle(ended)
         return [bool(ok) for ok in accepted]
 
     def _admit_at_once(self, closing: Closing) -> bool | None:
@@ -351,6 +361,7 @@ class Recorder:
             "at": time.time(),
         }
         self._journal.append("verdicts", **columns)
+        self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(closing.case_id, closing.attempt, failed=failed, correct=correct)
         told = {"answer": closing.answer, "how": closing.how, "confidence": closing.confidence, "correct": correct}

@@ -8,9 +8,10 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
+import ray
 
 from moot.actors.agent import Agent
 from moot.actors.failpoints import failpoint
@@ -26,6 +27,7 @@ from moot.actors.household import (
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
 from moot.actors.log import configure_json
+from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED
 from moot.actors.moderator import Assignment, Moderator
 from moot.actors.record.closing import Closing
 from moot.actors.record.folder import RunFolder
@@ -38,10 +40,13 @@ from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
 from moot.actors.remote.lives import Life
 from moot.actors.remote.peers import Peer
+from moot.actors.remote.ray_meter import RayMeter
 from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.remote.station import Station
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
+from moot.actors.tracing import make_tracer
+from moot.actors.watch import Watch
 from moot.protocols.case import LabelledCase
 
 _SET_UP_S = 600.0
@@ -66,6 +71,8 @@ class Roster(msgspec.Struct, frozen=True):
 
 class _Actor(ABC):
     """What every actor of a run has: it sets itself up on the first call, so a restarted one does too."""
+
+    kind: ClassVar[str]
 
     def __init__(self, spec: str, roster: Roster, *args: Any) -> None:
         self._spec = RunSpec.model_validate_json(spec)
@@ -95,6 +102,9 @@ class _Actor(ABC):
         self._setting_up.result()
 
     async def _set_up_once(self) -> None:
+        self._meter = RayMeter(self._spec.protocol)
+        restarted = ray.get_runtime_context().was_current_actor_reconstructed
+        self._meter.add(ACTOR_RESTARTS, float(restarted), self.kind)
         await self._set_up()
         # Many debates are open for long: collecting them again and again took a third of a moderator's CPU.
         gc.collect()
@@ -121,22 +131,29 @@ class _Actor(ABC):
 class LimiterActor(_Actor):
     """Grants rates, concurrency and money to all processes of a run."""
 
+    kind = "limiter"
+
     async def _set_up(self) -> None:
         self._limiter = build_limiter(self._spec)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
         await self._up()
-        return msgspec.msgpack.encode(await self._limiter.exchange(msgspec.msgpack.decode(raw, type=Report)))
+        grant = await self._limiter.exchange(msgspec.msgpack.decode(raw, type=Report))
+        for budget, ratio in self._limiter.used_ratios().items():
+            self._meter.put(BUDGET_USED, ratio, budget)
+        return msgspec.msgpack.encode(grant)
 
 
 class WriterActor(_Actor):
     """A metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
 
+    kind = "writer"
+
     async def _set_up(self) -> None:
         number: int = self._args[0]
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
-        self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers)
+        self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
         await self._recorder.load()
 
     async def register(self, raw: bytes) -> None:
@@ -228,13 +245,17 @@ def _writing_folder(spec: RunSpec) -> tuple[Mirror | None, RunFolder]:
 class AgentActor(_Actor):
     """An agent or judge: one role family on one model."""
 
+    kind = "agent"
+
     async def _set_up(self) -> None:
         service: Service = tuple(self._args[0])
         self._family = "judge" if service[0].startswith("judge") else "agent"
         self._scribe = RemoteScribe(self._roster.peers(self._roster.writers), self._family)
         binding = services(Roles(self._spec.roles))[service]
         self._gate = self._new_gate()
-        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate)
+        watch = Watch(self._meter, make_tracer(self._spec))
+        self._tracer = watch.tracer
+        self._agent: Agent = await asyncio.to_thread(build_agent, self._spec, binding, self._scribe, self._gate, watch)
         self._station = Station(self._agent.answer)
 
     async def exchange(self, blob: bytes) -> bytes:
@@ -272,10 +293,13 @@ class AgentActor(_Actor):
         if self._gate is not None:
             await self._gate.close()
         await self._scribe.drained()
+        await self._tracer.close()
 
 
 class ModeratorActor(_Actor):
     """A moderator; in the packed placement its agents and judges are in the same process."""
+
+    kind = "moderator"
 
     async def _set_up(self) -> None:
         name, placement, protocol = self._args
@@ -284,15 +308,17 @@ class ModeratorActor(_Actor):
         self._remote: RemoteCrew | None = None
         self._local: LocalCrew | None = None
         self._gate = self._new_gate() if placement == "packed" else None
+        watch = Watch(self._meter, make_tracer(self._spec))
+        self._tracer = watch.tracer
         if placement == "packed":
-            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate)
+            self._local = await asyncio.to_thread(LocalCrew, self._spec, self._scribe, self._gate, watch)
         else:
             agents = {(service[0], service[1]): self._roster.peers(names) for service, names in self._roster.agents}
             self._remote = RemoteCrew(roles, agents, self._scribe, name)
         crew = self._remote or self._local
         assert crew is not None
         places = max(1, self._spec.max_open // len(self._roster.moderators))
-        self._house = build_house(self._spec, crew, self._scribe)
+        self._house = build_house(self._spec, crew, self._scribe, watch)
         self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
@@ -328,3 +354,4 @@ class ModeratorActor(_Actor):
             await self._gate.close()
         await self._house.close()
         await self._scribe.drained()
+        await self._tracer.close()

@@ -26,6 +26,7 @@ from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.actors.tracing import untraceable
 from moot.deploy.documents.docs import Docs
 from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
@@ -252,6 +253,8 @@ def warn(prepared: Prepared) -> None:
         )
     if prepared.docs is not None and gone(prepared.config.docs):
         _log.warning("documents are not there any more: the run goes on from its library", docs=prepared.config.docs)
+    if why := untraceable():
+        _log.warning("traces are asked for by the environment, and none is exported", why=why)
     bounded = prepared.config.max_cost_usd is not None or prepared.config.max_tokens is not None
     if bounded and is_served(prepared.config.encoder):
         _log.warning("calls for embeddings count against no budget", encoder=prepared.config.encoder)

@@ -1,0 +1,116 @@
+"""What of a run is counted and measured while it goes on: one table of metrics, and the port that takes the numbers.
+
+Nothing here knows Ray. A process that has no meter of its own measures nothing. No label ever names a debate or a case:
+protocols, roles and models are what a run is configured with, everything else is one of a closed set.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Protocol
+
+_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0, 120.0)
+_WAITS = (0.001, 0.01, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+_LONG_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
+_NATS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
+_JSD = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+
+
+class Metric(NamedTuple):
+    """Something that is counted or measured.
+
+    Attributes:
+        name: as Prometheus wants it, unit included; Ray puts `ray_` before it.
+        kind: a counter only rises, a gauge is what it was set to last, a histogram keeps counts by bucket.
+        about: in one line.
+        labels: their names; every metric also has `protocol`.
+        boundaries: upper ends of a histogram's buckets, above 0.
+    """
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    about: str
+    labels: tuple[str, ...] = ()
+    boundaries: tuple[float, ...] = ()
+
+
+DEBATES_OPEN = Metric("moot_debates_open", "gauge", "Debates that are being held.")
+DEBATES_DONE = Metric("moot_debates_done_total", "counter", "Debates with a durable verdict that did not fail.")
+DEBATES_FAILED = Metric("moot_debates_failed_total", "counter", "Debates durably recorded as failed.", ("failure",))
+DEBATE_SECONDS = Metric(
+    "moot_debate_seconds", "histogram", "From a debate's last start to its verdict.", (), _LONG_SECONDS
+)
+TURNS = Metric("moot_turns_total", "counter", "Replies taken into the record that ended an ask.", ("role", "outcome"))
+CALLS = Metric("moot_calls_total", "counter", "Attempts to call a model that have ended.", ("model", "outcome"))
+CALL_SECONDS = Metric("moot_call_seconds", "histogram", "Latency of answered attempts.", ("model",), _SECONDS)
+RETRIES = Metric("moot_call_retries_total", "counter", "Further attempts after a failed one.", ("model", "kind"))
+TOKENS = Metric("moot_tokens_total", "counter", "Tokens that servers billed.", ("model", "part"))
+COST = Metric("moot_cost_usd_total", "counter", "What calls of known price and usage cost, in USD.", ("model",))
+UNKNOWN_COST = Metric(
+    "moot_calls_of_unknown_cost_total", "counter", "Calls that may have cost something unknown.", ("model", "why")
+)
+LIMITER_WAIT = Metric("moot_limiter_wait_seconds", "histogram", "Waiting for leave to call.", ("model",), _WAITS)
+SURPRISAL = Metric(
+    "moot_reply_surprisal_nats", "histogram", "Mean of -logprob over a reply's tokens.", ("model", "role"), _NATS
+)
+ROUND_JSD = Metric(
+    "moot_round_jsd_nats", "histogram", "Jensen-Shannon divergence between the sides after a round.", (), _JSD
+)
+JUDGE_DISAGREEMENT = Metric(
+    "moot_judge_disagreement", "histogram", "Highest less lowest judge's score of one reply, in [0, 1].", (), _SHARES
+)
+BUDGET_USED = Metric("moot_budget_used_ratio", "gauge", "Share of a budget that is spent or set aside.", ("budget",))
+ACTOR_RESTARTS = Metric("moot_actor_restarts_total", "counter", "Processes that took a dead actor's place.", ("actor",))
+
+METRICS = (
+    DEBATES_OPEN,
+    DEBATES_DONE,
+    DEBATES_FAILED,
+    DEBATE_SECONDS,
+    TURNS,
+    CALLS,
+    CALL_SECONDS,
+    RETRIES,
+    TOKENS,
+    COST,
+    UNKNOWN_COST,
+    LIMITER_WAIT,
+    SURPRISAL,
+    ROUND_JSD,
+    JUDGE_DISAGREEMENT,
+    BUDGET_USED,
+    ACTOR_RESTARTS,
+)
+"""Everything that a run measures."""
+
+
+class Meter(Protocol):
+    """Takes numbers; never waits. Labels are given in the metric's order."""
+
+    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+        """Let a counter rise by `amount`, 0 and up; by 0 it is there from the start, for who looks for its rise."""
+        ...
+
+    def put(self, metric: Metric, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        ...
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """Add a value to a histogram."""
+        ...
+
+
+class Silent:
+    """Measures nothing."""
+
+    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+        """See `Meter.add`."""
+
+    def put(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.put`."""
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.observe`."""
+
+
+SILENT: Meter = Silent()

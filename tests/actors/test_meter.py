@@ -1,0 +1,243 @@
+"""What is counted: each reply, round and verdict once, each call where it is paid for; unknown is not 0."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+
+from moot.actors.limits.call_watch import CallWatch
+from moot.actors.meter import (
+    CALL_SECONDS,
+    CALLS,
+    COST,
+    DEBATES_DONE,
+    DEBATES_FAILED,
+    METRICS,
+    ROUND_JSD,
+    TOKENS,
+    TURNS,
+    UNKNOWN_COST,
+    Metric,
+)
+from moot.actors.models.interface import ModelReply, Replayed
+from moot.actors.models.prices import FREE, Price
+from moot.actors.record.closing import Closing
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.rows import Rows
+from moot.actors.record.tally import FAILURES, judge_disagreements
+from moot.actors.tracing import NO_SPAN
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.errors import MootError, UserError
+from moot.protocols.messages import Event, Usage
+
+Numbers = dict[tuple[str, ...], list[float]]
+
+
+class Noted:
+    """A meter that keeps everything: sums of counters, and values of the rest, by name and labels."""
+
+    def __init__(self) -> None:
+        self.totals: dict[tuple[str, ...], float] = defaultdict(float)
+        self.values: Numbers = defaultdict(list)
+
+    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+        """See `Meter.add`."""
+        assert metric.kind == "counter"
+        assert len(labels) == len(metric.labels)
+        assert amount >= 0.0
+        self.totals[metric.name, *labels] += amount
+
+    def put(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.put`."""
+        assert metric.kind == "gauge"
+        self.values[metric.name, *labels] = [value]
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """See `Meter.observe`."""
+        assert metric.kind == "histogram"
+        assert len(labels) == len(metric.labels)
+        self.values[metric.name, *labels].append(value)
+
+    def total(self, metric: Metric, *labels: str) -> float:
+        """A counter, over all labels that are not given."""
+        return sum(v for key, v in self.totals.items() if key[: len(labels) + 1] == (metric.name, *labels))
+
+
+def test_every_metric_is_named_as_prometheus_wants_it() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        assert re.fullmatch(r"moot_[a-z_]+", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert bool(metric.boundaries) == (metric.kind == "histogram")
+        assert list(metric.boundaries) == sorted({bound for bound in metric.boundaries if bound > 0.0})
+        assert not {"case", "case_id", "debate", "path", "protocol"} & set(metric.labels)
+
+
+def test_every_failure_of_our_own_has_a_name() -> None:
+    def below(error: type[BaseException]) -> list[type[BaseException]]:
+        return [error, *(each for one in error.__subclasses__() for each in below(one))]
+
+    ours = [e for e in below(MootError) if e.__module__ == MootError.__module__ and not issubclass(e, UserError)]
+    names = {re.sub(r"(?<!^)([A-Z])", r"_\1", error.__name__).lower() for error in ours}
+    ends_the_run = {"moot_error", "record_error", "actor_gone"}
+    assert names - ends_the_run <= FAILURES
+
+
+@pytest_asyncio.fixture
+async def folder(tmp_path: Path) -> AsyncIterator[tuple[Path, int]]:
+    (tmp_path / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(tmp_path))
+    yield tmp_path, owner.epoch
+    owner.release()
+
+
+def _write(recorder: Recorder, *, reply_id: str = "r1") -> None:
+    """What a debate puts into the record, and puts there again when it is replayed."""
+    rows = Rows("replies")
+    known = {"case_id": "c", "attempt": 0, "role": "agent/1", "prompt_tokens": 3, "completion_tokens": 2}
+    rows.append(**known, path="say~invalid", reply_id=f"{reply_id}~invalid", outcome="invalid")
+    rows.append(**known, path="say", reply_id=reply_id, outcome="reasked")
+    recorder.add_replies(rows.take())
+    recorder.add_events([("c", 0, Event("round", "round/0", {"jsd": 0.25, "round": 0}), 1.0)])
+
+
+async def _open(folder: tuple[Path, int], meter: Noted) -> Recorder:
+    recorder = Recorder(*folder, meter=meter)
+    await recorder.load()
+    cases = [LabelledCase(Case(id=name, question="Is it?", labels=("Yes", "No")), 0, None) for name in "cd"]
+    recorder.register(cases)
+    return recorder
+
+
+async def test_what_is_replayed_is_counted_once_also_by_a_writer_that_was_started_again(
+    folder: tuple[Path, int],
+) -> None:
+    first, second = Noted(), Noted()
+    closing = Closing(case_id="c", attempt=0, replies={"say": "r1"}, answer="Yes", how="vote", wall_s=2.0)
+    failed = Closing(case_id="d", attempt=0, replies={}, failure="own_trouble", error="x")
+    recorder = await _open(folder, first)
+    _write(recorder)
+    _write(recorder)
+    _write(recorder, reply_id="r2")  # a moderator that was started again too early has paid once more
+    assert first.total(DEBATES_DONE) == 0.0
+    assert await recorder.commit([closing, failed]) == [True, True]
+    assert await recorder.commit([closing, failed]) == [True, True]
+    await recorder.close(compact=False)
+    again = await _open(folder, second)
+    _write(again)
+    assert await again.commit([closing, failed]) == [True, True]
+    assert first.total(DEBATES_DONE) == first.total(TURNS, "agent", "reasked") == first.total(TURNS) == 1.0
+    assert first.total(DEBATES_FAILED) == first.total(DEBATES_FAILED, "other") == 1.0
+    assert first.values[ROUND_JSD.name,] == [0.25]
+    assert first.values["moot_debate_seconds",] == [2.0, 0.0]
+    assert sum(second.totals.values()) == 0.0
+    assert not second.values
+    await again.close()
+
+
+async def test_a_debate_that_ended_in_a_life_without_its_replies_is_not_counted(folder: tuple[Path, int]) -> None:
+    meter = Noted()
+    recorder = await _open(folder, meter)
+    _write(recorder, reply_id="other")
+    assert await recorder.commit([Closing(case_id="c", attempt=0, replies={"say": "r1"})]) == [False]
+    assert meter.total(DEBATES_DONE) == 0.0
+    await recorder.close()
+
+
+def _call(price: Price | None, reply: ModelReply | None, *, bills: bool = True) -> Noted:
+    meter = Noted()
+    with CallWatch(meter, "m", price, bills=bills).attempt(NO_SPAN) as call:
+        if reply is None:
+            call.failed("broken", "timeout", billed=bills)
+        else:
+            call.answered(reply)
+    return meter
+
+
+@pytest.mark.parametrize(
+    ("price", "usage", "cost", "unknown"),
+    [
+        (Price(input=1.0, output=2.0), Usage(1_000_000, 500_000), 2.0, {}),
+        (None, Usage(10, 10), 0.0, {"price": 1.0}),
+        (Price(input=1.0, output=2.0), Usage(None, None), 0.0, {"usage": 1.0}),
+        (FREE, Usage(10, 10), 0.0, {}),
+    ],
+)
+def test_an_unknown_cost_is_counted_as_unknown(
+    price: Price | None, usage: Usage, cost: float, unknown: dict[str, float]
+) -> None:
+    meter = _call(price, ModelReply("x", "stop", usage))
+    assert meter.total(COST) == cost
+    assert {key[-1]: v for key, v in meter.totals.items() if key[0] == UNKNOWN_COST.name and v} == unknown
+    assert meter.total(TOKENS) == float((usage.prompt_tokens or 0) + (usage.completion_tokens or 0))
+    assert meter.total(CALLS, "m", "answered") == meter.total(CALLS) == len(meter.values[CALL_SECONDS.name, "m"]) == 1
+
+
+def test_a_call_without_a_reply_may_have_cost_something() -> None:
+    price = Price(input=1.0, output=2.0)
+    assert _call(price, None).total(UNKNOWN_COST, "m", "usage") == 1.0
+    assert _call(price, None, bills=False).total(UNKNOWN_COST) == 0.0
+    assert _call(price, None).total(CALLS, "m", "broken") == 1.0
+    assert not _call(price, None).values
+
+
+def test_a_reply_from_a_record_is_no_call() -> None:
+    meter = _call(None, ModelReply("x", "stop", Usage(5, 5), replayed=Replayed("run:c/0/p")))
+    assert sum(meter.totals.values()) == 0.0
+    assert not meter.values
+
+
+def _marks(**scores: tuple[int, ...]) -> dict[str, Any]:
+    judges = [{"judge": judge, "scores": {"depth": score}} for judge, own in scores.items() for score in own]
+    return {"reply": "p", "role": "agent", "scales": [["depth", 1, 5]], "scores": {"depth": 3.0}, "judges": judges}
+
+
+def _judged(**scores: tuple[float | None, ...]) -> dict[str, Any]:
+    said = [{"judge": judge, "score": score, "path": "p"} for judge, own in scores.items() for score in own]
+    return {"candidates": [{"answer": "Yes", "judgments": said}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "expected"),
+    [
+        ("judging", _judged(a=(0.2, 0.4), b=(0.9, None)), [0.6]),
+        ("judging", _judged(a=(0.2, 0.4)), []),
+        ("judging", _judged(a=(0.2,), b=(None,)), []),
+        ("crit", {"score": 0.5, "by_judge": {"a": 0.25, "b": 0.75, "c": None}}, [0.5]),
+        ("assessment", _marks(a=(1, 3), b=(5,)), [0.75]),
+        ("assessment", {"what": "ever"}, []),
+        ("judging", {"candidates": "of my own"}, []),
+        ("crit", {"by_judge": ["of my own"]}, []),
+        ("round", {"jsd": 0.5}, []),
+    ],
+)
+def test_judges_disagree_by_what_lies_between_them(kind: str, data: dict[str, Any], expected: list[float]) -> None:
+    assert judge_disagreements(Event(kind, "p", data)) == pytest.approx(expected)
+
+
+async def test_a_round_without_a_number_is_not_measured(folder: tuple[Path, int]) -> None:
+    meter = Noted()
+    recorder = await _open(folder, meter)
+    for number, jsd in enumerate((None, "much", float("nan"), float(np.float32(0.5)))):
+        recorder.add_events([("c", 0, Event("round", f"round/{number}", {"jsd": jsd}), 1.0)])
+    assert meter.values[ROUND_JSD.name,] == [0.5]
+    await recorder.close()
+
+
+def test_the_documentation_lists_every_metric() -> None:
+    page = (Path(__file__).parents[2] / "deploy" / "docs" / "monitoring.md").read_text("utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("| `moot_")
+    ]
+    told = [(name.strip("`"), kind, tuple(re.findall(r"`(\w+)`", labels))) for name, kind, labels, _ in rows]
+    assert sorted(told) == sorted((metric.name, metric.kind, metric.labels) for metric in METRICS)

@@ -1,0 +1,189 @@
+"""Traces: a debate is one tree of spans, whatever the engine and whoever dies; nothing is exported unasked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from houses import make_spec, same_for_all
+from hypothesis import given
+from hypothesis import strategies as st
+from simulate_server import simulated_server
+from span_collector import Collected, collector
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.actors.roles import fingerprint
+from moot.actors.tracing import TraceContext, Untraced, exporters, make_tracer, untraceable
+from moot.protocols.messages import Ask
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+CASES = 4
+
+
+@pytest.fixture(autouse=True)
+def _no_telemetry_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+
+
+def _trees(spans: Sequence[Collected], folder: Path, *, whole: bool) -> None:
+    """One tree per verdict: a root, its asks, their calls. `whole`: no process has died with spans of its own."""
+    by_id = {(span.trace, span.id): span for span in spans}
+    roots = {span.trace: span for span in spans if not span.parent}
+    verdicts = read_table(folder, "verdicts").to_pylist()
+    assert len(verdicts) == len(roots) == CASES
+    assert {span.attributes["moot.case_id"] for span in roots.values()} == {row["case_id"] for row in verdicts}
+    assert Counter(span.name for span in spans if not span.parent) == {"debate": CASES}
+    above = {"ask": "debate", "call": "ask"}
+    for span in spans:
+        assert span.service == "moot"
+        if span.name == "ask" or whole or (span.trace, span.parent) in by_id:
+            assert not span.parent or by_id[span.trace, span.parent].name == above[span.name], span
+        assert span.trace in roots
+        assert not any(len(str(value)) > 80 for value in span.attributes.values()), span
+    if not whole:
+        return
+    turns = [turn for turn in read_table(folder, "turns").to_pylist() if turn["outcome"] != "invalid"]
+    asks = [span for span in spans if span.name == "ask"]
+    assert Counter(ask.attributes["moot.path"] for ask in asks) == Counter(turn["path"] for turn in turns)
+    calls = [span for span in spans if span.name == "call"]
+    answered = [call for call in calls if call.attributes["moot.outcome"] == "answered"]
+    assert len(calls) - len(answered) == sum(turn["http_attempts"] - 1 for turn in turns) > 0
+    assert all(
+        call.failed and call.attributes["error.type"] == "rate_limited" for call in calls if call not in answered
+    )
+    tokens = [sum(span.attributes["gen_ai.usage.input_tokens"] for span in some) for some in (answered, roots.values())]
+    assert tokens[0] == tokens[1] == sum(turn["prompt_tokens"] for turn in turns)
+
+
+def _options(port: int, folder: Path) -> dict[str, Any]:
+    return {"task": "sample", "limit": CASES, "model": f"http://127.0.0.1:{port}/v1#sim", "out": str(folder)}
+
+
+def test_a_debate_is_one_tree_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = threading.active_count()
+    with collector() as (url, spans), simulated_server(None, busy_rate=0.1, seed=2) as port:
+        monkeypatch.setenv(ENDPOINT, url)
+        moot.run(engine="inline", **_options(port, tmp_path / "run"))
+    _trees(spans, tmp_path / "run", whole=True)
+    assert threading.active_count() <= before
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(("placement", "failpoints"), [("actors", ""), ("packed", "moderator.debate_closed:1")])
+def test_a_debate_is_one_tree_over_processes(tmp_path: Path, placement: str, failpoints: str) -> None:
+    """The processes of a Ray of its own have the environment of the command that has started it.
+
+    A moderator that is killed before it has told of any verdict leaves asks behind: the root comes from its next life.
+    """
+    (tmp_path / "marks").mkdir()
+    with collector() as (url, spans), simulated_server(None, busy_rate=0.1, seed=2) as port:
+        options = _options(port, tmp_path / "run") | {"engine": "ray", "placement": placement}
+        flags = [f"--{name}={value}" for name, value in options.items()]
+        kills = {"MOOT_FAILPOINTS": failpoints, "MOOT_FAILPOINT_DIR": str(tmp_path / "marks")} if failpoints else {}
+        environment = os.environ | {ENDPOINT: url, **kills}
+        command = [sys.executable, "-m", "moot", "run", "--quiet", *flags]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stderr[-3000:]
+    _trees(spans, tmp_path / "run", whole=not failpoints)
+    case_ids = read_table(tmp_path / "run", "cases")["case_id"].to_pylist()
+    contexts = [TraceContext.of(str(tmp_path / "run"), case_id, 0) for case_id in case_ids]
+    assert {span.trace for span in spans} == {f"{context.trace_id:032x}" for context in contexts}
+
+
+def test_a_debate_that_is_gone_on_with_stays_in_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget ends the run in the middle; a root is only there for what has its verdict."""
+    with collector() as (url, spans), simulated_server(None, busy_rate=0.1, seed=2) as port:
+        monkeypatch.setenv(ENDPOINT, url)
+        options = _options(port, tmp_path / "run") | {"engine": "inline", "max_open": 2}
+        first = moot.run(**options, max_tokens=9_000)
+        assert first.status == "stopped"
+        begun = list(spans)
+        assert 0 < sum(not span.parent for span in begun) < CASES
+        moot.run(**options, max_tokens=10**9)
+    _trees(spans, tmp_path / "run", whole=False)
+    assert {span.trace for span in begun} <= {span.trace for span in spans}
+
+
+def test_without_telemetry_nothing_of_it_is_loaded(tmp_path: Path) -> None:
+    script = (
+        "import moot, sys\n"
+        f"moot.run(engine='inline', task='sample', limit=1, out={str(tmp_path / 'run')!r})\n"
+        "print(sorted(name for name in sys.modules if name.startswith('opentelemetry')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[]\n", done.stderr[-2000:]
+
+
+def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with collector(status=503) as (url, spans):
+        monkeypatch.setenv(ENDPOINT, url)
+        held = moot.run(engine="inline", task="sample", limit=1, out=tmp_path / "run")
+    assert held.status == "finished"
+    assert not spans
+
+
+def test_a_sampler_leaves_out_whole_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with collector() as (url, spans), simulated_server(None) as port:
+        monkeypatch.setenv(ENDPOINT, url)
+        monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+        monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+        moot.run(engine="inline", **(_options(port, tmp_path / "run") | {"limit": 12}))
+    roots = {span.trace for span in spans if span.name == "debate"}
+    assert 0 < len(roots) < 12
+    assert roots == {span.trace for span in spans}
+
+
+@pytest.mark.parametrize(
+    ("environ", "asked", "why"),
+    [
+        ({}, False, ""),
+        ({ENDPOINT: "http://c:4318"}, True, ""),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://c:4318"}, True, ""),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True, ""),
+        ({ENDPOINT: "http://c:4318", "OTEL_TRACES_EXPORTER": "none"}, False, ""),
+        ({ENDPOINT: "http://c:4318", "OTEL_TRACES_EXPORTER": "zipkin"}, False, ""),
+        ({ENDPOINT: "http://c:4318", "OTEL_SDK_DISABLED": "true"}, False, ""),
+        ({ENDPOINT: "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, True, "http/protobuf"),
+    ],
+)
+def test_the_usual_variables_say_whether_traces_are_exported(environ: dict[str, str], asked: bool, why: str) -> None:
+    assert exporters(environ) is asked
+    assert why in untraceable(environ)
+    assert bool(untraceable(environ)) is bool(why)
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("moot.actors.tracing.find_spec", lambda _: None)
+    asked = {ENDPOINT: "http://c:4318"}
+    assert "pip install 'moot[tracing]'" in untraceable(asked)
+    assert isinstance(make_tracer(make_spec(tmp_path, same_for_all("simulated")), asked), Untraced)
+
+
+@given(st.text(), st.text(), st.integers(0, 99), st.booleans())
+def test_a_context_survives_its_journey(run: str, case_id: str, attempt: int, sampled: bool) -> None:
+    context = TraceContext.of(run, case_id, attempt)._replace(sampled=sampled)
+    assert TraceContext.read(context.traceparent) == context
+    assert context.trace_id != TraceContext.of(run, case_id, attempt + 1).trace_id
+
+
+@pytest.mark.parametrize("text", ["", "x", "00-0-0-00", f"00-{'0' * 32}-{'1' * 16}-01", f"00-{'g' * 32}-{'1' * 16}-01"])
+def test_what_is_no_context_is_read_as_none(text: str) -> None:
+    assert TraceContext.read(text) is None
+
+
+def test_the_context_is_no_part_of_the_fingerprint() -> None:
+    roles = moot.RoleBinding()
+    ask = Ask(case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="m:C")
+    traced = Ask(
+        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="m:C", traceparent="00-a-b-01"
+    )
+    assert fingerprint(ask, roles, "h") == fingerprint(traced, roles, "h")

@@ -1,0 +1,67 @@
+"""A Ray of its own for runs that are watched: `python watched_runs.py`, a line of JSON per batch of runs on stdin.
+
+It says where Ray writes down what is to be scraped; of each batch, how its runs ended. It lives until stdin is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import ray
+
+import moot
+from moot.actors.remote.cluster import LimiterActor
+
+
+async def _hold(runs: list[dict[str, Any]]) -> list[str]:
+    killing = asyncio.create_task(_kill_a_limiter())
+    held = await asyncio.gather(*(moot.arun(engine="ray", **run) for run in runs))
+    await killing
+    return [each.status for each in held]
+
+
+async def _kill_a_limiter() -> None:
+    """End one process that is started again, and that counts nothing of its own."""
+    limiters: list[psutil.Process] = []
+    while not limiters:
+        await asyncio.sleep(0.5)
+        limiters = [process for process in psutil.Process().children(recursive=True) if _is_limiter(process)]
+    await asyncio.sleep(2.0)
+    limiters[0].kill()
+
+
+def _is_limiter(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return process.cmdline()[:1] == [f"ray::{LimiterActor.__name__}"]
+    return False
+
+
+def main() -> None:
+    """See the module."""
+    told, sys.stdout = sys.stdout, sys.stderr  # Ray prints which processes have died
+    context = ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=True,
+        log_to_driver=False,
+        logging_level="error",
+        object_store_memory=100 * 2**20,
+        _system_config={"metrics_report_interval_ms": 1000},
+    )
+    try:
+        folder = Path(context.address_info["session_dir"])
+        print(json.dumps({"discovery": str(folder / "prom_metrics_service_discovery.json")}), file=told, flush=True)
+        for line in sys.stdin:
+            print(json.dumps({"ended": asyncio.run(_hold(json.loads(line)))}), file=told, flush=True)
+    finally:
+        ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()
