@@ -23,7 +23,7 @@ def plan(
     seed: Annotated[int, typer.Option(help="Of the simulation's draws.")] = 0,
     form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
 ) -> None:
-    """Plan a large run from the record of a small one: time, cost, calls in flight, machines, and what holds it back."""
+    """Plan a large run from the record of a small one: time, cost, machines, and what holds it back."""
     from moot.deploy.planning.plan import plan as planned
     from moot.deploy.planning.show import check_form, show_plan
 

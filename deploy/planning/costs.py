@@ -35,7 +35,7 @@ ENGINE: dict[tuple[Placement, bool], EngineCosts] = {
     ("actors", False): EngineCosts(cpu_ms=0.82, moderator_share=0.20, open_kb=80.0),
     ("actors", True): EngineCosts(cpu_ms=1.50, moderator_share=0.13, open_kb=82.0),
     ("packed", False): EngineCosts(cpu_ms=0.70, moderator_share=0.82, open_kb=94.0),
-    ("packed", True): EngineCosts(cpu_ms=1.35, moderator_share=0.82, open_kb=230.0),
+    ("packed", True): EngineCosts(cpu_ms=1.50, moderator_share=0.84, open_kb=220.0),
 }
 """By placement, and whether log-probabilities are recorded."""
 

@@ -26,7 +26,8 @@ class Endpoint:
     Attributes:
         waiting: calls that wait for leave.
         in_use: calls under way.
-        wake_at: when the first one that waits is to be tried again; infinity when an end or a begin will do.
+        wake_at: when the first one that waits is to be tried again; infinity when an end will do.
+        until_woken: whether it cannot start before that, whatever ends.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -42,7 +43,7 @@ class Endpoint:
             self._bound = float("inf")
         self.waiting: deque[Ask] = deque()
         self.in_use = 0
-        self.wake_at = float("inf")
+        self.wake_at, self.until_woken = float("inf"), False
         self._ended, self._round_trips_s, self._report_at = 0, 0.0, 0.0
 
     @property
@@ -54,7 +55,7 @@ class Endpoint:
 
     def admits(self, now: float, requests: int, reserved: int) -> bool:
         """Whether the first call that waits may start now; if so it is under way. If not, `wake_at` says when."""
-        self.wake_at = float("inf")
+        self.wake_at, self.until_woken = float("inf"), False
         if self.in_use + 1 > self.bound:
             if self._adapting is not None:
                 self._report(now)
@@ -64,6 +65,7 @@ class Endpoint:
         for pace, need in ((self._requests, requests), (self._tokens, reserved)):
             if pace is not None and pace.left(now, need) < need:
                 self.wake_at = now + max(_LEAST_WAIT_S, pace.free_in(need))
+                self.until_woken = pace is self._requests
                 return False
         if self._requests is not None:
             self._requests.take(requests)

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 _SKEW_SHARE, _SKEW_S = 0.1, 0.05
-"""Clocks of two nodes differ: a reply that came by so much of its latency, and at most so many seconds, after an ask was
-made may have come before it. Asks made together do not look like that: their replies come a whole latency later."""
+"""Clocks of two nodes differ: a reply that came by so much of its latency, and at most so many seconds, after an ask
+was made may have come before it. Asks made together do not look like that: their replies come a whole latency later."""
 
 Bools = npt.NDArray[np.bool_]
 

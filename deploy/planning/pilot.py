@@ -12,11 +12,11 @@ from typing import Any
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.rows import SHARED
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
 from moot.deploy.planning.order import Timed, waits_for
 from moot.deploy.reading.record import read_facts
-from moot.deploy.running.recorded import read_run_yaml
 from moot.protocols.errors import UserError
 
 MOST_DEBATES = 5_000
@@ -37,6 +37,8 @@ _COLUMNS = [
     "at",
     "process_id",
 ]
+
+_UNATTENDED = "unattended"
 
 Row = dict[str, Any]
 
@@ -308,7 +310,9 @@ def _asked_at(folder: str | Path) -> dict[tuple[str, str], list[float]]:
 
 
 def _decided_at(rows: Iterable[Row]) -> list[float]:
-    return [row["at"] for row in rows if row["role"] == "person" and row["at"]]
+    """When people decided; where nobody attends, a decision takes no time."""
+    people = (row for row in rows if row["role"] == "person" and row["model"] != _UNATTENDED)
+    return [row["at"] for row in people if row["at"]]
 
 
 def _paid(row: Row) -> bool:

@@ -25,8 +25,8 @@ from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError
 
 _MAX_OPEN = 200
-_CALLS, _CALLS_RELAXED, _CALLS_RESAMPLED = 100_000, 40_000, 15_000
-_RESAMPLES = 24
+_CALLS, _CALLS_RELAXED, _CALLS_RESAMPLED = 80_000, 30_000, 10_000
+_RESAMPLES = 20
 _RAMP = 1.1
 """Without its growth from 32 on, the adapted number of calls under way would have to save a tenth to be what binds."""
 

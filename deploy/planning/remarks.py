@@ -48,7 +48,7 @@ def _left_out(pilot: Pilot) -> Iterator[str]:
     if pilot.sampled_from > len(pilot.debates):
         yield f"{len(pilot.debates):,} of the pilot's {pilot.sampled_from:,} debates were drawn and gone by"
     if pilot.with_reused:
-        yield f"left out: {pilot.with_reused:,} debates with replies reused from another run; every call is planned as paid"
+        yield f"left out: {pilot.with_reused:,} debates with replies of another run; all calls are planned as paid"
     if pilot.unfinished:
         yield f"left out: {pilot.unfinished:,} debates without a verdict, which may be the long ones"
     if pilot.later_attempts:

@@ -94,9 +94,7 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     yield "needs", _needs(found)
     yield (
         "simulated",
-        (
-            f"{found.simulated:,} cases, seed {found.settings.seed}; intervals of {found.level:.0%} over pilots of this size"
-        ),
+        (f"{found.simulated:,} cases, seed {found.settings.seed}; {found.level:.0%} intervals over such pilots"),
     )
 
 

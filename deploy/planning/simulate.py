@@ -102,9 +102,11 @@ class _Run:
             if kind == _ENDED:
                 self._end(now, place, call)
             elif kind == _READY:
-                endpoint = self._parts[self._order[place]].model[call]
-                self._endpoints[endpoint].waiting.append((place, call))
-                self._start_waiting(now, endpoint)
+                number = self._parts[self._order[place]].model[call]
+                waiting = self._endpoints[number].waiting
+                waiting.append((place, call))
+                if len(waiting) == 1:  # one that waited before still cannot start
+                    self._start_waiting(now, number)
             elif kind == _CLOSED:
                 self._close(now)
             elif self._wakes[call] <= now:
@@ -185,7 +187,8 @@ class _Run:
         if not self._left[place]:
             self._waits[place] = []
             self._push(done + part.closing_s, _CLOSED, place, 0)
-        self._start_waiting(now, number)
+        if self._endpoints[number].waiting and not self._endpoints[number].until_woken:
+            self._start_waiting(now, number)
 
     def _close(self, now: float) -> None:
         if not self._frozen:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -39,7 +39,7 @@ async def costs(server: MockServer, placement: Placement, logprobs: bool, open_:
     await run.hold(_DEBATES)
     after, titles = processes.cpu(), processes.actors()
     cpu_s = spent(before, after)
-    by_title: Counter[str] = Counter()
+    by_title: defaultdict[str, float] = defaultdict(float)
     for pid, seconds in after.items():
         by_title[titles.get(pid, "others")] += 1000 * (seconds - before.get(pid, 0.0)) / (_DEBATES * CALLS)
     server.set(hold=_HELD)
