@@ -14,7 +14,6 @@ from simulate_server import simulated_server
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
 from moot.deploy.planning.pilot import read_pilot
-from moot.deploy.planning.plan import RunPlan, plan
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.simulate import simulate
@@ -117,17 +116,8 @@ def scaled(bounds: Mapping[str, int], by: int) -> dict[str, Any]:
     return {name: bound * by for name, bound in bounds.items()}
 
 
-def compare(folder: Path, pilot: Path, model: str, regime: str, cases: int) -> tuple[RunPlan, RunPlan, Held]:
-    """The plan of a run, the plan of one a hundred times as large under bounds a hundred times as wide, and the run."""
-    bounds = REGIMES[regime]
-    small = plan(pilot, cases=cases, **bounds)
-    large = plan(pilot, cases=100 * cases, **scaled(bounds, 100))
-    task = rows_file(folder / f"{regime}.jsonl", 10_000, cases)
-    return small, large, hold(folder / regime, model, task, bounds)
-
-
 @contextmanager
-def server() -> Iterator[str]:
+def server(latency: Mapping[str, float] = LATENCY) -> Iterator[str]:
     """The simulated server's model."""
-    with simulated_server(None, port=0, **LATENCY) as port:
+    with simulated_server(None, port=0, **latency) as port:
         yield f"http://127.0.0.1:{port}/v1#simulated"
