@@ -38,6 +38,11 @@ class Deadline:
         """Whether the time is up."""
         return self._timeout.expired()
 
+    @property
+    def stood_still_s(self) -> float:
+        """Seconds that did not count so far."""
+        return self._stood_still_s
+
     def clock(self) -> float:
         """Seconds of work so far."""
         return time.monotonic() - self._began - self._stood_still_s

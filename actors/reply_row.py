@@ -35,6 +35,7 @@ def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[st
         "image_hashes": image_hashes(ask.images),
         "supersedes": ask.supersedes + suffix if ask.supersedes else None,
         "latency_s": time.perf_counter() - attempt.started,
+        "waited_s": attempt.deadline.stood_still_s if attempt.deadline is not None else 0.0,
         "at": attempt.at,
     }
     if (reply := attempt.reply) is not None:

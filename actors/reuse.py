@@ -151,6 +151,7 @@ def _columns(row: Row, ask: Ask, reply_id: str, label: str) -> dict[str, Any]:
         "supersedes": ask.supersedes + suffix if ask.supersedes else None,
         "reused_from": label + suffix,
         "latency_s": None,
+        "waited_s": None,
         "http_attempts": 0,
         "at": time.time(),
         "process_id": os.getpid(),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from moot.deploy.checking.check import check
     from moot.deploy.checking.checked import Checked
     from moot.deploy.documents.library import Library, index
+    from moot.deploy.planning.plan import RunPlan, plan
     from moot.deploy.reading.show import show
     from moot.deploy.reading.summaries.compare import compare
     from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -57,6 +58,7 @@ _HOME = {
     "moot.deploy.running.judge": ("judge",),
     "moot.deploy.running.outcome": ("Run",),
     "moot.deploy.running.run": ("arun", "run", "stream"),
+    "moot.deploy.planning.plan": ("RunPlan", "plan"),
     "moot.deploy.reading.show": ("show",),
     "moot.deploy.running.single": ("Debated", "debate"),
     "moot.deploy.reading.summaries.summary": ("Summary", "summarise"),
@@ -99,6 +101,7 @@ __all__ = [
     "RoleBinding",
     "Run",
     "RunConfig",
+    "RunPlan",
     "Score",
     "Signals",
     "StreamedEvent",
@@ -117,6 +120,7 @@ __all__ = [
     "judge",
     "load_image",
     "open_task",
+    "plan",
     "run",
     "show",
     "stream",

@@ -83,6 +83,7 @@ _REPLY = [
     _field("supersedes", pa.string(), volatile=True),
     _field("reused_from", pa.string(), volatile=True),
     _field("latency_s", pa.float64(), volatile=True),
+    _field("waited_s", pa.float64(), volatile=True),
     _field("http_attempts", pa.int16(), volatile=True),
     _field("unconfirmed_attempts", pa.int16(), volatile=True),
     _field("unconfirmed_tokens_max", pa.int64(), volatile=True),

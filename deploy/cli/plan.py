@@ -1,0 +1,45 @@
+"""`moot plan`: what a large run would take, going by the record of a small one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def plan(
+    pilot: Annotated[Path, typer.Option("--from", help="The folder of a small run of the same kind.")],
+    cases: Annotated[int, typer.Option(help="How many cases the large run has.")],
+    limit_rpm: Annotated[int | None, typer.Option(help="Requests per minute, of each model.")] = None,
+    limit_tpm: Annotated[int | None, typer.Option(help="Tokens per minute, likewise.")] = None,
+    concurrency: Annotated[int | None, typer.Option(help="Calls under way, likewise; by default it adapts.")] = None,
+    max_open: Annotated[int | None, typer.Option(help="Most debates open at once (default: the pilot's).")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Machines (default: as many cores as it takes).")] = None,
+    cores_per_node: Annotated[int | None, typer.Option(help="Of each (default: as many as here).")] = None,
+    placement: Annotated[str | None, typer.Option(help="actors or packed (default: the pilot's).")] = None,
+    cpu_ms_per_call: Annotated[float | None, typer.Option(help="Processor milliseconds of a call.")] = None,
+    prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over the pilot's.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the simulation's draws.")] = 0,
+    form: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+) -> None:
+    """Plan a large run from the record of a small one: time, cost, machines, and what holds it back."""
+    from moot.deploy.planning.plan import plan as planned
+    from moot.deploy.planning.show import check_form, show_plan
+
+    check_form(form)
+    found = planned(
+        pilot,
+        prices=prices,
+        cases=cases,
+        limit_rpm=limit_rpm,
+        limit_tpm=limit_tpm,
+        concurrency=concurrency,
+        max_open=max_open,
+        nodes=nodes,
+        cores_per_node=cores_per_node,
+        placement=placement,
+        cpu_ms_per_call=cpu_ms_per_call,
+        seed=seed,
+    )
+    show_plan(found, form)

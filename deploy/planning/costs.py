@@ -1,0 +1,89 @@
+"""What the engine itself takes, as measured: processor time of a call, memory of a process and of an open debate.
+
+Measured by `tests/bench/plan_costs.py` (the seven-call debate, short prompts, replies of 100 tokens) on 2 cores (AMD
+EPYC, virtual), Python 3.11.7, Ray 2.60.0, 2026-11-22, while others used the machine, too. A protocol that embeds,
+compares or draws much takes more: `--cpu-ms-per-call` says how much.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moot.actors.spec import Placement
+
+MEASURED_ON = "2 virtual cores (AMD EPYC), 2026-11-22, tests/bench/plan_costs.py"
+
+BUSY_SHARE = 0.7
+"""Share of a core that is planned with: above it, what comes at once waits for its turn."""
+
+
+class EngineCosts(NamedTuple):
+    """Of a placement, with or without log-probabilities.
+
+    Attributes:
+        cpu_ms: processor milliseconds of a call, over all our processes.
+        moderator_share: of them, the moderators'.
+        open_kb: memory of an open debate, over all our processes.
+    """
+
+    cpu_ms: float
+    moderator_share: float
+    open_kb: float
+
+
+ENGINE: dict[tuple[Placement, bool], EngineCosts] = {
+    ("actors", False): EngineCosts(cpu_ms=0.82, moderator_share=0.20, open_kb=80.0),
+    ("actors", True): EngineCosts(cpu_ms=1.50, moderator_share=0.13, open_kb=82.0),
+    ("packed", False): EngineCosts(cpu_ms=0.70, moderator_share=0.82, open_kb=94.0),
+    ("packed", True): EngineCosts(cpu_ms=1.50, moderator_share=0.84, open_kb=220.0),
+}
+"""By placement, and whether log-probabilities are recorded."""
+
+MODERATOR_MB: dict[Placement, int] = {"actors": 110, "packed": 160}
+AGENT_MB = 155
+"""An agent's process, in placement `actors`; a packed moderator has its agents in it."""
+
+FIXED_MB = 460
+"""Driver, limiter and one writer together."""
+
+RAY_MB = 370
+"""Ray's own processes, on each node."""
+
+
+class Needs(NamedTuple):
+    """What a run needs of machines.
+
+    Attributes:
+        cores: busy ones, at `BUSY_SHARE` each.
+        moderators: processes.
+        memory_mb: of all processes, Ray's own on every node included.
+    """
+
+    cores: int
+    moderators: int
+    memory_mb: float
+
+
+def needs(
+    calls_per_s: float, cpu_ms: float, open_debates: float, placement: Placement, log_probabilities: bool, nodes: int
+) -> Needs:
+    """What so many calls a second and so many open debates need.
+
+    Args:
+        calls_per_s: on average over the run.
+        cpu_ms: of a call.
+        open_debates: at most.
+        placement: where the agents live.
+        log_probabilities: whether they are recorded.
+        nodes: machines.
+    """
+    costs = ENGINE[placement, log_probabilities]
+    busy = calls_per_s * cpu_ms / 1000.0 / BUSY_SHARE
+    moderators = _at_least_one(busy * costs.moderator_share)
+    agents = _at_least_one(busy * (1.0 - costs.moderator_share)) if placement == "actors" else 0
+    memory_mb = FIXED_MB + RAY_MB * nodes + moderators * MODERATOR_MB[placement] + agents * AGENT_MB
+    return Needs(_at_least_one(busy), moderators, memory_mb + open_debates * costs.open_kb / 1024.0)
+
+
+def _at_least_one(amount: float) -> int:
+    return max(1, -int(-amount // 1))

@@ -1,0 +1,194 @@
+"""`moot plan`: time, cost, calls in flight, processes and memory of a large run, and what holds it back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from moot.actors.models.prices import price_table
+from moot.actors.spec import Placement
+from moot.deploy.planning.bounds import Chosen, alone_s, binding
+from moot.deploy.planning.costs import ENGINE, Needs, needs
+from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.programme import Programme, programme_of
+from moot.deploy.planning.remarks import remarks
+from moot.deploy.planning.scenario import Constraint, Scenario
+from moot.deploy.planning.settings import PlanSettings
+from moot.deploy.planning.steady import Forecast, forecast
+from moot.deploy.planning.totals import LEVEL, Estimate, Totals, totals
+from moot.deploy.running.validated import validated
+from moot.protocols.errors import ConfigError
+
+_MAX_OPEN = 200
+_CALLS, _CALLS_RELAXED, _CALLS_RESAMPLED = 80_000, 30_000, 10_000
+_RESAMPLES = 20
+_RAMP = 1.1
+"""Without its growth from 32 on, the adapted number of calls under way would have to save a tenth to be what binds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a run of many cases would take, going by a pilot.
+
+    Attributes:
+        settings: what was asked; scenario: the bounds that were planned with.
+        pilot_debates: how many the plan rests on.
+        time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
+        totals: calls, tokens, money, failures.
+        in_flight, open_debates: mean and 95th percentile.
+        needs: cores, moderators, memory; cores_at_hand: None when no nodes were named.
+        binding: what holds the run back.
+        alone_s: how long it would take by each bound alone.
+        relaxed_s: the time without the bound that binds; None where `latency` does.
+        then_binding: what would hold it back then.
+        simulated: cases that were simulated; the others go at the same pace.
+        level: coverage of the intervals.
+        remarks: what a reader must know: what was assumed, and what the pilot could not say.
+    """
+
+    pilot: Path
+    protocol: str
+    task: str
+    models: tuple[str, ...]
+    settings: PlanSettings
+    scenario: Scenario
+    placement: Placement
+    pilot_debates: int
+    time_s: Estimate
+    totals: Totals
+    in_flight: tuple[float, float]
+    open_debates: tuple[float, float]
+    needs: Needs
+    cores_at_hand: int | None
+    binding: Constraint
+    alone_s: Mapping[Constraint, float]
+    relaxed_s: float | None
+    then_binding: Constraint | None
+    simulated: int
+    level: float
+    remarks: tuple[str, ...]
+
+
+def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> RunPlan:
+    """Plan a run of many cases from the record of a small one of the same kind.
+
+    Args:
+        pilot: folder of the run to go by.
+        prices: a YAML file of prices, over those of the pilot.
+        settings: see `PlanSettings`; `cases` is needed.
+
+    Raises:
+        ConfigError: a setting is wrong, in one line.
+        RecordError: there is no run in the folder, or it cannot be read.
+        UserError: the run has nothing to plan from.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    typed = {name: f"--{name.replace('_', '-')}" for name in PlanSettings.model_fields}
+    wanted = validated(PlanSettings, given, typed=typed)
+    table = None if prices is None else price_table(prices)
+    return plan_of(read_pilot(pilot, prices=table, seed=wanted.seed), wanted)
+
+
+def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
+    """Plan from a pilot that has been read. Raises ConfigError where its record cannot say what a bound means."""
+    programme, random = programme_of(pilot), np.random.default_rng(settings.seed)
+    placement = settings.placement or _placement(pilot)
+    scenario = _scenario(pilot, settings, placement)
+    everyone = np.arange(len(pilot.debates))
+    alone = alone_s(programme, everyone, scenario, settings.cases)
+    seen = forecast(programme, everyone, scenario, settings.cases, _CALLS, random)
+    bound = binding(alone)
+    if scenario.adapts and scenario.concurrency is None and seen.time_s > _RAMP * alone[bound]:
+        unbounded = scenario.without("concurrency", settings.cases)
+        at_once = forecast(programme, everyone, unbounded, settings.cases, _CALLS_RELAXED, random)
+        bound = "concurrency" if seen.time_s > _RAMP * at_once.time_s else bound
+    relaxed_s, then = _relaxed(programme, everyone, scenario, settings.cases, bound, random)
+    used = totals(pilot, settings.cases, random)
+    peak = float(min(scenario.max_open, settings.cases))
+    nodes = settings.nodes or 1
+    per_s = used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0
+    return RunPlan(
+        pilot=pilot.path,
+        protocol=pilot.protocol,
+        task=pilot.task,
+        models=pilot.models,
+        settings=settings,
+        scenario=scenario,
+        placement=placement,
+        pilot_debates=len(pilot.debates),
+        time_s=_time(programme, seen, scenario, settings.cases, random),
+        totals=used,
+        in_flight=seen.in_flight,
+        open_debates=seen.open_debates,
+        needs=needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, nodes),
+        cores_at_hand=None if scenario.cores is None else int(scenario.cores),
+        binding=bound,
+        alone_s=alone,
+        relaxed_s=relaxed_s,
+        then_binding=then,
+        simulated=seen.simulated,
+        level=LEVEL,
+        remarks=tuple(remarks(pilot, settings, placement, used)),
+    )
+
+
+def _placement(pilot: Pilot) -> Placement:
+    return "packed" if pilot.engine == "inline" or pilot.placement == "packed" else "actors"
+
+
+def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
+    if settings.cores_per_node is not None and settings.nodes is None:
+        raise ConfigError("--cores-per-node goes with --nodes only")
+    told = any(step.prompt is not None and step.completion is not None for d in pilot.debates for step in d.steps)
+    if settings.limit_tpm is not None and not told:
+        raise ConfigError(
+            f"--limit-tpm: no server in {pilot.path} said what its calls used, so tokens cannot be planned"
+        )
+    cores = None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
+    cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
+    return Scenario(
+        rpm=settings.limit_rpm,
+        tpm=settings.limit_tpm,
+        concurrency=settings.concurrency,
+        max_open=settings.max_open or pilot.max_open or _MAX_OPEN,
+        cores=cores,
+        cpu_s=cpu_ms / 1000.0,
+    )
+
+
+def _relaxed(
+    programme: Programme,
+    chosen: Chosen,
+    scenario: Scenario,
+    cases: int,
+    bound: Constraint,
+    random: np.random.Generator,
+) -> tuple[float | None, Constraint | None]:
+    """The time without the bound that binds, and what binds then."""
+    if bound == "latency":
+        return None, None
+    without = scenario.without(bound, cases)
+    seen = forecast(programme, chosen, without, cases, _CALLS_RELAXED, random)
+    return seen.time_s, binding(alone_s(programme, chosen, without, cases))
+
+
+def _time(
+    programme: Programme, seen: Forecast, scenario: Scenario, cases: int, random: np.random.Generator
+) -> Estimate:
+    """The time, and how far it would be another with another pilot of as many cases: the same simulation, smaller, of
+    pilots that are drawn from this one with replacement."""
+    count = len(programme.parts)
+    times = np.array(
+        [
+            forecast(programme, random.choice(count, count), scenario, cases, _CALLS_RESAMPLED, random).time_s
+            for _ in range(_RESAMPLES)
+        ]
+    )
+    middle = float(np.median(times))
+    low, high = np.quantile(times, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]) / (middle or 1.0)
+    return Estimate(seen.time_s, seen.time_s * min(1.0, float(low)), seen.time_s * max(1.0, float(high)))

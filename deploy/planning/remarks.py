@@ -1,0 +1,84 @@
+"""What a reader of a plan must know: what it takes for granted, and what the pilot could not say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from moot.actors.spec import Placement
+from moot.deploy.planning.costs import MEASURED_ON
+from moot.deploy.planning.pilot import Pilot
+from moot.deploy.planning.settings import PlanSettings
+from moot.deploy.planning.totals import Totals
+
+FEW = 20
+"""A pilot of fewer debates says little of the rare long ones."""
+
+
+def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: Totals) -> Iterator[str]:
+    """The remarks, most important first.
+
+    Args:
+        pilot: the pilot.
+        settings: of the plan.
+        placement: that was planned with.
+        used: totals of the plan.
+    """
+    yield from _of_models(pilot, settings)
+    if len(pilot.debates) < FEW:
+        yield (
+            f"only {len(pilot.debates)} debates in the pilot: the intervals are too narrow for what it has not seen; "
+            f"take {FEW} or more"
+        )
+    yield from _left_out(pilot)
+    yield from _unknown(used)
+    yield from _assumed(pilot, settings, placement)
+
+
+def _of_models(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
+    if pilot.simulated:
+        yield "a simulated model: its latencies, tokens and failures are of no real one, and its price is 0"
+    if any(model.startswith("replay/") for model in pilot.models):
+        yield "the pilot's replies were replayed from a record: their latencies are of no server"
+    if pilot.in_process and pilot.models and (settings.limit_rpm or settings.limit_tpm or settings.concurrency):
+        yield "the pilot's models answer in the run's own processes, which no limit holds back; a server is planned for"
+
+
+def _left_out(pilot: Pilot) -> Iterator[str]:
+    if pilot.sampled_from > len(pilot.debates):
+        yield f"{len(pilot.debates):,} of the pilot's {pilot.sampled_from:,} debates were drawn and gone by"
+    if pilot.with_reused:
+        yield f"left out: {pilot.with_reused:,} debates with replies of another run; all calls are planned as paid"
+    if pilot.unfinished:
+        yield f"left out: {pilot.unfinished:,} debates without a verdict, which may be the long ones"
+    if pilot.later_attempts:
+        yield f"left out: {pilot.later_attempts:,} second attempts at failed cases"
+    if pilot.interrupted:
+        yield f"{pilot.interrupted:,} gaps in debates that were put aside, or waited for a person, count as none"
+    if pilot.shared:
+        yield f"{pilot.shared:,} replies that cases share are planned in proportion; more cases may share them"
+    if pilot.waits_unknown:
+        yield "the record does not say how long calls waited for leave: that counts as latency; a newer pilot says it"
+
+
+def _unknown(used: Totals) -> Iterator[str]:
+    if used.calls_without_usage:
+        yield f"tokens are a lower bound: of {used.calls_without_usage:.1%} of the calls nobody said what they used"
+    if used.cost_usd is None:
+        yield "the cost is unknown: no price, or no tokens, are known; --prices FILE gives prices"
+    elif used.calls_without_price or used.calls_without_usage:
+        share = max(used.calls_without_price, used.calls_without_usage)
+        yield f"the cost is a lower bound: price or tokens of {share:.1%} of the calls or more are unknown"
+    if used.unconfirmed_tokens:
+        yield f"up to {used.unconfirmed_tokens:,.0f} tokens more may be billed for attempts that came to nothing"
+
+
+def _assumed(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Iterator[str]:
+    yield "assumed: servers answer as fast as in the pilot, however many calls are under way, and the cases are alike"
+    if settings.concurrency is None and not pilot.in_process:
+        yield "assumed: the server takes what the limits allow without a 429, so that the calls under way can adapt"
+    if settings.cpu_ms_per_call is None:
+        engine = "; the pilot ran inline" if pilot.engine == "inline" else ""
+        yield f"assumed: processor time of a call in placement {placement} as on {MEASURED_ON}{engine}"
+    if settings.nodes is not None and settings.cores_per_node is None:
+        yield f"assumed: {os.cpu_count()} cores per node, as here"

@@ -1,0 +1,219 @@
+"""Shows a plan: on a terminal or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from moot.deploy.planning.plan import RunPlan
+from moot.deploy.planning.scenario import WORDS, Constraint
+from moot.deploy.planning.totals import Estimate
+from moot.deploy.reading.text import emit, safe_json, visible_line
+from moot.protocols.errors import ConfigError
+
+_MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
+
+
+class Shown(BaseModel):
+    """A plan as JSON; every interval is [low, high]."""
+
+    pilot: dict[str, Any]
+    bounds: dict[str, Any]
+    time_s: dict[str, Any]
+    totals: dict[str, Any]
+    in_flight: dict[str, float]
+    open_debates: dict[str, float]
+    needs: dict[str, Any]
+    binding: dict[str, Any]
+    simulated_cases: int
+    level: float
+    seed: int
+    remarks: tuple[str, ...]
+
+
+def check_form(form: str) -> None:
+    """Refuse a form that a plan does not have, before anything is simulated. Raises ConfigError."""
+    if form not in ("text", "json"):
+        raise ConfigError(f"--format: expected text or json, not {form!r}")
+
+
+def show_plan(found: RunPlan, form: str = "text", console: Console | None = None) -> None:
+    """Write a plan to the console.
+
+    Args:
+        found: the plan.
+        form: `text` or `json`.
+
+    Raises:
+        ConfigError: for an unknown format.
+    """
+    check_form(form)
+    emit(form, text=lambda: _text(found), json=lambda: safe_json(_json(found)), md=str, console=console)
+
+
+def _text(found: RunPlan) -> RenderableType:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in _rows(found):
+        table.add_row(Text(name), Text(visible_line(value)))
+    notes = [Text(f"- {visible_line(remark)}") for remark in found.remarks]
+    return Group(table, Text(), *notes)
+
+
+def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
+    used = found.totals
+    yield "pilot", f"{found.pilot}: {found.protocol} on {found.task}, {found.pilot_debates:,} debates"
+    yield "models", ", ".join(found.models) or "none was asked"
+    yield "planned", f"{found.settings.cases:,} cases; {_bounds(found)}"
+    yield "time", _with_interval(found.time_s, duration)
+    yield "held back by", _binding(found)
+    yield (
+        "each bound alone",
+        ", ".join(
+            f"{WORDS[name]} {duration(seconds)}" for name, seconds in sorted(found.alone_s.items(), key=lambda x: -x[1])
+        ),
+    )
+    yield "calls", f"{_with_interval(used.calls, whole)}, {used.calls.value / found.settings.cases:.3g} a case"
+    untold = "at least " if used.calls_without_usage else ""
+    yield "prompt tokens", untold + _with_interval(used.prompt_tokens, whole)
+    yield "completion tokens", untold + _with_interval(used.completion_tokens, whole)
+    yield "cost", _cost(found)
+    yield "cases that fail", _with_interval(used.failed, whole)
+    yield "cases skipped", _with_interval(used.skipped, lambda share: f"{share:.1%}")
+    yield "calls in flight", f"{found.in_flight[0]:,.0f} on average, 95 % of the time at most {found.in_flight[1]:,.0f}"
+    yield (
+        "debates open",
+        (f"{found.open_debates[0]:,.0f} on average, 95 % of the time at most {found.open_debates[1]:,.0f}"),
+    )
+    yield "needs", _needs(found)
+    yield (
+        "simulated",
+        (f"{found.simulated:,} cases, seed {found.settings.seed}; {found.level:.0%} intervals over such pilots"),
+    )
+
+
+def _bounds(found: RunPlan) -> str:
+    scenario = found.scenario
+    told = [f"at most {scenario.max_open:,} open"]
+    if scenario.rpm is not None:
+        told.append(f"{scenario.rpm:,} requests/min")
+    if scenario.tpm is not None:
+        told.append(f"{scenario.tpm:,} tokens/min")
+    told.append(
+        "calls under way adapt" if scenario.concurrency is None else f"{scenario.concurrency:,} calls under way"
+    )
+    told.append("as many cores as it takes" if found.cores_at_hand is None else f"{found.cores_at_hand:,} cores")
+    return ", ".join(told)
+
+
+def _binding(found: RunPlan) -> str:
+    if found.relaxed_s is None or found.then_binding is None:
+        return f"{WORDS[found.binding]}: only quicker replies or shorter debates would help"
+    return f"{WORDS[found.binding]}; without that bound {duration(found.relaxed_s)}, then {WORDS[found.then_binding]}"
+
+
+def _cost(found: RunPlan) -> str:
+    cost = found.totals.cost_usd
+    if cost is None:
+        return "unknown"
+    known = not (found.totals.calls_without_price or found.totals.calls_without_usage)
+    return ("" if known else "at least ") + _with_interval(cost, dollars)
+
+
+def _needs(found: RunPlan) -> str:
+    need = found.needs
+    cores = f"{need.cores:,} {'core' if need.cores == 1 else 'cores'}"
+    moderators = f"{need.moderators:,} {'moderator' if need.moderators == 1 else 'moderators'}"
+    return f"{cores}, {moderators} ({found.placement}), {need.memory_mb / 1024:.1f} GiB of memory"
+
+
+def _with_interval(estimate: Estimate, words: Any) -> str:
+    return f"{words(estimate.value)} [{words(estimate.low)} to {words(estimate.high)}]"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> duration(0.5), duration(95), duration(8000), duration(200000)
+    ('0.5 s', '1.6 min', '2.2 h', '2.3 days')
+    """
+    if seconds < _MINUTE_S:
+        return f"{seconds:.3g} s"
+    if seconds < 2 * _HOUR_S:
+        return f"{seconds / _MINUTE_S:,.3g} min"
+    if seconds < 2 * _DAY_S:
+        return f"{seconds / _HOUR_S:,.3g} h"
+    return f"{seconds / _DAY_S:,.3g} days"
+
+
+def whole(amount: float) -> str:
+    """A number of things."""
+    return f"{round(amount):,}"
+
+
+def dollars(amount: float) -> str:
+    """Money, with cents where they matter."""
+    return (
+        f"${amount:,.0f}" if amount >= 1000 else f"${amount:,.2f}" if amount >= 0.1 or not amount else f"${amount:.2g}"
+    )
+
+
+def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else {"value": estimate.value, "interval": [estimate.low, estimate.high]}
+
+
+def _json(found: RunPlan) -> Shown:
+    used, scenario = found.totals, found.scenario
+    alone: dict[Constraint, float] = dict(found.alone_s)
+    return Shown(
+        pilot={
+            "path": str(found.pilot),
+            "protocol": found.protocol,
+            "task": found.task,
+            "models": found.models,
+            "debates": found.pilot_debates,
+        },
+        bounds={
+            "cases": found.settings.cases,
+            "requests_per_min": scenario.rpm,
+            "tokens_per_min": scenario.tpm,
+            "concurrency": scenario.concurrency,
+            "max_open": scenario.max_open,
+            "cores": found.cores_at_hand,
+            "placement": found.placement,
+            "cpu_ms_per_call": 1000.0 * scenario.cpu_s,
+        },
+        time_s=_estimate(found.time_s) or {},
+        totals={
+            "calls": _estimate(used.calls),
+            "requests": _estimate(used.requests),
+            "prompt_tokens": _estimate(used.prompt_tokens),
+            "completion_tokens": _estimate(used.completion_tokens),
+            "tokens_are_lower_bound": bool(used.calls_without_usage),
+            "unconfirmed_tokens_max": used.unconfirmed_tokens,
+            "cost_usd": _estimate(used.cost_usd),
+            "cost_is_lower_bound": used.cost_usd is not None
+            and bool(used.calls_without_price or used.calls_without_usage),
+            "failed_cases": _estimate(used.failed),
+            "skipped_share": _estimate(used.skipped),
+        },
+        in_flight={"mean": found.in_flight[0], "p95": found.in_flight[1]},
+        open_debates={"mean": found.open_debates[0], "p95": found.open_debates[1]},
+        needs=found.needs._asdict(),
+        binding={
+            "constraint": found.binding,
+            "alone_s": alone,
+            "relaxed_time_s": found.relaxed_s,
+            "then": found.then_binding,
+        },
+        simulated_cases=found.simulated,
+        level=found.level,
+        seed=found.settings.seed,
+        remarks=found.remarks,
+    )

@@ -1,0 +1,123 @@
+"""A pilot, its plan, and the run that was planned, against `moot simulate` in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulate_server import simulated_server
+
+from moot.actors.record.schema import ASKED
+from moot.actors.record.tables import read_table
+from moot.deploy.planning.pilot import read_pilot
+from moot.deploy.planning.programme import programme_of
+from moot.deploy.planning.scenario import Scenario
+from moot.deploy.planning.simulate import simulate
+from moot.deploy.running.run import run
+
+LATENCY = {"latency_ms": 300.0, "jitter_ms": 200.0}
+
+REGIMES: Mapping[str, dict[str, Any]] = {
+    "max_open": {"max_open": 16, "concurrency": 1000},
+    "rpm": {"limit_rpm": 2700, "max_open": 400, "concurrency": 1000},
+    "concurrency": {"concurrency": 32, "max_open": 400},
+    "tpm": {"limit_tpm": 900_000, "max_open": 400, "concurrency": 1000},
+}
+"""Bounds by what is to bind."""
+
+PILOT = {"max_open": 20}
+"""Of the pilot: few debates at once, so that what is measured is the server and not this machine."""
+
+_FLAG_OF = {"limit_rpm": "requests_per_min", "limit_tpm": "tokens_per_min"}
+
+
+def rows_file(path: Path, first: int, count: int) -> Path:
+    """BoolQ rows, all different."""
+    rows = [
+        {
+            "question": f"is island {n} larger than island {n + 1}",
+            "answer": n % 2 == 0,
+            "passage": f"Island {n} is {n}.",
+        }
+        for n in range(first, first + count)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a run has taken, by its record.
+
+    Attributes:
+        busy_s: mean seconds that a call was under way: more than the server's where this machine was busy.
+    """
+
+    time_s: float
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    busy_s: float
+
+
+def hold(out: Path, model: str, task: Path, bounds: Mapping[str, int]) -> Held:
+    """Hold the debates of a file and read what they took."""
+    flags: dict[str, Any] = {_FLAG_OF.get(name, name): bound for name, bound in bounds.items()}
+    config = {
+        "task": f"boolq:{task}",
+        "model": model,
+        "engine": "inline",
+        "out": str(out),
+        "save_tokens": "none",
+        **flags,
+    }
+    run(config)
+    return read_held(out)
+
+
+def read_held(out: Path) -> Held:
+    """Read what a run took, from its first ask to its last verdict."""
+    events = read_table(out, "events", ["kind", "at"]).to_pylist()
+    verdicts = read_table(out, "verdicts", ["at", "calls", "prompt_tokens", "completion_tokens"]).to_pylist()
+    began = min(row["at"] for row in events if row["kind"] == ASKED)
+    turns = read_table(out, "turns", ["prompt_tokens", "completion_tokens", "latency_s", "waited_s"]).to_pylist()
+    return Held(
+        time_s=max(row["at"] for row in verdicts) - began,
+        calls=len(turns),
+        prompt_tokens=sum(row["prompt_tokens"] for row in turns),
+        completion_tokens=sum(row["completion_tokens"] for row in turns),
+        busy_s=sum(row["latency_s"] - row["waited_s"] for row in turns) / len(turns),
+    )
+
+
+def simulated_again(out: Path, bounds: Mapping[str, int]) -> float:
+    """Seconds that the simulation gives a run, going by its own record, in the order in which its cases were opened."""
+    pilot = read_pilot(out)
+    opened: dict[str, float] = {}
+    for row in read_table(out, "events", ["kind", "at"]).to_pylist():
+        if row["kind"] == ASKED:
+            opened[row["case_id"]] = min(row["at"], opened.get(row["case_id"], row["at"]))
+    order = sorted(range(len(pilot.debates)), key=lambda number: opened[pilot.debates[number].case_id])
+    scenario = Scenario(
+        rpm=bounds.get("limit_rpm"),
+        tpm=bounds.get("limit_tpm"),
+        concurrency=bounds.get("concurrency"),
+        max_open=bounds["max_open"],
+    )
+    return simulate(programme_of(pilot), order, scenario).time_s
+
+
+def scaled(bounds: Mapping[str, int], by: int) -> dict[str, Any]:
+    """Every bound `by` times as wide."""
+    return {name: bound * by for name, bound in bounds.items()}
+
+
+@contextmanager
+def server(latency: Mapping[str, float] = LATENCY) -> Iterator[str]:
+    """The simulated server's model."""
+    with simulated_server(None, port=0, **latency) as port:
+        yield f"http://127.0.0.1:{port}/v1#simulated"

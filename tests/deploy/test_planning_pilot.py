@@ -1,0 +1,181 @@
+"""What a plan makes of a record: re-asks, failures, other runs' replies, later attempts, waits; and the command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plan_regimes import rows_file
+from simulate_server import simulated_server
+from typer.testing import CliRunner
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.deploy.cli.main import app, main
+from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.plan import plan
+from moot.deploy.running.run import run
+from moot.protocols.errors import ConfigError, RecordError, UserError
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 24 cases on the embedded model, three calls under way at most by its server's leave."""
+    out = tmp_path_factory.mktemp("planning") / "pilot"
+    run(task="sample", limit=24, engine="inline", out=out, model="simulated?latency_ms=5")
+    return out
+
+
+def rows(folder: Path, table: str, *names: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = read_table(folder, table, list(names)).to_pylist()
+    return found
+
+
+def test_every_call_of_the_record_is_planned_once(record: Path) -> None:
+    pilot = read_pilot(record)
+    turns = rows(record, "turns", "prompt_tokens", "completion_tokens")
+    steps = [step for debate in pilot.debates for step in debate.steps]
+    assert len(steps) == len(turns)
+    assert sum(step.prompt or 0 for step in steps) == sum(int(str(row["prompt_tokens"])) for row in turns)
+    how = [row["how"] for row in rows(record, "verdicts", "how")]
+    assert sum(debate.skipped for debate in pilot.debates) == how.count("skipped") > 0
+    assert pilot.simulated
+    assert pilot.in_process
+    assert pilot.waits_unknown == pilot.interrupted == pilot.unfinished == 0
+
+
+def test_waits_for_leave_are_no_latency(tmp_path: Path) -> None:
+    with simulated_server(None, port=0, latency_ms=50.0) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        task = rows_file(tmp_path / "rows.jsonl", 0, 8)
+        run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model, concurrency=2)
+    pilot = read_pilot(tmp_path / "run")
+    turns = rows(tmp_path / "run", "turns", "latency_s", "waited_s")
+    assert max(float(str(row["waited_s"])) for row in turns) > 0.2
+    busy = [step.busy_s for debate in pilot.debates for step in debate.steps]
+    assert sum(busy) == pytest.approx(
+        sum(float(str(row["latency_s"])) - float(str(row["waited_s"])) for row in turns), rel=1e-6
+    )
+    assert min(busy) >= 0.045
+    assert sorted(busy)[len(busy) // 2] < 0.15
+
+
+def test_unreadable_replies_and_retries_are_calls_one_after_another(tmp_path: Path) -> None:
+    with simulated_server(None, port=0, latency_ms=30.0, garble_rate=0.3, fail_rate=0.2, seed=2) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        task = rows_file(tmp_path / "rows.jsonl", 0, 8)
+        run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model)
+    turns = rows(tmp_path / "run", "turns", "outcome", "http_attempts")
+    pilot = read_pilot(tmp_path / "run")
+    steps = [step for debate in pilot.debates for step in debate.steps]
+    assert any(row["outcome"] == "invalid" for row in turns)
+    assert len(steps) == len(turns)
+    assert sum(step.requests for step in steps) == sum(int(str(row["http_attempts"] or 1)) for row in turns)
+    assert max(step.requests for step in steps) > 1
+    assert all(step.busy_s >= 0.025 for step in steps)
+    found = plan(tmp_path / "run", cases=800)
+    assert found.totals.requests.value > found.totals.calls.value
+
+
+def test_debates_with_replies_of_another_run_are_left_out(record: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    run(task="sample", limit=24, engine="inline", out=whole, model="simulated?latency_ms=5", reuse=record)
+    with pytest.raises(UserError, match=r"each of its 24 debates has replies of another run.*--from"):
+        plan(whole, cases=100)
+    part = tmp_path / "part"
+    run(task="sample", limit=40, engine="inline", out=part, model="simulated?latency_ms=5", reuse=record)
+    found = plan(part, cases=100)
+    assert found.pilot_debates == 16
+    assert any("left out: 24 debates with replies of another run" in remark for remark in found.remarks)
+
+
+def test_failed_cases_are_expected_and_later_attempts_left_out(tmp_path: Path) -> None:
+    out, task = tmp_path / "run", rows_file(tmp_path / "rows.jsonl", 0, 10)
+    with simulated_server(None, port=0, garble_rate=0.9, seed=1) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        for again in (False, True):
+            run(task=f"boolq:{task}", engine="inline", out=out, model=model, retry_failed=again)
+    first = [row for row in rows(out, "verdicts", "failed") if row["attempt"] == 0]
+    found = plan(out, cases=1000)
+    assert found.totals.failed.value == 100 * sum(bool(row["failed"]) for row in first) > 0
+    assert any("second attempts" in remark for remark in found.remarks)
+    assert found.totals.cost_usd is None
+    assert any("cost is unknown" in remark for remark in found.remarks)
+
+
+def test_prices_of_a_file_go_over_the_pilots(record: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("models:\n  other: {input: 1.0, output: 2.0}\n")
+    free = plan(record, cases=100, prices=str(prices)).totals.cost_usd
+    assert free is not None
+    assert free.value == 0.0  # a simulated model is free, whatever else costs
+
+
+def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", 10)
+    one, again, other = read_pilot(record, seed=1), read_pilot(record, seed=1), read_pilot(record, seed=2)
+    assert len(one.debates) == 10
+    assert one == again
+    assert _cases(one) != _cases(other)
+    assert one.sampled_from == 24
+
+
+def _cases(pilot: Pilot) -> list[str]:
+    return [debate.case_id for debate in pilot.debates]
+
+
+WRONG = {
+    "--cases 0": "error: --cases: Input should be greater than or equal to 1, not 0",
+    "--cases 10 --limit-rpm 0": "error: --limit-rpm: Input should be greater than or equal to 1, not 0",
+    "--cases 10 --cores-per-node 4": "error: --cores-per-node goes with --nodes only",
+    "--cases 10 --placement both": "error: --placement: Input should be 'actors' or 'packed', not 'both'",
+    "--cases 10 --cpu-ms-per-call -1": "error: --cpu-ms-per-call: Input should be greater than 0, not -1.0",
+    "--cases 10 --format md": "error: --format: expected text or json, not 'md'",
+    "--cases ten": "error: Invalid value for '--cases': Input should be a valid integer",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_input_is_one_line(
+    words: str, record: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["moot", "plan", "--from", str(record), *words.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith(WRONG[words])
+    assert said.count("\n") == 1
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no run there"):
+        plan(tmp_path, cases=10)
+    with pytest.raises(ConfigError, match="--cases"):
+        plan(tmp_path)
+
+
+def test_the_command_shows_what_python_gives(record: Path) -> None:
+    words = ["plan", "--from", str(record), "--cases", "500", "--limit-rpm", "6000", "--seed", "3"]
+    text = CliRunner().invoke(app, words)
+    assert text.exit_code == 0
+    for part in ("held back by", "requests per minute", "a simulated model", "which no limit holds back"):
+        assert part in " ".join(text.output.split())
+    shown = json.loads(CliRunner().invoke(app, [*words, "--format", "json"]).output)
+    found = moot.plan(record, cases=500, limit_rpm=6000, seed=3)
+    assert isinstance(found, moot.RunPlan)
+    assert shown["time_s"] == {"value": found.time_s.value, "interval": [found.time_s.low, found.time_s.high]}
+    assert shown["binding"]["constraint"] == found.binding == "rpm"
+    assert shown["totals"]["calls"]["value"] == found.totals.calls.value
+    assert tuple(shown["remarks"]) == found.remarks
+
+
+def test_planning_needs_no_ray(record: Path) -> None:
+    code = (
+        f"import sys, moot; moot.plan({str(record)!r}, cases=50); "
+        "sys.exit('ray' in sys.modules or 'fastapi' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
