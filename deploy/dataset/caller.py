@@ -29,12 +29,19 @@ class Caller:
     def __init__(
         self, actor: str, namespace: str, execution: str, fields: Fields, schema: pa.Schema, prefix: str
     ) -> None:
-        self._actor, self._namespace, self._execution = actor, namespace, execution
+        self.actor, self._namespace, self._execution = actor, namespace, execution
         self._fields, self._schema, self._prefix = fields, schema, prefix
         self._batches = itertools.count()
 
     def __call__(self, batch: Batch) -> pa.Table:
+        """As `debated`, in a task of Ray Data: it has the caller for itself, and one batch after the other."""
+        return self.debated(batch, next(self._batches))
+
+    def debated(self, batch: Batch, number: int) -> pa.Table:
         """The batch with the stage's columns, once all its rows have ended.
+
+        Args:
+            number: its place in the Ray task.
 
         Raises:
             MootError: a column is missing or in the way, the run cannot be opened or cannot go on.
@@ -43,13 +50,13 @@ class Caller:
         added = [self._prefix + name for name in self._schema.names]
         columns = self._fields.found(table.column_names, added)
         rows = [self._fields.row(row) for row in cells(table, columns)]
-        key = (self._execution, ray.get_runtime_context().get_task_id() or "", next(self._batches))
-        ends = self._debated(key, rows)
+        key = (self._execution, ray.get_runtime_context().get_task_id() or "", number)
+        ends = self._ends(key, rows)
         return with_columns(table, ends, self._schema, self._prefix)
 
-    def _debated(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _ends(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         try:
-            handle = ray.get_actor(self._actor, namespace=self._namespace)
+            handle = ray.get_actor(self.actor, namespace=self._namespace)
         except ValueError:
             raise ConfigError("the stage was closed while its dataset was in use") from None
         try:
@@ -59,3 +66,17 @@ class Caller:
             raise (cause if isinstance(cause, MootError) else error) from None
         ends: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
         return ends
+
+
+class MootBatches:
+    """A caller in an actor of Ray Data, which waits for several batches at once in threads of one process.
+
+    Each of its tasks must hold one batch: it cannot tell the second from the first one that comes again.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """See `Caller.debated`."""
+        return self._caller.debated(batch, 0)

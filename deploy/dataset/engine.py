@@ -35,7 +35,8 @@ class Started:
     def __init__(self, *args: Any) -> None:
         context = ray.get_runtime_context()
         self.name, self.namespace, self.node = f"moot-stage-{uuid4().hex[:8]}", context.namespace, context.get_node_id()
-        # The record's folder is a folder of this node.
+        # The record's folder is a folder of this node. Both methods may be called again: one goes by the record, and
+        # closing twice is harmless.
         here = NodeAffinitySchedulingStrategy(self.node, soft=False)
         self._handle = (
             ray.remote(StageActor)
@@ -43,7 +44,7 @@ class Started:
                 name=self.name,
                 num_cpus=0,
                 max_restarts=-1,
-                max_task_retries=0,
+                max_task_retries=-1,
                 max_concurrency=1000,
                 scheduling_strategy=here,
             )

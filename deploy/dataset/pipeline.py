@@ -12,8 +12,8 @@ from moot.protocols.errors import ConfigError
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-_TASKS = 8
-"""Batches under way at once: each waits in a process of its own."""
+_BATCHES = 16
+"""Batches under way at once; they wait in threads of one process."""
 
 _AHEAD = 3
 """Rows on their way per place for an open debate, so that a place that falls free is taken at once."""
@@ -34,7 +34,7 @@ def debate_dataset(
 ) -> Dataset:
     """A dataset with every row debated, or judged: its columns and those of the stage.
 
-    The rows are cut into batches of a size that keeps `max_open` debates open, and wait in tasks that ask for no CPU.
+    The rows are cut into batches of a size that keeps `max_open` debates open, and wait without asking for a CPU.
 
     Args:
         stage: a `DebateStage` or `JudgeStage` of one's own, which can be closed; None makes one from the rest.
@@ -58,14 +58,23 @@ def debate_dataset(
     known = ds.schema(fetch_if_missing=False)
     if known is not None:
         stage.check_columns(known.names)
-    from ray.data import TaskPoolStrategy
+    from ray.data import ActorPoolStrategy
 
-    rows = batch_size or max(1, stage.max_open * _AHEAD // _TASKS)
+    from moot.deploy.dataset.caller import MootBatches
+
+    waiting = ActorPoolStrategy(
+        size=1,
+        max_tasks_in_flight_per_actor=_BATCHES,
+        max_concurrent_calls_per_actor=_BATCHES,
+        enable_true_multi_threading=True,
+    )
+    rows = batch_size or max(1, stage.max_open * _AHEAD // _BATCHES)
     return ds.repartition(target_num_rows_per_block=rows).map_batches(
-        stage,
-        batch_size=rows,
+        MootBatches,
+        fn_constructor_args=[stage],
+        batch_size=None,  # a block, so that a task holds one batch
         batch_format="pyarrow",
-        compute=TaskPoolStrategy(size=_TASKS),
+        compute=waiting,
         num_cpus=0,
         udf_modifying_row_count=False,
     )

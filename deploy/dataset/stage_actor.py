@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import ray
 
 from moot.actors.log import configure_json
 from moot.actors.reception import NotHeld, RunBroken
@@ -33,7 +32,8 @@ _LOOK_EACH_S = 0.25
 
 
 class StageActor:
-    """Owns the run of one stage. Ray starts it again when it dies; it goes on from its record then.
+    """Owns the run of one stage. Ray starts it again when it dies; it goes on from its record then, and calls
+    that were under way are made again.
 
     Args:
         config: of the run, as JSON; its `out` is absolute.
@@ -51,7 +51,6 @@ class StageActor:
         self._run: OpenRun | None = None
         self._holders: Counter[str] = Counter()
 
-    @ray.method(max_task_retries=-1)
     async def debate(self, key: BatchKey, raw: bytes) -> bytes:
         """Debate a batch and wait for the end of all of it; cancelled, debates that nobody else waits for are put
         aside.
@@ -77,6 +76,10 @@ class StageActor:
             await asyncio.gather(*(run.withdraw(case_id) for case_id in forsaken), return_exceptions=True)
             raise
         return msgspec.msgpack.encode(ends)
+
+    async def waiting(self) -> int:
+        """How many debates somebody waits for."""
+        return len(self._holders)
 
     async def close(self, drain_s: float) -> None:
         """Let debates end for so many seconds, then leave the record in order."""

@@ -10,8 +10,8 @@ from moot.protocols.rubrics.assessed import AssessmentData
 def panel_result(found: AssessmentData) -> dict[str, Any]:
     """The panel's verdict as plain data; a missing mark is in no figure but the counts.
 
-    `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest less its
-    lowest score; None with fewer than two marks.
+    `flag` is the share of the marks that flag the reply, `quality` their mean Q. `spread` is a dimension's highest
+    less its lowest score; None with fewer than two marks.
     """
     medians, marks = found.medians, found.marks
     given = {name: [scores[name] for scores in marks if name in scores] for name in found.scores}

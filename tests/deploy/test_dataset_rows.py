@@ -18,7 +18,7 @@ from moot.deploy.dataset.plain import plain
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
 
 # Ray Data warns of settings of its own when its context is made.
-pytestmark = pytest.mark.filterwarnings("ignore:.*is deprecated! Configure:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:::ray.data.context")
 
 KNOWN = ("id", "question", "passage", "labels", "images", "choices")
 
@@ -69,11 +69,11 @@ def test_columns_are_named_left_alone_and_looked_for() -> None:
     assert fields(id_column="key").row({"id": None, "question": None}) == {"id": None}
     with pytest.raises(ConfigError, match=r"no column `question`.*columns=.*'prompt', 'labels', 'key'"):
         fields().found(names, ())
-    with pytest.raises(ConfigError, match="unknown column 'promt'.*prompt"):
+    with pytest.raises(ConfigError, match=r"unknown column 'promt'.*prompt"):
         fields(columns={"question": "promt"}).found(names, ())
-    with pytest.raises(ConfigError, match="have `key` already.*prefix"):
+    with pytest.raises(ConfigError, match=r"have `key` already.*prefix"):
         fields(columns={"question": "prompt"}).found(names, ["key", "answer"])
-    with pytest.raises(ConfigError, match="unknown field 'pasage'.*passage"):
+    with pytest.raises(ConfigError, match=r"unknown field 'pasage'.*passage"):
         fields(columns={"pasage": "x"}).check()
     with pytest.raises(ConfigError, match="given twice"):
         fields(columns={"labels": "x"}, constant={"labels": ["a", "b"]}).check()
