@@ -173,7 +173,7 @@ def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
         checked = stage(pa.Table.from_pylist(claims)).to_pylist()
     assert {row["answer"] for row in checked} <= {"supported", "hallucinated"}
     assert [row["error"] for row in checked] == [None, None]
-    replies = [
+    replies: list[dict[str, Any]] = [
         {"id": "a", "reply": "It rained.", "prompt": "why wet?", "evidence": "Rain."},
         {"id": "b", "reply": None, "prompt": "why dry?", "evidence": ""},
     ]
