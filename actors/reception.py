@@ -36,6 +36,10 @@ class NotHeld(MootError):
     """
 
 
+class RunBroken(NotHeld):
+    """A debate that was put aside because the run cannot go on: nothing can be trusted to be kept any more."""
+
+
 @dataclass(frozen=True)
 class Told:
     """How a debate ended, and whether that was on record already."""
@@ -111,7 +115,8 @@ class Reception:
             raise RunMismatch(f"case {case.id!r} is being debated with other content: give it another id")
         if visit is None:
             if self._refusal is not None:
-                raise NotHeld(str(self._refusal)) from self._refusal
+                kind = RunBroken if isinstance(self._refusal, RunBroken) else NotHeld
+                raise kind(str(self._refusal)) from self._refusal
             assignment = self._past.assignment(labelled)
             if assignment is None:
                 return await self._from_record(case.id)
@@ -288,8 +293,9 @@ class Reception:
         if task.cancelled() or (error := task.exception()) is None:
             return
         _log.error("the run cannot go on", error=repr(error))
-        self._refuse(error)
-        self._put_all_aside(NotHeld(f"the run cannot go on: {error}"))
+        broken = RunBroken(f"the run cannot go on: {error}")
+        self._refuse(broken)
+        self._put_all_aside(broken)
 
 
 def _seen(told: asyncio.Future[Told]) -> None:

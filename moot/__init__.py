@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from moot.deploy.calibration.calibrate import calibrate
     from moot.deploy.checking.check import check
     from moot.deploy.checking.checked import Checked
+    from moot.deploy.dataset.pipeline import debate_dataset
+    from moot.deploy.dataset.stages import DebateStage, JudgeStage
     from moot.deploy.documents.library import Library, index
     from moot.deploy.planning.plan import RunPlan, plan
     from moot.deploy.reading.show import show
@@ -52,6 +54,8 @@ _HOME = {
     "moot.deploy.calibration.calibrate": ("calibrate",),
     "moot.deploy.checking.check": ("check",),
     "moot.deploy.checking.checked": ("Checked",),
+    "moot.deploy.dataset.pipeline": ("debate_dataset",),
+    "moot.deploy.dataset.stages": ("DebateStage", "JudgeStage"),
     "moot.deploy.documents.library": ("Library", "index"),
     "moot.deploy.reading.summaries.compare": ("compare",),
     "moot.deploy.running.config": ("RunConfig",),
@@ -86,12 +90,14 @@ __all__ = [
     "Checked",
     "ConfigError",
     "DebateProtocol",
+    "DebateStage",
     "Debated",
     "Event",
     "Failure",
     "Floor",
     "Form",
     "Image",
+    "JudgeStage",
     "LabelledCase",
     "Library",
     "MootError",
@@ -116,6 +122,7 @@ __all__ = [
     "check",
     "compare",
     "debate",
+    "debate_dataset",
     "index",
     "judge",
     "load_image",

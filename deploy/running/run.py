@@ -32,19 +32,20 @@ Role = str | RoleBinding | Mapping[str, Any]
 """What binds a role: a model's name, or a binding, or the fields of one that differ from the defaults."""
 
 
-class RunOptions(TypedDict, total=False):
-    """The fields of `RunConfig`; `task` and `protocol` may also be objects.
+_PATHS = ("out", "prompts", "prices", "reuse", "classifier")
 
-    `task` takes a spec such as `boolq:PATH`, a `Task`, or a list of cases; `protocol` a name, or an object with
-    `async def run(self, case, floor)`; `roles` one member or a list of them per family.
+
+class OpenOptions(TypedDict, total=False):
+    """The fields of `RunConfig` that also go for cases which come one by one; `protocol` may also be an object.
+
+    `protocol` takes a name, or an object with `async def run(self, case, floor)`; `roles` one member or a list of them
+    per family.
     """
 
-    task: str | Cases
     protocol: str | object
     model: str
     roles: Mapping[str, Role | Sequence[Role]]
     agents: int | None
-    limit: int | None
     seed: int
     encoder: str
     encoder_key_env: str | None
@@ -52,15 +53,12 @@ class RunOptions(TypedDict, total=False):
     docs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     out: str | Path
     placement: Placement
-    engine: Engine
-    address: str | None
     cluster: Placing | Mapping[str, Any]
     set: Mapping[str, Any]
     prompts: str | Path | None
     save_tokens: Literal["none", "chosen", "all"]
     reuse: str | Path | None
     max_open: int
-    attended: bool
     retry_failed: bool
     requests_per_min: int | None
     tokens_per_min: int | None
@@ -68,9 +66,19 @@ class RunOptions(TypedDict, total=False):
     limits: Mapping[str, Mapping[str, int]]
     max_cost_usd: float | None
     max_tokens: int | None
-    max_minutes: float | None
     prices: str | Path | None
     debate_timeout_s: float | None
+
+
+class RunOptions(OpenOptions, total=False):
+    """The fields of `RunConfig`; `task` may also be an object: a `Task`, or a list of cases."""
+
+    task: str | Cases
+    limit: int | None
+    engine: Engine
+    address: str | None
+    attended: bool
+    max_minutes: float | None
 
 
 async def arun(config: Base | None = None, **options: Unpack[RunOptions]) -> Run:
@@ -147,15 +155,18 @@ def prepared_from(config: Base | None, options: RunOptions) -> Prepared:
         flags.pop("protocol")
     if isinstance(task, Mapping) or isinstance(protocol, type):
         raise ConfigError("expected a list of cases as `task`, and an object, not a class, as `protocol`")
-    for key in ("out", "prompts", "prices", "reuse", "classifier"):
-        if isinstance(flags.get(key), Path):
-            flags[key] = str(flags[key])
-    built = RunConfig.build(config, flags)
+    built = RunConfig.build(config, paths_as_texts(flags))
     return prepare(
         built,
         task=None if isinstance(task, str | None) else task,
         protocol=None if isinstance(protocol, str | None) else protocol,
     )
+
+
+def paths_as_texts(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as `RunConfig` takes them. Raises nothing."""
+    texts = {key: str(flags[key]) for key in _PATHS if isinstance(flags.get(key), Path)}
+    return {**flags, **texts}
 
 
 class _IntoQueue(Silent):

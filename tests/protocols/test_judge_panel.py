@@ -58,7 +58,10 @@ def test_the_verdict_has_means_medians_and_the_share_that_flags() -> None:
     sheets = {"0/pass/0": sheet(1, 3), "0/pass/1": sheet(1, 3), "1/pass/0": sheet(0, 1, 1), "1/pass/1": sheet(1, 2)}
     verdict, floor = judged({f"*/judge/{place}": said for place, said in sheets.items()})
     payload = verdict.payload
-    assert payload["dimensions"] == {"clarity": {"mean": 0.75, "median": 1.0}, "depth": {"mean": 2.25, "median": 2.5}}
+    assert payload["dimensions"] == {
+        "clarity": {"mean": 0.75, "median": 1.0, "spread": 1},
+        "depth": {"mean": 2.25, "median": 2.5, "spread": 2},
+    }
     assert (payload["quality"], payload["flag"], payload["flagged"]) == ((4 + 4 + 0 + 3) / 4, 0.25, False)
     assert (payload["judgments"], payload["missing"], payload["abstentions"]) == (4, 0, {})
     noted = floor.event("assessment", "assessment/reply")

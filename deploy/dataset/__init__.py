@@ -1,0 +1,1 @@
+"""Debates inside a Ray Data pipeline: rows in, judged rows out."""

@@ -1,0 +1,82 @@
+"""The function that Ray Data maps over batches: it carries them to the stage's actor and waits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import ray
+from ray.exceptions import RayTaskError
+
+from moot.deploy.dataset.batches import Batch, as_table, cells, with_columns
+from moot.deploy.dataset.fields import Fields
+from moot.protocols.errors import ConfigError, MootError
+
+
+class Caller:
+    """What a stage is in a Ray Data task.
+
+    Args:
+        actor, namespace: where the stage's actor is to be found.
+        execution: names the execution of the pipeline that this is a part of.
+        fields: how rows become cases.
+        schema: the columns that are added.
+        prefix: begins their names.
+    """
+
+    def __init__(
+        self, actor: str, namespace: str, execution: str, fields: Fields, schema: pa.Schema, prefix: str
+    ) -> None:
+        self.actor, self._namespace, self._execution = actor, namespace, execution
+        self._fields, self._schema, self._prefix = fields, schema, prefix
+        self._batches = itertools.count()
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """As `debated`, in a task of Ray Data: it has the caller for itself, and one batch after the other."""
+        return self.debated(batch, next(self._batches))
+
+    def debated(self, batch: Batch, number: int) -> pa.Table:
+        """The batch with the stage's columns, once all its rows have ended.
+
+        Args:
+            number: its place in the Ray task.
+
+        Raises:
+            MootError: a column is missing or in the way, the run cannot be opened or cannot go on.
+        """
+        table = as_table(batch)
+        added = [self._prefix + name for name in self._schema.names]
+        columns = self._fields.found(table.column_names, added)
+        rows = [self._fields.row(row) for row in cells(table, columns)]
+        key = (self._execution, ray.get_runtime_context().get_task_id() or "", number)
+        ends = self._ends(key, rows)
+        return with_columns(table, ends, self._schema, self._prefix)
+
+    def _ends(self, key: tuple[str, str, int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        try:
+            handle = ray.get_actor(self.actor, namespace=self._namespace)
+        except ValueError:
+            raise ConfigError("the stage was closed while its dataset was in use") from None
+        try:
+            raw = ray.get(handle.debate.remote(key, msgspec.msgpack.encode(rows)))
+        except RayTaskError as error:
+            cause = getattr(error, "cause", None)
+            raise (cause if isinstance(cause, MootError) else error) from None
+        ends: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+        return ends
+
+
+class MootBatches:
+    """A caller in an actor of Ray Data, which waits for several batches at once in threads of one process.
+
+    Each of its tasks must hold one batch: it cannot tell the second from the first one that comes again.
+    """
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def __call__(self, batch: Batch) -> pa.Table:
+        """See `Caller.debated`."""
+        return self._caller.debated(batch, 0)

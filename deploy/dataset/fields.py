@@ -1,0 +1,85 @@
+"""Which column of a batch means what: the fields of a case, and columns that would be in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.dataset.plain import plain
+from moot.protocols.errors import ConfigError, unknown_name
+
+ID = "id"
+_LISTS = ("images", "documents", "labels", "choices")
+"""Fields that hold lists: a single value is a list of one."""
+
+
+class Fields(BaseModel):
+    """How rows become cases.
+
+    Attributes:
+        known: every field that a case may have.
+        by_name: fields that are read from columns of the same name without being asked for.
+        needed: fields of which every row needs one or the other.
+        columns: by field the column that holds it; None for a field that no column holds.
+        constant: by field a value for all rows.
+        id_column: holds the rows' ids; None knows rows by their content.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    known: tuple[str, ...]
+    by_name: tuple[str, ...]
+    needed: tuple[str, ...]
+    columns: dict[str, str | None] = {}
+    constant: dict[str, Any] = {}
+    id_column: str | None = None
+
+    def check(self) -> None:
+        """Refuse fields that no case has.
+
+        Raises:
+            ConfigError: names the nearest field that there is.
+        """
+        for field in (*self.columns, *self.constant):
+            if field == ID or field not in self.known:
+                raise unknown_name("field", field, [name for name in self.known if name != ID])
+            if field in self.columns and field in self.constant:
+                raise ConfigError(f"`{field}` is given twice: in `columns`, and for all rows")
+
+    def found(self, names: Sequence[str], added: Collection[str]) -> dict[str, str]:
+        """By field the column that holds it, in a batch with columns of these names.
+
+        Args:
+            added: columns that are to be added.
+
+        Raises:
+            ConfigError: a column is missing, or in the way of one that is to be added.
+        """
+        taken = sorted(set(names) & set(added))
+        if taken:
+            listed = ", ".join(f"`{name}`" for name in taken)
+            raise ConfigError(f"the rows have {listed} already: name the added ones apart with prefix=...")
+        read: dict[str, str | None] = {name: name for name in self.by_name if name in names}
+        read |= self.columns | ({} if self.id_column is None else {ID: self.id_column})
+        found = {field: column for field, column in read.items() if column is not None and field not in self.constant}
+        for column in found.values():
+            if column not in names:
+                raise unknown_name("column", column, names)
+        if not any(field in found or field in self.constant for field in self.needed):
+            needed = self.needed[0]
+            raise ConfigError(
+                f"no column `{needed}`, which every row needs: name the one that holds it with "
+                f'columns={{"{needed}": ...}}; there are {", ".join(map(repr, names)) or "none"}'
+            )
+        return found
+
+    def row(self, cells: Mapping[str, Any]) -> dict[str, Any]:
+        """One row's fields as plain data, those that are missing left out; a missing id stays, for it is no id."""
+        values = {**{field: plain(value) for field, value in cells.items()}, **self.constant}
+        values = {field: value for field, value in values.items() if value is not None or field == ID}
+        for field in _LISTS:
+            if isinstance(values.get(field), str | bytes):
+                values[field] = [values[field]]
+        return values

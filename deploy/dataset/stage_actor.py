@@ -1,0 +1,154 @@
+"""The actor behind a stage: it holds an open run, takes batches of rows, and tells how their debates ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moot.actors.log import configure_json
+from moot.actors.reception import NotHeld, RunBroken
+from moot.deploy.dataset.fields import ID
+from moot.deploy.dataset.kinds import Kind, refused
+from moot.deploy.dataset.numbering import BatchKey, Numbering
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.open_run import OpenRun
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RunFolderBusy, UserError
+
+PUT_ASIDE = "not_held"
+"""The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
+pipeline goes on with it."""
+
+_ID_DIGITS = 16
+_LET_GO_WITHIN_S = 30.0
+"""How long the folder of a pipeline that was killed may still be held by what is left of it."""
+_LOOK_EACH_S = 0.25
+
+
+class StageActor:
+    """Owns the run of one stage. Ray starts it again when it dies; it goes on from its record then, and calls
+    that were under way are made again.
+
+    Args:
+        config: of the run, as JSON; its `out` is absolute.
+        protocol: one's own instead of the one that the configuration names.
+        kind: what rows are.
+        folder: the driver's working folder, which paths in the configuration may be relative to.
+    """
+
+    def __init__(self, config: str, protocol: object | None, kind: Kind, folder: str) -> None:
+        os.chdir(folder)
+        configure_json("warning")
+        self._config, self._protocol, self._kind = config, protocol, kind
+        self._numbering = Numbering()
+        self._opening = asyncio.Lock()
+        self._run: OpenRun | None = None
+        self._holders: Counter[str] = Counter()
+
+    async def debate(self, key: BatchKey, raw: bytes) -> bytes:
+        """Debate a batch and wait for the end of all of it; cancelled, debates that nobody else waits for are put
+        aside.
+
+        Called again it is told from the record what has ended, so Ray may call it as often as it likes.
+
+        Args:
+            key: the batch's; a batch that comes again has the one that it had.
+            raw: rows as plain data, encoded.
+
+        Raises:
+            UserError: the run cannot be opened.
+            RunBroken: it cannot go on.
+        """
+        run = await self._opened()
+        rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+        cases = await asyncio.to_thread(self._cases, rows)
+        cases = self._named(key, cases)
+        forsaken: list[str] = []
+        try:
+            ends = await asyncio.gather(*(self._end(run, case, forsaken) for case in cases))
+        except asyncio.CancelledError:
+            await asyncio.gather(*(run.withdraw(case_id) for case_id in forsaken), return_exceptions=True)
+            raise
+        return msgspec.msgpack.encode(ends)
+
+    async def waiting(self) -> int:
+        """How many debates somebody waits for."""
+        return len(self._holders)
+
+    async def close(self, drain_s: float) -> None:
+        """Let debates end for so many seconds, then leave the record in order."""
+        async with self._opening:
+            run, self._run = self._run, None
+            if run is not None:
+                await run.close(drain_s=drain_s)
+
+    async def _opened(self) -> OpenRun:
+        async with self._opening:
+            if self._run is None:
+                self._run = await self._open()
+            return self._run
+
+    async def _open(self) -> OpenRun:
+        last = time.monotonic() + _LET_GO_WITHIN_S
+        while True:
+            config = RunConfig.model_validate_json(self._config)
+            run = await asyncio.to_thread(OpenRun, config, protocol=self._protocol)
+            try:
+                await run.open()
+                return run
+            except RunFolderBusy:
+                if time.monotonic() > last:
+                    raise
+            await asyncio.sleep(_LOOK_EACH_S)
+
+    def _cases(self, rows: Sequence[Mapping[str, Any]]) -> list[LabelledCase | UserError]:
+        found: list[LabelledCase | UserError] = []
+        for row in rows:
+            try:
+                labelled = self._kind.case(row)
+            except UserError as error:
+                found.append(error)
+                continue
+            if ID not in row:
+                labelled = msgspec.structs.replace(labelled, case=msgspec.structs.replace(labelled.case, id=""))
+            found.append(labelled)
+        return found
+
+    def _named(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
+        """The cases, those without an id known by their content."""
+        unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
+        hashes = [each.case.content_hash()[:_ID_DIGITS] for i in unnamed if isinstance(each := cases[i], LabelledCase)]
+        for i, case_id in zip(unnamed, self._numbering.ids(key, hashes), strict=True):
+            labelled = cases[i]
+            assert isinstance(labelled, LabelledCase)
+            case = msgspec.structs.replace(labelled.case, id=case_id)
+            cases[i] = msgspec.structs.replace(labelled, case=case)
+        return cases
+
+    async def _end(self, run: OpenRun, case: LabelledCase | UserError, forsaken: list[str]) -> dict[str, Any]:
+        if not isinstance(case, LabelledCase):
+            return refused(case)
+        case_id = case.case.id
+        self._holders[case_id] += 1
+        try:
+            return self._kind.ended(await run.hold(case))
+        except UserError as error:
+            return {"case_id": case_id, **refused(error)}
+        except RunBroken:
+            raise
+        except NotHeld as error:
+            return {"case_id": case_id, "failure": PUT_ASIDE, "error": str(error)}
+        except asyncio.CancelledError:
+            if self._holders[case_id] == 1:
+                forsaken.append(case_id)
+            raise
+        finally:
+            self._holders[case_id] -= 1
+            if not self._holders[case_id]:
+                del self._holders[case_id]

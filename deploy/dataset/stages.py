@@ -1,0 +1,228 @@
+"""The stages that a Ray Data pipeline maps over its batches: `DebateStage` and `JudgeStage`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, Unpack
+from uuid import uuid4
+
+import pyarrow as pa
+
+from moot.actors.log import configure_unless_done
+from moot.deploy.dataset.fields import Fields
+from moot.deploy.dataset.kinds import Debates, Judgings, Kind
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.judge import PROTOCOL, rubric_of
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.places import default_out
+from moot.deploy.running.run import Base, OpenOptions, Role, paths_as_texts
+from moot.protocols.errors import ConfigError
+from moot.protocols.registry import make_protocol
+from moot.protocols.rubrics.rubric import Rubric
+from moot.protocols.tasks.claim_fields import SHORTHAND
+from moot.protocols.tasks.memory import KEYS
+
+if TYPE_CHECKING:
+    from moot.deploy.dataset.caller import Caller
+    from moot.deploy.dataset.engine import Engine
+
+Columns = Mapping[str, str | None]
+"""By field the column that holds it; None for a field that no column holds."""
+
+_QUESTION_FIELDS = ("passage", "title", "labels", "choices", "gold", "documents", "images")
+_CLAIM_FIELDS = ("passage", "title", "documents", "images")
+_REPLY_FIELDS = ("id", "reply", "prompt", "system", "evidence", "role", "domain", "group")
+_NOT_HERE = {
+    "task": "its cases are the rows",
+    "limit": "its cases are the rows: use `Dataset.limit`",
+    "attended": "nobody is asked",
+    "engine": "its debates are held by actors on the pipeline's Ray",
+    "address": "its debates are held by actors on the pipeline's Ray",
+    "max_minutes": "stop the pipeline instead",
+}
+
+
+class Stage:
+    """A stage with its run (`DebateStage`, `JudgeStage`): give it to `Dataset.map_batches`, and close it when the
+    dataset was used.
+
+    Nothing starts before the pipeline runs. The run's actors end when the stage is closed, when nothing has it any
+    more, or when the program ends. Stages of one process with the same record and configuration share one run.
+    """
+
+    def __init__(self, config: RunConfig, protocol: object | None, kind: Kind, fields: Fields, prefix: str) -> None:
+        for key, why in _NOT_HERE.items():
+            if key in config.model_fields_set:
+                raise ConfigError(f"`{key}` is not for a stage: {why}")
+        fields.check()
+        checked = OpenRun(config, protocol=protocol).prepared
+        self._folder, self._max_open = checked.folder, config.max_open
+        self._kind, self._fields, self._prefix = kind, fields, prefix
+        placed = config.model_copy(update={"out": str(checked.folder)})
+        self._engine = _engine(placed.model_dump_json(exclude_unset=True), protocol, kind)
+        self._here: Caller | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder of the record."""
+        return self._folder
+
+    @property
+    def max_open(self) -> int:
+        """Most debates open at once."""
+        return self._max_open
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that are added, the same for every batch."""
+        return pa.schema([pa.field(self._prefix + field.name, field.type) for field in self._kind.schema])
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse rows with these columns if they are not what the stage needs.
+
+        Raises:
+            ConfigError: a column is missing, or in the way of one that is to be added.
+        """
+        self._fields.found(names, self.schema.names)
+
+    def close(self, drain_s: float = 0.0) -> None:
+        """Take nothing more, let open debates end for so many seconds, put the rest aside, and leave the record in
+        order, without an actor behind. Twice is harmless; the next stage on the same record goes on with it."""
+        self._engine.close(drain_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __call__(self, batch: Any) -> pa.Table:
+        """Debate one batch now, in this process's Ray; Ray Data calls a copy of the stage in its tasks."""
+        self._here = self._here or self._caller()
+        return self._here(batch)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What Ray Data sends to its tasks: it pickles the stage once for each execution, in the driver."""
+        return _same, (self._caller(),)
+
+    def _caller(self) -> Caller:
+        started = self._engine.start()
+        from moot.deploy.dataset.caller import Caller
+
+        return Caller(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
+
+
+class DebateStage(Stage):
+    """Debates on every row: `ds.map_batches(moot.DebateStage(protocol="selene", model=...), batch_size=1000)`.
+
+    Args:
+        config: a YAML file, or fields; options win over it.
+        columns: from fields of a case to the columns that hold them, where these are called otherwise. Columns called
+            `question` (for a protocol that checks claims: `claim`), `passage`, `title`, `labels`, `choices`, `gold`,
+            `documents` and `images` are read without being asked for; None leaves one alone.
+        labels: the closed set of answers of all rows; without it that of each row, or free-text answers.
+        constant: other fields that are the same for all rows.
+        id_column: holds the rows' ids, which tell them apart; None knows rows by their content, and numbers copies.
+        prefix: begins the names of the columns that are added.
+        options: as for `moot.run`. `out` is where the record is kept, and gone on with when it is there.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+
+    def __init__(
+        self,
+        config: Base | None = None,
+        *,
+        columns: Columns | None = None,
+        labels: Sequence[str] | None = None,
+        constant: Mapping[str, Any] | None = None,
+        id_column: str | None = None,
+        prefix: str = "",
+        **options: Unpack[OpenOptions],
+    ) -> None:
+        built, protocol = _built(config, options)
+        found = make_protocol(built.protocol, built.settings()) if protocol is None else protocol
+        claims = bool(getattr(found, "needs_claims", False))
+        same = {**(constant or {}), **({} if labels is None else {"labels": list(labels)})}
+        fields = Fields(
+            known=(*KEYS, *SHORTHAND),
+            by_name=("claim", *_CLAIM_FIELDS) if claims else ("question", *_QUESTION_FIELDS),
+            needed=("claim", "question") if claims else ("question",),
+            columns=dict(columns or {}),
+            constant=same,
+            id_column=id_column,
+        )
+        super().__init__(built, protocol, Debates(), fields, prefix)
+
+
+class JudgeStage(Stage):
+    """Judges on every row's reply, all in flight together; nothing is debated.
+
+    Args:
+        rubric: the name of one that comes with the package, a YAML file, or a rubric as data.
+        judges: one member or several: models' names, or bindings.
+        passes: how often each judge reads each reply, 1 to 20.
+        columns, id_column, prefix: as for `DebateStage`; the fields are `reply`, and where there are such `prompt`,
+            `system`, `evidence`, `role`, `domain` and `group`.
+        options: as for `moot.run`.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        rubric: str | Path | Rubric | Mapping[str, Any] = "reasoning",
+        judges: Role | Sequence[Role] = "simulated",
+        passes: int = 1,
+        columns: Columns | None = None,
+        id_column: str | None = None,
+        prefix: str = "",
+        **options: Unpack[OpenOptions],
+    ) -> None:
+        for key in ("protocol", "roles", "set", "agents", "model"):
+            if key in options:
+                raise ConfigError(f"`{key}` is not for a JudgeStage: it has `rubric`, `judges` and `passes`")
+        sheet = rubric_of(rubric)
+        members = [judges] if isinstance(judges, str | Mapping) or not isinstance(judges, Sequence) else list(judges)
+        settings = {"rubric": sheet.model_dump(mode="json"), "passes": passes}
+        panel: OpenOptions = {"protocol": PROTOCOL, "roles": {"judge": members}, "set": settings}
+        built, _ = _built(None, {**options, **panel})
+        if built.out is None:
+            built = built.model_copy(update={"out": default_out("judge", f"rows-{sheet.name}", built.seed)})
+        fields = Fields(
+            known=_REPLY_FIELDS,
+            by_name=_REPLY_FIELDS[1:],
+            needed=("reply",),
+            columns=dict(columns or {}),
+            id_column=id_column,
+        )
+        super().__init__(built, None, Judgings(tuple(sheet.dimensions)), fields, prefix)
+
+
+def _built(config: Base | None, options: OpenOptions) -> tuple[RunConfig, object | None]:
+    """The configuration, and the protocol if it was brought as an object."""
+    configure_unless_done()
+    flags = paths_as_texts(options)
+    brought = flags.get("protocol")
+    if isinstance(brought, str | None):
+        return RunConfig.build(config, flags), None
+    if isinstance(brought, type):
+        raise ConfigError("expected a name or an object, not a class, as `protocol`")
+    del flags["protocol"]
+    return RunConfig.build(config, flags), brought
+
+
+def _engine(config: str, protocol: object | None, kind: Kind) -> Engine:
+    try:
+        from moot.deploy.dataset import caller, engine  # noqa: F401 - what a task needs is missed here
+    except ImportError as error:
+        raise ConfigError(f"a stage needs {error.name}, which is not installed: pip install 'moot[data]'") from None
+    return engine.engine_for(config, protocol, kind)
+
+
+def _same(caller: Caller) -> Caller:
+    return caller

@@ -1,0 +1,190 @@
+"""Ray Data pipelines with a debate stage: the same verdicts as a run, rows that failed, columns, and nothing left."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import ray
+import ray.data
+from ray.exceptions import RayTaskError
+
+import moot
+from moot.actors.record.tables import read_table
+from moot.protocols.errors import ConfigError
+
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore:::ray.data.context")]
+
+CASES: list[dict[str, Any]] = [
+    {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}
+    for i in range(24)
+]
+SLOW = "simulated?latency_ms=60000"
+
+
+@pytest.fixture(autouse=True)
+def _quiet(local_ray: None) -> Iterator[None]:
+    context = ray.data.DataContext.get_current()
+    before = context.enable_progress_bars, context.execution_options.preserve_order
+    logger = logging.getLogger("ray.data")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    context.enable_progress_bars = False
+    context.execution_options.preserve_order = True
+    yield
+    context.enable_progress_bars, context.execution_options.preserve_order = before
+    logger.setLevel(level)
+
+
+def actors() -> list[str]:
+    """Our actor processes under this one, the idle ones of other kinds aside."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            title = (process.cmdline() or [""])[0]
+        except psutil.Error:
+            continue
+        if title.startswith("ray::") and title.partition("ray::")[2].partition(".")[0].endswith("Actor"):
+            found.append(title)
+    return [title for title in found if "StageActor" in title or "Moderator" in title or "Writer" in title]
+
+
+def gone_within(seconds: float) -> bool:
+    last = time.monotonic() + seconds
+    while actors() and time.monotonic() < last:
+        time.sleep(0.05)
+    return not actors()
+
+
+def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
+    return {row["case_id"]: row for row in read_table(folder, "verdicts").to_pylist()}
+
+
+def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp_path: Path) -> None:
+    whole = verdicts(moot.run(task=CASES, seed=3, engine="inline", out=tmp_path / "whole").path)
+    ds = ray.data.from_items([{**case, "n": i} for i, case in enumerate(CASES)], override_num_blocks=4)
+    with moot.DebateStage(protocol="selene", model="simulated", seed=3, out=tmp_path / "run", id_column="id") as stage:
+        rows = ds.map_batches(stage, batch_size=5).take_all()
+        again = moot.debate_dataset(ds, stage, batch_size=10).take_all()
+        assert actors()
+    assert gone_within(30), actors()
+    assert [row["n"] for row in rows] == list(range(len(CASES)))
+    assert [row["case_id"] for row in rows] == [case["id"] for case in CASES]
+    for row in rows:
+        for name in ("answer", "how", "confidence", "rounds", "calls", "prompt_tokens", "completion_tokens"):
+            assert row[name] == whole[row["case_id"]][name], name
+        assert row["distribution"] == whole[row["case_id"]]["distribution"]
+        assert (row["cost_usd"], row["error"], row["failure"]) == (0.0, None, None)
+    assert {row["reused"] for row in rows} == {False}
+    assert {row["reused"] for row in again} == {True}
+    told = [name for name in rows[0] if name not in ("labels", "reused")]
+    assert [[row[name] for name in told] for row in again] == [[row[name] for name in told] for row in rows]
+    assert len(verdicts(tmp_path / "run")) == len(CASES)
+    with pytest.raises(Exception, match="the stage is closed"):
+        ds.map_batches(stage, batch_size=5).take(1)
+
+
+def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path) -> None:
+    rows = [{"query": "is water wet", "k": "a"}, {"query": None, "k": "b"}, {"query": " ", "k": "a"}]
+    with moot.DebateStage(
+        placement="packed",
+        columns={"question": "query"},
+        labels=("Yes", "No"),
+        id_column="k",
+        prefix="moot_",
+        out=tmp_path / "run",
+    ) as stage:
+        good = stage(pa.Table.from_pylist(rows[:1]))
+        failed = stage({"query": [None, " "], "k": ["b", "a"]})
+        clash = stage({"query": ["is water dry"], "k": ["a"]})
+        moot.debate_dataset(ray.data.from_items(rows), stage, batch_size=1).write_parquet(str(tmp_path / "out"))
+        with pytest.raises(ConfigError, match=r"`moot_answer`.* already"):
+            stage(good)
+    assert good.schema.field("moot_rounds").type == failed.schema.field("moot_rounds").type
+    assert [row["moot_failure"] for row in failed.to_pylist()] == ["invalid_case", "invalid_case"]
+    assert "`question`" in failed.to_pylist()[0]["moot_error"]
+    assert failed.column("moot_answer").null_count == 2
+    assert "case 'a'" in clash.to_pylist()[0]["moot_error"]
+    written = {row["query"]: row for row in pq.read_table(tmp_path / "out").to_pylist()}
+    assert written["is water wet"]["moot_answer"] in ("Yes", "No")
+    assert written["is water wet"]["moot_reused"]
+    assert written[None]["moot_answer"] is None
+    assert len(verdicts(tmp_path / "run")) == 1
+
+
+def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None:
+    ds = ray.data.from_arrow(pa.table({"question": ["a"], "answer": ["b"]}))
+    with pytest.raises(ConfigError, match=r"`answer` already.*prefix"):
+        moot.debate_dataset(ds, out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="no column `question`"):
+        moot.debate_dataset(ray.data.from_arrow(pa.table({"prompt": ["a"]})), out=tmp_path / "run")
+    with pytest.raises(ConfigError, match="options go with the stage"):
+        moot.debate_dataset(ds, moot.DebateStage(out=tmp_path / "run"), seed=3)
+    with pytest.raises(Exception, match="`answer` already"):
+        ds.map_batches(moot.DebateStage(out=tmp_path / "run")).take_all()
+    assert not (tmp_path / "run").exists()
+
+
+def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_path: Path) -> None:
+    rows = [{"question": "is water wet"}] * 7 + [{"question": "is water dry"}] * 2
+    ds = ray.data.from_items(rows, override_num_blocks=3)
+    with moot.DebateStage(
+        out=tmp_path / "run", protocol="single-agent", placement="packed", labels=("Yes", "No")
+    ) as stage:
+        mapped = ds.map_batches(stage, batch_size=2)
+        first = [row["case_id"] for row in mapped.take_all()]
+        second = mapped.take_all()
+    stems = {case_id.partition("~")[0] for case_id in first}
+    assert len(set(first)) == 9
+    assert len(stems) == 2
+    assert sorted(int(case_id.partition("~")[2] or 0) for case_id in first) == [0, 0, 1, 1, 2, 3, 4, 5, 6]
+    assert sorted(row["case_id"] for row in second) == sorted(first)
+    assert all(row["reused"] for row in second)
+
+
+def test_an_early_end_puts_debates_aside(tmp_path: Path) -> None:
+    rows = [{"question": f"is {i} odd"} for i in range(4)]
+    with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", labels=("Yes", "No")) as stage:
+        caller: Any = stage.__reduce__()[1][0]
+        call = ray.remote(num_cpus=0)(lambda batch: caller(batch)).remote(pa.Table.from_pylist(rows))
+        waiting = ray.get_actor(caller.actor)
+        last = time.monotonic() + 60
+        while not (open_now := ray.get(waiting.waiting.remote())) and time.monotonic() < last:
+            time.sleep(0.05)
+        assert open_now == len(rows)
+        ray.cancel(call)
+        with pytest.raises((RayTaskError, ray.exceptions.TaskCancelledError)):
+            ray.get(call)
+        while ray.get(waiting.waiting.remote()) and time.monotonic() < last:
+            time.sleep(0.05)
+        assert ray.get(waiting.waiting.remote()) == 0
+
+
+def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
+    claims = [{"claim": "Water is wet.", "passage": "Water wets."}, {"claim": "Fish fly.", "passage": "Fish swim."}]
+    with moot.DebateStage(protocol="ceda", placement="packed", out=tmp_path / "claims", seed=1) as stage:
+        checked = stage(pa.Table.from_pylist(claims)).to_pylist()
+    assert {row["answer"] for row in checked} <= {"supported", "hallucinated"}
+    assert [row["error"] for row in checked] == [None, None]
+    replies: list[dict[str, Any]] = [
+        {"id": "a", "reply": "It rained.", "prompt": "why wet?", "evidence": "Rain."},
+        {"id": "b", "reply": None, "prompt": "why dry?", "evidence": ""},
+    ]
+    judges = ["simulated", "simulated?judge_noise=0.5"]
+    with moot.JudgeStage(judges=judges, passes=2, id_column="id", placement="packed", out=tmp_path / "j") as judging:
+        judged = moot.debate_dataset(ray.data.from_items(replies), judging).take_all()
+    found = moot.judge(replies[:1], rubric="reasoning", judges=judges, passes=2, engine="inline").verdicts[0]
+    assert judged[0]["quality"] == found.quality
+    assert (judged[0]["marks"], judged[0]["missing"]) == (found.marks, 0)
+    for name, mean in found.means.items():
+        assert judged[0][f"score_{name}"] == mean
+        assert judged[0][f"spread_{name}"] >= 0
+    assert judged[1]["failure"] == "invalid_case"
+    assert judged[1]["quality"] is None

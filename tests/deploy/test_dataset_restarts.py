@@ -1,0 +1,164 @@
+"""Stages whose processes are killed: what is on record is not paid again, rows keep their ids, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+import ray.data
+from simulate_server import simulated_server
+
+import moot
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.record.tables import read_table
+
+pytestmark = [pytest.mark.ray, pytest.mark.kill, pytest.mark.filterwarnings("ignore:::ray.data.context")]
+
+QUESTIONS, LATENCY_MS, OPEN = 40, 400.0, 10
+ROWS = [{"question": f"is number {i % QUESTIONS} blue"} for i in range(3 * QUESTIONS)]
+LOST = OPEN + round(OPEN * 1000 / LATENCY_MS)
+"""Calls under way, and those of the second in which the journal was not flushed."""
+PROBES = 1
+"""Each session asks a served model once what it can do."""
+OPTIONS: dict[str, Any] = {
+    "protocol": "single-agent",
+    "labels": ("Yes", "No"),
+    "seed": 5,
+    "max_open": OPEN,
+    "placement": "packed",
+}
+SCRIPT = """
+import json, logging, sys
+import ray, ray.data
+import moot
+address, options, rows, out = json.loads(sys.stdin.read())
+ray.init(address=address, logging_level="error", log_to_driver=False)
+ray.data.DataContext.get_current().enable_progress_bars = False
+logging.getLogger("ray.data").setLevel(logging.ERROR)
+ds = moot.debate_dataset(ray.data.from_items(rows), batch_size=10, **options)
+with open(out, "w") as file:
+    json.dump([[row["case_id"], row["answer"], row["reused"], row["error"]] for row in ds.take_all()], file)
+"""
+
+
+@pytest.fixture
+def server(local_ray: None) -> Iterator[int]:
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    with simulated_server(AnswerKey(), port=0, latency_ms=LATENCY_MS) as port:
+        yield port
+
+
+def paid(port: int) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
+        return sum(stats["calls"] for stats in json.load(reply)["by_step"].values())
+
+
+def until(what: Callable[[], Any], seconds: float = 90.0) -> Any:
+    last = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < last, "nothing happened in time"
+        time.sleep(0.05)
+    return found
+
+
+def processes(title: str) -> list[psutil.Process]:
+    """Of this session's Ray, by what they do."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if (process.cmdline() or [""])[0].startswith(f"ray::{title}"):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def script(port: int, out: Path, run: Path) -> subprocess.Popen[str]:
+    """A driver of its own, on this session's Ray."""
+    options = {**OPTIONS, "model": f"http://127.0.0.1:{port}/v1#sim", "out": str(run)}
+    address = ray.get_runtime_context().gcs_address
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT], stdin=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    process.stdin.write(json.dumps([address, options, ROWS, str(out)]))
+    process.stdin.close()
+    return process
+
+
+def check(rows: list[list[Any]], folder: Path) -> None:
+    """Every row has an id of its own and a verdict; three copies of each question."""
+    ids = [row[0] for row in rows]
+    stems = {each.partition("~")[0] for each in ids}
+    assert sorted(ids) == sorted(f"{stem}{copy}" for stem in stems for copy in ("", "~1", "~2"))
+    assert len(stems) == QUESTIONS
+    assert {row[3] for row in rows} == {None}
+    verdicts = read_table(folder, "verdicts", ["answer"]).to_pylist()
+    assert {row["case_id"]: row["answer"] for row in verdicts} == {row[0]: row[1] for row in rows}
+    assert len(verdicts) == len(ROWS)
+
+
+def test_a_driver_that_was_killed_pays_nothing_twice(server: int, tmp_path: Path) -> None:
+    first = script(server, tmp_path / "first.json", tmp_path / "run")
+    try:
+        until(lambda: paid(server) >= 2 * QUESTIONS)
+    finally:
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+    second = script(server, tmp_path / "second.json", tmp_path / "run")
+    assert second.wait(200) == 0
+    rows = json.loads((tmp_path / "second.json").read_text())
+    check(rows, tmp_path / "run")
+    assert sum(row[2] for row in rows) >= QUESTIONS - LOST
+    assert paid(server) <= len(ROWS) + LOST + 2 * PROBES
+    until(lambda: not any(map(processes, ("StageActor", "ModeratorActor", "WriterActor"))))
+    before = paid(server)
+    model = f"http://127.0.0.1:{server}/v1#sim"
+    with moot.DebateStage(**OPTIONS, model=model, out=tmp_path / "run") as stage:
+        third = ray.data.from_items(ROWS).map_batches(stage, batch_size=50).take_all()
+    assert sorted([row["case_id"], row["answer"]] for row in third) == sorted(row[:2] for row in rows)
+    assert {row["reused"] for row in third} == {True}
+    assert paid(server) <= before + PROBES
+    assert "status: finished" in (tmp_path / "run" / "run.yaml").read_text()
+
+
+@pytest.mark.parametrize("victim", ["MapBatches", "StageActor"])
+def test_a_batch_whose_worker_was_killed_is_called_again_under_the_same_ids(
+    victim: str, server: int, tmp_path: Path
+) -> None:
+    model = f"http://127.0.0.1:{server}/v1#sim"
+    found: list[dict[str, Any]] = []
+    with moot.DebateStage(**OPTIONS, model=model, out=tmp_path / "run") as stage:
+        ds = ray.data.from_items(ROWS, override_num_blocks=2).map_batches(stage, batch_size=10, num_cpus=0)
+        pipeline = threading.Thread(target=lambda: found.extend(ds.take_all()))
+        pipeline.start()
+        until(lambda: paid(server) >= 2 * QUESTIONS)
+        victims = processes(victim)
+        assert victims
+        for process in victims:
+            os.kill(process.pid, signal.SIGKILL)
+        pipeline.join(200)
+        assert not pipeline.is_alive()
+    rows = [[row["case_id"], row["answer"], row["reused"], row["error"]] for row in found]
+    if victim == "MapBatches":
+        check(rows, tmp_path / "run")
+        assert paid(server) <= len(ROWS) + PROBES
+    # It is the stage's actor that numbers copies: where it died itself, some may share a debate.
+    assert len(rows) == len(ROWS)
+    assert {row[3] for row in rows} == {None}
+    answers = {
+        row["case_id"]: row["answer"] for row in read_table(tmp_path / "run", "verdicts", ["answer"]).to_pylist()
+    }
+    assert all(answers[row[0]] == row[1] for row in rows)
+    assert paid(server) <= len(ROWS) + LOST + 2 * PROBES
+    until(lambda: not any(map(processes, ("StageActor", "ModeratorActor", "WriterActor"))))
