@@ -26,23 +26,22 @@ from moot.actors.household import (
 )
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
+from moot.actors.limits.once import Once
 from moot.actors.log import configure_json
-from moot.actors.moderator import Assignment, Moderator
+from moot.actors.moderator import Moderator
 from moot.actors.record.closing import Closing
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.signals_wire import encode_signals
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
-from moot.actors.remote.peers import Peer
+from moot.actors.remote.handover import Handover, Tray
+from moot.actors.remote.peers import SET_UP_S, Peer
 from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.remote.station import Station
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.case import LabelledCase
-
-_SET_UP_S = 600.0
-"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
 
 _GC_THRESHOLDS = (50_000, 50, 50)
 
@@ -71,6 +70,9 @@ class _Actor(ABC):
         configure_json("info")
         self._setting_up: asyncio.Task[None] | None = None
         self._born = time.monotonic()
+
+    async def here(self) -> None:
+        """Returns at once: the actor has a process."""
 
     async def ping(self) -> None:
         """Returns once the actor is set up; raises what went wrong if it cannot be."""
@@ -115,7 +117,7 @@ class LimiterActor(_Actor):
     """Grants rates, concurrency and money to all processes of a run."""
 
     async def _set_up(self) -> None:
-        self._limiter = build_limiter(self._spec)
+        self._limiter = Once(build_limiter(self._spec).exchange)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
@@ -156,10 +158,10 @@ class WriterActor(_Actor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
-    async def claim(self, key: str, lease_s: float) -> tuple[bool, bytes]:
+    async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
         """See `Recorder.claim`."""
         await self._up()
-        mine, history = await self._recorder.claim(key, lease_s)
+        mine, history = await self._recorder.claim(key, lease_s, claimant)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
@@ -226,9 +228,9 @@ class AgentActor(_Actor):
             self._gate.drain()
 
     async def holds(self, sender: str, number: int) -> bool:
-        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `_SET_UP_S`."""
+        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
-        if not up and time.monotonic() < self._born + _SET_UP_S:
+        if not up and time.monotonic() < self._born + SET_UP_S:
             return True
         await self._up()
         return self._station.holds(sender, number)
@@ -268,12 +270,13 @@ class ModeratorActor(_Actor):
         places = max(1, self._spec.max_open // len(self._roster.moderators))
         self._house = build_house(self._spec, crew, self._scribe)
         self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
+        self._tray = Tray(self._moderator)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
-        """See `Moderator.exchange`."""
+        """See `Tray.exchange`."""
         await self._up()
-        assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
-        return msgspec.msgpack.encode(await self._moderator.exchange(assignments, wait=wait))
+        handover = msgspec.msgpack.decode(raw, type=Handover)
+        return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for asks and for the record's rows."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import ray
 import structlog
-from ray.exceptions import ActorDiedError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayActorError, RayError, RayTaskError
 
 from moot.protocols.errors import ActorGone, MootError
 
@@ -19,7 +20,15 @@ _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
 """Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
 
-BACK_WITHIN_S = 90.0
+BACK_WITHIN_S = 600.0
+"""Seconds that a lost actor may take to have a process again: by default Ray tells a node's death after 15 to 20 s, and
+an autoscaler needs minutes to bring another one."""
+
+SET_UP_S = 600.0
+"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
+
+_MOST_DEATHS = 5
+"""An actor that dies so often while it sets itself up is the cause of it: its weights do not fit, for one."""
 
 
 class PeerLost(Exception):
@@ -28,11 +37,12 @@ class PeerLost(Exception):
     Args:
         why: what Ray says.
         dead: whether Ray calls the actor dead, and not only away.
+        unfit: whether it could not even be made: another life would end like this one.
     """
 
-    def __init__(self, why: str, dead: bool) -> None:
-        super().__init__(why, dead)
-        self.why, self.dead = why, dead
+    def __init__(self, why: str, dead: bool, unfit: bool = False) -> None:
+        super().__init__(why, dead, unfit)
+        self.why, self.dead, self.unfit = why, dead, unfit
 
 
 class Peer:
@@ -66,18 +76,25 @@ class Peer:
         except RayTaskError as error:
             raise unwrapped(error) from None
         except RayError as error:
-            raise PeerLost(_reason(error), isinstance(error, ActorDiedError)) from error
+            unfit = isinstance(error, RayActorError) and error.actor_init_failed
+            raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
 
     async def first_call(self) -> None:
-        """Wait until the actor is set up.
+        """Wait until the actor is set up, also when it is lost and restarted meanwhile.
 
         Raises:
-            ActorGone: when it dies before that.
+            ActorGone: when it cannot be started.
         """
-        try:
-            await self.call("ping")
-        except PeerLost as error:
-            raise ActorGone(f"the actor {self.name} could not be started: {error.why}") from error
+        deaths = 0
+        while True:
+            try:
+                await self.call("ping")
+                return
+            except PeerLost as lost:
+                deaths += 1
+                if lost.unfit or deaths == _MOST_DEATHS or not await self._has_a_process():
+                    why = f"the actor {self.name} could not be started: {lost.why}"
+                    raise ActorGone(why) from lost
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
         """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
@@ -93,20 +110,29 @@ class Peer:
         Raises:
             ActorGone: when it is not back in time.
         """
+        for _ in range(_MOST_DEATHS):
+            if not await self._has_a_process():
+                break
+            with suppress(PeerLost, TimeoutError):
+                async with asyncio.timeout(SET_UP_S):
+                    await self.call("ping")
+                return
+        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
+
+    async def _has_a_process(self) -> bool:
+        """Wait until the actor can be reached, set up or not; False when it cannot in time."""
         clock = asyncio.get_running_loop().time
         called_dead = 0.0  # since when Ray says nothing but that
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(BACK_WITHIN_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
                     try:
-                        await self.call("ping")
-                        return
+                        await self.call("here")
+                        return True
                     except PeerLost as lost:
                         called_dead = (called_dead or clock()) if lost.dead else 0.0
                     await asyncio.sleep(_POLL_S)
-        except TimeoutError:
-            pass
-        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
+        return False
 
     async def watch(self, lost: Callable[[], Any]) -> None:
         """Call `lost` (and await it) each time the actor has died and is back; returns never."""

@@ -192,7 +192,7 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
 
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     station = Station(Thinker().answer, spacing_s=0.0)
-    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, [], []))) for _ in range(MOST_KEPT + 1)]
+    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, n, [], []))) for n in range(1, MOST_KEPT + 2)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
     await station.close()
