@@ -71,8 +71,9 @@ class _Actor(ABC):
         self._setting_up: asyncio.Task[None] | None = None
         self._born = time.monotonic()
 
-    async def here(self) -> None:
+    async def here(self) -> bool:
         """Returns at once: the actor has a process."""
+        return True
 
     async def ping(self) -> None:
         """Returns once the actor is set up; raises what went wrong if it cannot be."""
@@ -157,6 +158,11 @@ class WriterActor(_Actor):
         """See `Recorder.history`."""
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
+
+    async def endings(self, case_ids: list[str]) -> bytes:
+        """See `Recorder.endings`; encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
 
     async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
         """See `Recorder.claim`."""
@@ -277,6 +283,11 @@ class ModeratorActor(_Actor):
         await self._up()
         handover = msgspec.msgpack.decode(raw, type=Handover)
         return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
+
+    async def withdraw(self, keys: list[tuple[str, int]]) -> None:
+        """See `Moderator.withdraw`."""
+        await self._up()
+        await self._moderator.withdraw(keys)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for asks and for the record's rows."""

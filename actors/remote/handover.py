@@ -14,7 +14,8 @@ class Handover(msgspec.Struct, frozen=True):
     """Assignments, and which outcomes have arrived.
 
     Attributes:
-        number: of the handover, rising: the assignments of one that was overtaken were handed over again since.
+        number: of the last handover that had assignments, rising: those of one that was overtaken by another were
+            handed over again since.
         life: of the moderator that the outcomes came from; empty before the first.
         received: how many of its outcomes have arrived.
     """
@@ -63,7 +64,7 @@ class Tray:
 
     def _new(self, handover: Handover) -> Sequence[Assignment]:
         """The assignments, but for those of a late handover and of debates that have ended already."""
-        if handover.number <= self._latest:
+        if not handover.assignments or handover.number <= self._latest:
             return ()
         self._latest = handover.number
         ended = {(outcome.case_id, outcome.attempt) for outcome in self._kept}
@@ -71,7 +72,8 @@ class Tray:
 
 
 class Counter:
-    """The arena's end: numbers what it hands over, and takes each outcome once."""
+    """The arena's end: numbers what it hands over, and takes each outcome once. Assignments are handed over one call
+    after the other; calls without any may go beside them."""
 
     def __init__(self) -> None:
         self._number = self._received = 0
@@ -79,7 +81,7 @@ class Counter:
 
     def handover(self, assignments: Sequence[Assignment]) -> Handover:
         """The next one."""
-        self._number += 1
+        self._number += bool(assignments)
         return Handover(self._number, self._life, self._received, list(assignments))
 
     def report(self, returned: Returned) -> Report:

@@ -124,7 +124,7 @@ class WiredRuntime:
         self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
 
     async def stop(self, *, compact: bool = True) -> None:
-        """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts of calls end before the record does."""
+        """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""
         self._wire.faulty = False
         for name in self.roster.moderators:
             await self._wire.actors[name].close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faulty_wire import WiredRuntime, Wire
+from faulty_wire import Wire, WiredRuntime
 from houses import assert_same_but_unpaid, hold, make_spec, past_of, same_for_all
 from many_settings import ManySettings, key_of, made_cases
 
