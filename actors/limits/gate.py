@@ -201,8 +201,8 @@ class Gate:
     async def _exchange_once(self) -> None:
         now = self._clock()
         reports = [report for queue in self._queues.values() if (report := queue.report(now)) is not None]
-        report = self._report(reports)
-        grant = await self._exchange(report)
+        told = self._report(reports)
+        grant = await self._exchange(told)
         self._heard_at = self._clock()
         for name, amount in grant.reserved.items():
             self._idle[name] += amount
@@ -214,7 +214,7 @@ class Gate:
         self._admit_waiting()
         if grant.exhausted:
             self._refuse(grant.exhausted)
-        elif any(each.wanted for each in report.budgets.values()) and not grant.reserved:
+        elif any(each.wanted for each in told.budgets.values()) and not grant.reserved:
             for queue in self._queues.values():
                 queue.ask_again_at(self._heard_at + _SHORT_OF_S)
 
