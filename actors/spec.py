@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy
+from moot.actors.placement import Placing
 from moot.actors.roles import RoleBinding
 
 Engine = Literal["ray", "inline"]
@@ -37,6 +38,7 @@ class RunSpec(BaseModel):
         folder: the run's folder, absolute.
         epoch: number of the folder's owner.
         writers: how many record writers there are.
+        cluster: where the actors live, with the engine `ray`.
         max_open: bound on debates that are open at once, over all moderators.
         retry: the retry policy.
         limits: bounds of every endpoint that has some, by the endpoint's name (see `household.endpoint_of`).
@@ -67,6 +69,7 @@ class RunSpec(BaseModel):
     folder: str
     epoch: int
     writers: int = 1
+    cluster: Placing = Placing()
     max_open: int = 200
     retry: RetryPolicy = Field(default_factory=RetryPolicy)
     limits: dict[str, EndpointLimits] = Field(default_factory=dict)

@@ -36,6 +36,7 @@ from moot.actors.record.signals_wire import encode_signals
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
 from moot.actors.remote.handover import Handover, Tray
+from moot.actors.remote.lives import Life
 from moot.actors.remote.peers import SET_UP_S, Peer
 from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.remote.station import Station
@@ -71,13 +72,13 @@ class _Actor(ABC):
         self._setting_up: asyncio.Task[None] | None = None
         self._born = time.monotonic()
 
-    async def here(self) -> bool:
-        """Returns at once: the actor has a process."""
-        return True
-
     async def ping(self) -> None:
         """Returns once the actor is set up; raises what went wrong if it cannot be."""
         await self._up()
+
+    async def where(self) -> bytes:
+        """The actor's `Life`, encoded: at once, set up or not."""
+        return msgspec.msgpack.encode(Life.here())
 
     async def watch(self) -> None:
         """Never returns: a call that fails tells the caller that this process is gone."""

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import ray
 import structlog
 from ray.exceptions import ActorDiedError, RayActorError, RayError, RayTaskError
 
+from moot.actors.remote.lives import Life, loss_of
 from moot.protocols.errors import ActorGone, MootError
 
 _log = structlog.get_logger(__name__)
@@ -75,12 +77,14 @@ class Peer:
             return await getattr(await self.handle(), method).remote(*args)
         except RayTaskError as error:
             raise unwrapped(error) from None
+        except ValueError as unknown:  # its name is no longer, or not yet, in Ray's books
+            raise PeerLost(_reason(unknown), True) from unknown
         except RayError as error:
             unfit = isinstance(error, RayActorError) and error.actor_init_failed
             raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
 
-    async def first_call(self) -> None:
-        """Wait until the actor is set up, also when it is lost and restarted meanwhile.
+    async def first_call(self, method: str = "ping") -> None:
+        """Wait until the actor is set up, or with `where` only until it has a place; also when it is lost meanwhile.
 
         Raises:
             ActorGone: when it cannot be started.
@@ -88,7 +92,7 @@ class Peer:
         deaths = 0
         while True:
             try:
-                await self.call("ping")
+                await self.call(method)
                 return
             except PeerLost as lost:
                 deaths += 1
@@ -127,7 +131,7 @@ class Peer:
             async with asyncio.timeout(BACK_WITHIN_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
                     try:
-                        await self.call("here")
+                        await self.call("where")
                         return True
                     except PeerLost as lost:
                         called_dead = (called_dead or clock()) if lost.dead else 0.0
@@ -135,20 +139,36 @@ class Peer:
         return False
 
     async def watch(self, lost: Callable[[], Any]) -> None:
-        """Call `lost` (and await it) each time the actor has died and is back; returns never."""
+        """Call `lost` (and await it) each time the actor has died and is back; returns never.
+
+        The log says what had become of it: whether its process or its node died, or it was only out of reach.
+        """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
+            life = await self._life()
             while True:
                 try:
                     await watching
                     return
-                except PeerLost:
-                    _log.warning("an actor was lost and is being restarted", actor=self.name)
+                except PeerLost as loss:
+                    _log.warning("an actor cannot be reached", actor=self.name, why=loss.why)
                 await self.back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
+                before, life = life, await self._life()
+                if before is not None and life is not None:
+                    how = await loss_of(before, life)
+                    _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
                 await lost()
         finally:
             watching.cancel()
+
+    async def _life(self) -> Life | None:
+        """Where and as what the actor lives; None when it is gone again."""
+        try:
+            raw = await self.call("where")
+        except PeerLost:
+            return None
+        return None if raw is None else msgspec.msgpack.decode(raw, type=Life)
 
 
 def _reason(error: Exception) -> str:

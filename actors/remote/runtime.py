@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 import msgspec
@@ -24,15 +23,16 @@ from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
+from moot.actors.remote.joining import Membership
 from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.placing import Placer
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ConfigError, MootError
+from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
 
 _log = structlog.get_logger(__name__)
-_OBJECT_STORE_BYTES = 200 * 2**20
 _CLOSE_WITHIN_S = 60.0
 
 
@@ -159,9 +159,7 @@ class RayRuntime:
         spec: the run.
         protocol: the protocol, already made; Ray carries it to the moderators.
         placement: `actors` gives agents and judges processes of their own; `packed` puts them into the moderators.
-        address: a running cluster (`auto` for the local one); None starts a small one, unless this process has
-            joined a cluster already.
-        moderators: how many; by default one, and in the packed placement one per core.
+        address: the cluster to join, unless this process has joined one already; None: see `cluster_address`.
     """
 
     def __init__(
@@ -171,16 +169,12 @@ class RayRuntime:
         *,
         placement: Placement = "actors",
         address: str | None = None,
-        moderators: int | None = None,
     ) -> None:
         self._spec, self._protocol = spec, protocol
         self._placement: Literal["actors", "packed"] = placement
-        self._address = address
+        self._membership = Membership(address)
         self._weight_owners = weight_owners(Roles(spec.roles))
-        cores = max(1, os.cpu_count() or 1)
-        self._moderators = min(moderators or (cores if placement == "packed" else 1), spec.max_open)
-        self._started_ray = False
-        self._handles: list[Any] = []
+        self._placer: Placer | None = None
         self.seats: Sequence[Seat] = ()
         self.max_open = spec.max_open
         self.archive: Archive
@@ -188,85 +182,61 @@ class RayRuntime:
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await _to_the_end(self._join_ray)
+        await _to_the_end(self._membership.join)
         self.roster = self._name_everybody()
-        await _to_the_end(self._create)
+        placer = self._placer = Placer(
+            self._spec.cluster, self._membership.site, self.roster.namespace, can_grow=self._membership.can_grow
+        )
+        await _to_the_end(partial(self._create, placer.place))
+        await placer.placed()
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
 
-    def _join_ray(self) -> None:
-        if ray.is_initialized():
-            return
-        if (self._address or "").startswith("ray://"):
-            raise ConfigError("ray:// is not supported: submit the run with `ray job submit -- moot run ...`")
-        local = self._address is None
-        options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
-        try:
-            ray.init(
-                address="local" if local else self._address,
-                include_dashboard=False if local else None,
-                log_to_driver=False,
-                logging_level="error",
-                **options,
-            )
-        except Exception as error:  # Ray raises bare ones, too
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            if local:
-                raise ConfigError(f"no local Ray could be started (--engine inline needs none): {reason}") from None
-            raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}") from None
-        self._started_ray = True
-
     def _name_everybody(self) -> Roster:
         run = uuid4().hex[:8]
+        placing, packed = self._spec.cluster, self._placement == "packed"
+        moderators, processes = placing.counts(self._membership.site, packed=packed, max_open=self._spec.max_open)
         agents: list[tuple[Service, list[str]]] = []
-        if self._placement == "actors":
-            for number, service in enumerate(services(Roles(self._spec.roles))):
-                # A role may be called like an actor of the runtime: `moderator`, for one.
-                agents.append((service, [f"moot-{run}-role-{service[0]}-{number}"]))
+        for number, service in enumerate(() if packed else services(Roles(self._spec.roles))):
+            # Weights are loaded once, unless somebody has counted the GPUs.
+            several = 1 if service in self._weight_owners and placing.agent_processes is None else processes
+            # A role may be called like an actor of the runtime: `moderator`, for one.
+            agents.append((service, [f"moot-{run}-role-{service[0]}-{number}-{i}" for i in range(several)]))
         return Roster(
             namespace=ray.get_runtime_context().namespace,
             writers=[f"moot-{run}-writer-{i}" for i in range(self._spec.writers)],
-            moderators=[f"moot-{run}-moderator-{i}" for i in range(self._moderators)],
+            moderators=[f"moot-{run}-moderator-{i}" for i in range(moderators)],
             agents=agents,
             limiter=f"moot-{run}-limiter" if needs_limiter(self._spec) else "",
         )
 
-    def _create(self) -> None:
-        spec = self._spec.model_dump_json()
-        if self.roster.limiter:
-            self._place(LimiterActor, self.roster.limiter, spec)
+    def _create(self, place: Callable[..., None]) -> None:
+        spec, roster = self._spec.model_dump_json(), self.roster
+        if roster.limiter:
+            place(LimiterActor, "limiter", roster.limiter, spec, roster)
         gpus = self._gpus_by_process()
-        for number, name in enumerate(self.roster.writers):
-            self._place(WriterActor, name, spec, number)
-        for service, names in self.roster.agents:
+        for number, name in enumerate(roster.writers):
+            place(WriterActor, "writer", name, spec, roster, number)
+        for service, names in roster.agents:
+            share = gpus if service in self._weight_owners else 0.0
             for name in names:
-                self._place(AgentActor, name, spec, service, gpus=gpus if service in self._weight_owners else 0.0)
-        for name in self.roster.moderators:
+                place(AgentActor, "agent", name, spec, roster, service, gpus=share)
+        for name in roster.moderators:
             share = gpus if self._placement == "packed" else 0.0
-            self._place(ModeratorActor, name, spec, name, self._placement, self._protocol, gpus=share)
+            place(ModeratorActor, "moderator", name, spec, roster, name, self._placement, self._protocol, gpus=share)
 
     def _gpus_by_process(self) -> float:
         """What each process with weights of its own asks for, of the GPUs that the cluster has."""
         if not self._weight_owners:
             return 0.0
-        processes = len(self._weight_owners) if self._placement == "actors" else self._moderators
+        if self._placement == "packed":
+            processes = len(self.roster.moderators)
+        else:
+            processes = sum(len(names) for service, names in self.roster.agents if service in self._weight_owners)
         return gpu_share(ray.cluster_resources().get("GPU", 0.0), processes)
-
-    def _place(self, actor: type, name: str, spec: str, *args: Any, gpus: float = 0.0) -> None:
-        remote = ray.remote(actor).options(
-            name=name,
-            namespace=self.roster.namespace,
-            num_cpus=0,
-            num_gpus=gpus,
-            max_restarts=-1,
-            max_task_retries=0,
-            max_concurrency=1000,
-            enable_task_events=False,
-        )
-        self._handles.append(remote.remote(spec, self.roster, *args))
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
@@ -287,11 +257,9 @@ class RayRuntime:
         await self.archive.close(compact=compact)
 
     def _take_down(self) -> None:
-        for handle in self._handles:
-            ray.kill(handle)
-        self._handles.clear()
-        if self._started_ray:
-            ray.shutdown()
+        if self._placer is not None:
+            self._placer.take_down()
+        self._membership.leave()
 
 
 def _merged(parts: Sequence[Signals]) -> Signals:

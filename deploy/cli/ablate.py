@@ -50,6 +50,7 @@ def ablate(
     placement: options.PlacementName = None,
     engine: options.EngineName = None,
     address: options.Address = None,
+    cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
     reuse: options.Reuse = None,
     max_open: options.MaxOpen = None,

@@ -35,6 +35,7 @@ def check(
         str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
     ] = None,
     address: options.Address = None,
+    cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
     reuse: options.Reuse = None,
     concurrency: options.Concurrency = None,

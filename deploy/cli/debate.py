@@ -47,6 +47,7 @@ def debate(
         str | None, typer.Option(help="inline, in this process (the default), or ray (with --address or --placement).")
     ] = None,
     address: options.Address = None,
+    cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
     reuse: options.Reuse = None,
     concurrency: options.Concurrency = None,

@@ -30,6 +30,7 @@ def judge(
     placement: options.PlacementName = None,
     engine: options.EngineName = None,
     address: options.Address = None,
+    cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
     reuse: options.Reuse = None,
     max_open: Annotated[int | None, typer.Option(help="Most replies under judgment at once (default: 200).")] = None,

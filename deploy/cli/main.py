@@ -102,6 +102,7 @@ def run(
     placement: options.PlacementName = None,
     engine: options.EngineName = None,
     address: options.Address = None,
+    cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
     reuse: options.Reuse = None,
     max_open: options.MaxOpen = None,

@@ -26,6 +26,9 @@ Prompts = Annotated[str | None, typer.Option(help="A folder of templates that re
 PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]
 EngineName = Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")]
 Address = Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")]
+Cluster = Annotated[
+    list[str] | None, typer.Option(help="Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
+]
 SaveTokens = Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")]
 Reuse = Annotated[
     str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
@@ -51,16 +54,17 @@ def fields_of(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a run's configuration among a command's parameters; None where a flag was not given.
 
     Raises:
-        ConfigError: a `--role` or `--set` has another form, or is given twice.
+        ConfigError: a `--role`, `--set` or `--cluster` has another form, or is given twice.
     """
     from moot.deploy.running.config import RunConfig
     from moot.deploy.running.flags import parse_roles, parse_settings
 
     fields = {name: value for name, value in parameters.items() if name in RunConfig.model_fields}
-    roles, settings = parameters["role"], parameters["set_"]
+    roles, settings, cluster = parameters["role"], parameters["set_"], parameters.get("cluster")
     return {
         **fields,
         "docs": fields.get("docs") or None,
         "roles": parse_roles(roles) if roles else None,
         "set": parse_settings(settings) if settings else None,
+        "cluster": parse_settings(cluster, "--cluster", "moderators=8") if cluster else None,
     }

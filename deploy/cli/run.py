@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
+from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
@@ -162,8 +163,10 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
 def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
     """Hold a run, its progress on stderr; the first Ctrl-C drains it, the second ends this process."""
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
-    if prepared.config.engine == "ray" and not quiet and prepared.config.address is None:
-        say("starting a local Ray ...", quiet=not sys.stderr.isatty())
+    if prepared.config.engine == "ray" and not quiet:
+        where = cluster_address(prepared.config.address)
+        starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
+        say(starting, quiet=not sys.stderr.isatty())
     return hold_in_thread(session, on_signals=lambda: tell_stopping(session))
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
+from moot.actors.placement import GivenPlacing, Placing, overlaid
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.validated import validated
@@ -91,7 +92,9 @@ class RunConfig(BaseModel):
         out: the run's folder; None for `runs/PROTOCOL-TASK-sSEED`, and `-MODEL` unless that is `simulated`.
         placement: `actors` or `packed`, for the engine `ray`.
         engine: `ray`, or `inline` for this process alone.
-        address: the Ray cluster to join; None starts a local one, or joins the one this process is connected to.
+        address: the Ray cluster to join; None joins the one that this process is connected to, or that `RAY_ADDRESS`
+            names, as in a job of Ray's, and starts a local one where there is none.
+        cluster: how many processes there are and where they live, with the engine `ray`; nested or with dotted keys.
         set: settings of the protocol, nested or with dotted keys.
         prompts: a folder of templates that replace the package's.
         save_tokens: how much of the token log-probabilities is recorded.
@@ -126,6 +129,7 @@ class RunConfig(BaseModel):
     placement: Placement = "actors"
     engine: Engine = "ray"
     address: str | None = None
+    cluster: GivenPlacing = Placing()
     set: dict[str, Any] = {}
     prompts: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
@@ -154,7 +158,7 @@ class RunConfig(BaseModel):
 
         Args:
             base: a file's path, a configuration or its fields; None for the defaults.
-            flags: by field; None means not given. `set` is merged setting by setting, `roles` family by family.
+            flags: by field; None means not given. `set` and `cluster` are merged key by key, `roles` family by family.
             flag_of: from a field to what an error calls it when it is one of `flags`; an empty string is its key.
 
         Raises:
@@ -166,7 +170,7 @@ class RunConfig(BaseModel):
             raise _prefixed(where if key in given else "", unknown_name("key", key, cls.model_fields))
         merged = {**given, **changes}
         typed = {key: flag_of(key) for key in changes}
-        for key, combine in (("set", _merge_settings), ("roles", _merge_roles)):
+        for key, combine in (("set", _merge_settings), ("roles", _merge_roles), ("cluster", overlaid)):
             if isinstance(given.get(key), Mapping) and isinstance(changes.get(key), Mapping):
                 merged[key] = combine(given[key], changes[key])
                 del typed[key]

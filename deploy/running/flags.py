@@ -1,4 +1,4 @@
-"""The flags of `moot run`: what each key is called there, and the repeatable ones, `--role` and `--set`."""
+"""The flags of `moot run`: what each key is called there, and the repeatable ones: `--role`, `--set`, `--cluster`."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     return roles
 
 
-def parse_settings(flags: Iterable[str]) -> dict[str, Any]:
-    """`--set KEY=VALUE` flags; a value is read as YAML.
+def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "gate.tau_d=0.2") -> dict[str, Any]:
+    """`--set KEY=VALUE` flags, or those of another `name`; a value is read as YAML.
 
     >>> parse_settings(["gate.tau_d=0.2", "gate.intrinsic=none", "both_branches=true"])
     {'gate.tau_d': 0.2, 'gate.intrinsic': 'none', 'both_branches': True}
@@ -63,10 +63,10 @@ def parse_settings(flags: Iterable[str]) -> dict[str, Any]:
         key, equals, text = flag.partition("=")
         key = key.strip()
         if not (key and equals):
-            raise ConfigError(f"--set {flag!r}: expected KEY=VALUE, such as gate.tau_d=0.2")
+            raise ConfigError(f"{name} {flag!r}: expected KEY=VALUE, such as {such_as}")
         if key in settings:
-            raise ConfigError(f"--set {key} is given twice")
-        settings[key] = read_value(text, f"--set {flag!r}")
+            raise ConfigError(f"{name} {key} is given twice")
+        settings[key] = read_value(text, f"{name} {flag!r}")
     return settings
 
 

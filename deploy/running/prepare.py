@@ -20,6 +20,7 @@ from moot.actors.encoders.resolve import identity, is_served
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
+from moot.actors.placement import cluster_address
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.deploy.documents.docs import Docs
@@ -136,6 +137,8 @@ class Prepared:
             attended=self.config.attended,
             folder=str(self.folder),
             epoch=epoch,
+            writers=self.config.cluster.writers,
+            cluster=self.config.cluster,
             max_open=self.config.max_open,
             limits=dict(self.limits),
             budget=budget(self.config),
@@ -164,6 +167,8 @@ def prepare(
     Raises:
         UserError: one line for the first thing that is wrong.
     """
+    if config.engine == "ray":
+        cluster_address(config.address)
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
     found = opened(config.task, made) if task is None else as_task(task)
     checked = found.validate()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from moot.actors.log import configure_unless_done
+from moot.actors.placement import Placing
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.roles import RoleBinding
@@ -53,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     placement: Placement
     engine: Engine
     address: str | None
+    cluster: Placing | Mapping[str, Any]
     set: Mapping[str, Any]
     prompts: str | Path | None
     save_tokens: Literal["none", "chosen", "all"]

@@ -37,5 +37,8 @@ def validated(model: type[M], values: Mapping[str, Any], where: str = "", *, typ
         got = f", not {redact(repr(first['input']))[:60]}" if plain else ""
         flag = typed.get(path[0]) if path else None
         key = ".".join(path)
-        named = f"{flag or f'`{key}`'}: " if path else ""  # what is wrong with several keys together names them itself
+        inner = key.partition(".")[2]
+        typed_as = f"{flag} {inner}" if flag and inner else flag
+        # What is wrong with several keys together names them itself.
+        named = f"{typed_as or f'`{key}`'}: " if path else ""
         raise ConfigError(f"{where if flag is None else ''}{named}{message}{got}") from None

@@ -21,6 +21,7 @@ from moot.actors.record.journal import FLUSH_ROWS
 from moot.actors.remote.scribe import ROWS_PER_BATCH
 
 ACTORS = ("moderator", "agent", "judge", "writer", "limiter")
+EACH = 3
 _WINDOW_ROWS = {
     # What a victim holds that nobody else has: rows on their way to the writer, and at the writer those not flushed.
     "moderator": 0,
@@ -76,13 +77,13 @@ class Havoc:
         self._began = time.monotonic()
 
     def kill_an_actor(self) -> str:
-        """SIGKILL for one of the kind that was hit least so far; chance decides between equals. Empty: nobody lives."""
+        """SIGKILL for an actor that chance chooses, at first among the kinds that were not hit `EACH` times yet."""
         alive = {kind: found for kind in ACTORS if (found := self._alive(kind))}
-        if not alive:
+        due = {kind: found for kind, found in alive.items() if self.kills[kind] < EACH}
+        choice = [(kind, actor) for kind, found in (due or alive).items() for actor in found]
+        if not choice:
             return ""
-        least = min(self.kills[kind] for kind in alive)
-        kind = self._random.choice([kind for kind in alive if self.kills[kind] == least])
-        victim = self._random.choice(alive[kind])
+        kind, victim = self._random.choice(choice)
         self._note(kind)
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)

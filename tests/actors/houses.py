@@ -122,7 +122,8 @@ def make_runtime(kind: str, spec: RunSpec, protocol: DebateProtocol, moderators:
 
     assert kind in ("packed", "actors")
     placement: Any = kind
-    return RayRuntime(spec, protocol, placement=placement, moderators=moderators)
+    cluster = spec.cluster.model_copy(update={"moderators": moderators})
+    return RayRuntime(spec.model_copy(update={"cluster": cluster}), protocol, placement=placement)
 
 
 async def hold(

@@ -57,6 +57,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
         command = ["run", "--task", task, "--seed", str(SEED), "--model", server.model, "--placement", "actors"]
         command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
+        command += ["--cluster", "moderators=3", "--cluster", "agent_processes=3", "--cluster", "writers=2"]
         driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)
         try:
             began = time.monotonic()

@@ -1,0 +1,159 @@
+"""How a run is spread over a Ray cluster: how many processes of each kind, and what each asks for to be placed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from moot.protocols.errors import ConfigError, unknown_name
+
+Kind = Literal["moderator", "agent", "writer", "limiter"]
+"""What an actor of a run does; judges are agents."""
+
+JOINED_CPUS = 0.1
+"""What each actor asks for on a cluster: enough to be kept off nodes that give no CPUs, and to be seen by an
+autoscaler; little enough that a run fits beside other work."""
+
+_CORES_PER_MODERATOR = _CORES_PER_AGENT = 4
+"""In the placement `actors` a fourth of the cores hold debates, and a fourth each serve agents and judges; the rest is
+for the writers, for Ray, and for what else runs there."""
+
+
+def opened(given: Mapping[str, Any]) -> dict[str, Any]:
+    """`cluster` as a user writes it, the first dot of each key opened; what a cluster calls a resource may have more.
+
+    >>> opened({"writers": 2, "num_cpus.agent": 0.5, "resources": {"node:10.0.0.1": 0.1}})
+    {'writers': 2, 'num_cpus': {'agent': 0.5}, 'resources': {'node:10.0.0.1': 0.1}}
+
+    Raises:
+        ConfigError: a key is given twice.
+    """
+    tree: dict[str, Any] = {}
+    for key, value in given.items():
+        name, dot, rest = str(key).partition(".")
+        inner = {rest: value} if dot else value
+        known = tree.setdefault(name, {} if isinstance(inner, Mapping) else inner)
+        if isinstance(known, dict) and isinstance(inner, Mapping) and not known.keys() & inner.keys():
+            known.update(inner)
+        elif known is not inner:
+            raise ConfigError(f"`{key}` is given twice")
+    return tree
+
+
+def overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """One `cluster` over another, key by key, and name by name within `num_cpus` and `resources`."""
+    merged, changes = opened(below), opened(above)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _as_placing(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        tree = opened(value)
+        for key in tree.keys() - Placing.model_fields.keys():
+            raise unknown_name("key", key, Placing.model_fields)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return tree
+
+
+class Placing(BaseModel):
+    """Where the actors of a run live; nothing in it changes what is recorded.
+
+    Attributes:
+        moderators: processes that hold debates; None follows the cluster's cores.
+        agent_processes: processes of each service, that is of each role on each model, in the placement `actors`; None
+            follows the cluster's cores.
+        writers: processes that write the record.
+        num_cpus: by kind, the logical CPUs that each process asks for; by default 0 on a laptop and `JOINED_CPUS` on a
+            cluster.
+        resources: custom resources that every process asks for, so that the run keeps to the nodes that have them.
+        strategy: `spread` places them round the nodes, `default` fills one after another; None spreads where there are
+            several nodes.
+        wait_s: seconds that the run waits for a node that could take a process, while the cluster has none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    moderators: int | None = Field(default=None, ge=1)
+    agent_processes: int | None = Field(default=None, ge=1)
+    writers: int = Field(default=1, ge=1)
+    num_cpus: dict[Kind, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    resources: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    strategy: Literal["default", "spread"] | None = None
+    wait_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
+
+    def counts(self, site: Site, *, packed: bool, max_open: int) -> tuple[int, int]:
+        """How many moderators there are, and how many processes of each service.
+
+        >>> laptop, cluster = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
+        >>> [Placing().counts(site, packed=False, max_open=200) for site in (laptop, cluster)]
+        [(1, 1), (8, 8)]
+        >>> Placing().counts(cluster, packed=True, max_open=200)[0], Placing(moderators=9).counts(laptop, packed=True,
+        ...     max_open=4)[0]
+        (32, 4)
+
+        Args:
+            site: where the run lives.
+            packed: whether agents live in the moderators.
+            max_open: bound on open debates: more moderators than that would have nothing to do.
+        """
+        cores = max(1, int(site.cores))
+        by_cores = cores if packed else max(1, cores // _CORES_PER_MODERATOR) if site.joined else 1
+        agents = max(1, cores // _CORES_PER_AGENT) if site.joined else 1
+        return min(self.moderators or by_cores, max_open), min(self.agent_processes or agents, max_open)
+
+    def cpus(self, kind: Kind, site: Site) -> float:
+        """The logical CPUs that a process of that kind asks for."""
+        return self.num_cpus.get(kind, JOINED_CPUS if site.joined else 0.0)
+
+    def spreads(self, site: Site) -> bool:
+        """Whether the processes are placed round the nodes."""
+        return site.nodes > 1 if self.strategy is None else self.strategy == "spread"
+
+
+GivenPlacing = Annotated[Placing, BeforeValidator(_as_placing)]
+"""As a user writes it: nested, or with dotted keys such as `num_cpus.agent`."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What a run finds where it starts.
+
+    Attributes:
+        cores: logical CPUs of all nodes.
+        nodes: how many are alive.
+        joined: whether it is a cluster that was there before; False for one machine with a Ray of this process.
+    """
+
+    cores: float
+    nodes: int
+    joined: bool = False
+
+
+def cluster_address(address: str | None) -> str | None:
+    """The cluster to join; None for a local Ray.
+
+    Without an address it is the one that `RAY_ADDRESS` names, as in a job of `ray job submit`. What only clients speak
+    to (the `http://` that `ray job submit` itself takes from `RAY_ADDRESS`) names no cluster to be a part of.
+
+    Raises:
+        ConfigError: it is a `ray://` address.
+    """
+    named = address if address not in (None, "auto") else os.environ.get("RAY_ADDRESS", "").strip()
+    if (named or "").startswith("ray://"):
+        raise ConfigError(
+            f"{'RAY_ADDRESS' if named != address else '--address'} {named}: ray:// is not supported; submit the run to "
+            "the cluster with `ray job submit --working-dir . -- moot run ...`"
+        )
+    if address is None:
+        return named if named and "://" not in named else None
+    return address

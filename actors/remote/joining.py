@@ -1,0 +1,138 @@
+"""A run's part in a Ray cluster: joined or started where there is none, and left as it was found."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.util.client import ray as client
+
+from moot.actors.placement import Site, cluster_address
+from moot.protocols.errors import ConfigError
+
+_OBJECT_STORE_BYTES = 200 * 2**20
+_BREAKPOINT = "PYTHONBREAKPOINT"
+"""Ray sets it for every process that connects, and leaves it."""
+
+
+class Membership:
+    """This process's connection to Ray.
+
+    A program that is connected keeps its cluster, its namespace and its settings. Otherwise we connect, and take back
+    at the end what that has changed: the connection, a local Ray with the folder of its session, and environment
+    variables that `ray.init` sets (`RAY_AUTH_MODE` among them).
+
+    Args:
+        address: the cluster to join; None: see `cluster_address`.
+
+    Attributes:
+        site: what was found; once joined.
+    """
+
+    site: Site
+
+    def __init__(self, address: str | None) -> None:
+        self._address = cluster_address(address)
+        self._ours = False
+        self._session: Path | None = None
+        self._changed: dict[str, tuple[str | None, str | None]] = {}
+
+    def join(self) -> None:
+        """Connect, unless this process is connected already.
+
+        Raises:
+            ConfigError: Ray cannot be reached or started, or the program speaks to it as a client only.
+        """
+        if client.is_connected():
+            raise ConfigError(
+                "this program is a Ray client (ray://), which a run cannot be part of; submit it to the cluster with "
+                "`ray job submit --working-dir . -- python ...`"
+            )
+        if not ray.is_initialized():
+            with self._noting_changes():
+                self._connect()
+        nodes = [node for node in ray.nodes() if node["Alive"]]
+        cores = ray.cluster_resources().get("CPU", 0.0)
+        self.site = Site(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
+
+    def _connect(self) -> None:
+        local = self._address is None
+        options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
+        self._ours = True  # even when it fails half-way
+        try:
+            context = ray.init(
+                address="local" if local else self._address,
+                include_dashboard=False if local else None,
+                log_to_driver=False,
+                logging_level="error",
+                **options,
+            )
+        except Exception as error:  # Ray raises bare ones, too
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            if local:
+                raise ConfigError(f"no local Ray could be started (--engine inline needs none): {reason}") from None
+            raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}") from None
+        if local:
+            self._session = Path(context.address_info["session_dir"])
+
+    @contextmanager
+    def _noting_changes(self) -> Iterator[None]:
+        before = _of_ray(os.environ)
+        try:
+            yield
+        finally:
+            after = _of_ray(os.environ)
+            names = before.keys() | after.keys()
+            changed = {name: (before.get(name), after.get(name)) for name in names}
+            self._changed = {name: (was, now) for name, (was, now) in changed.items() if was != now}
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether nodes may come that are not there yet."""
+        return not self._ours or self._address is not None
+
+    def leave(self) -> None:
+        """Disconnect if we have connected, and take back what that has changed."""
+        if not self._ours:
+            return
+        self._ours = False
+        ray.shutdown(wait_for_processes=True)
+        for name, (was, now) in self._changed.items():
+            if os.environ.get(name) == now:
+                _set(name, was)
+        if "RAY_AUTH_MODE" in self._changed:
+            _read_auth_mode_again()
+        if self._session is not None:
+            _remove(self._session)
+
+
+def _of_ray(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith("RAY_") or name == _BREAKPOINT}
+
+
+def _set(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _read_auth_mode_again() -> None:
+    """Ray reads `RAY_AUTH_MODE` once per process, unless it is told."""
+    with suppress(ImportError, AttributeError):
+        importlib.import_module("ray._raylet").Config.initialize("")
+
+
+def _remove(session: Path) -> None:
+    """Remove the folder of a session that is over, and the link that says it is the latest."""
+    shutil.rmtree(session, ignore_errors=True)
+    latest = session.with_name("session_latest")
+    with suppress(OSError):
+        if Path(os.readlink(latest)).name == session.name:
+            latest.unlink()

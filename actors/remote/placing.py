@@ -1,0 +1,151 @@
+"""Placing the actors of a run on the nodes of a cluster, and saying what they wait for while they have no place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+import structlog
+
+from moot.actors.placement import Kind, Placing, Site
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.restarts import RESTARTS
+from moot.protocols.errors import ConfigError
+
+_log = structlog.get_logger(__name__)
+_LOOK_S = 2.0
+_BUSY_S = 10.0
+"""Starting processes takes a while: before it is over, nobody waits for CPUs."""
+
+_AGAIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Want:
+    """What an actor asks for to be placed.
+
+    Attributes:
+        amounts: by resource, as Ray names them; none that is 0.
+    """
+
+    kind: Kind
+    amounts: Mapping[str, float] = field(default_factory=dict)
+
+
+class Placer:
+    """Places actors as a run is told to.
+
+    Args:
+        placing: what the user wants.
+        site: what the cluster is.
+        namespace: of the run.
+        can_grow: whether nodes may come that are not there yet.
+    """
+
+    def __init__(self, placing: Placing, site: Site, namespace: str, *, can_grow: bool) -> None:
+        self._placing, self._site, self._namespace = placing, site, namespace
+        self._can_grow = can_grow
+        self._wants: dict[str, Want] = {}
+        self._handles: list[Any] = []
+
+    def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
+        """Create an actor under a name; returns before it has a place.
+
+        Args:
+            args: for its constructor.
+        """
+        cpus = self._placing.cpus(kind, self._site)
+        amounts = {"CPU": cpus, "GPU": gpus, **self._placing.resources}
+        self._wants[name] = Want(kind, {what: amount for what, amount in amounts.items() if amount})
+        restarts = RESTARTS[kind]
+        remote = ray.remote(actor).options(
+            name=name,
+            namespace=self._namespace,
+            num_cpus=cpus,
+            num_gpus=gpus,
+            resources=dict(self._placing.resources) or None,
+            scheduling_strategy="SPREAD" if self._placing.spreads(self._site) else "DEFAULT",
+            max_restarts=restarts.max_restarts,
+            max_task_retries=restarts.max_task_retries,
+            max_concurrency=1000,
+            enable_task_events=False,
+        )
+        self._handles.append(remote.remote(*args))
+
+    async def placed(self) -> None:
+        """Wait until every actor has a place; what they wait for is said in a line.
+
+        Raises:
+            ConfigError: no node can take one of them, and none has come in time.
+            ActorGone: one died at its start.
+        """
+        waiting = {
+            asyncio.create_task(Peer(name, self._namespace).first_call("where")): want
+            for name, want in self._wants.items()
+        }
+        try:
+            await self._all_placed(waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    async def _all_placed(self, waiting: Mapping[asyncio.Task[None], Want]) -> None:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        lacking_since, told, told_at = 0.0, "", 0.0
+        while pending := [task for task in waiting if not task.done()]:
+            await asyncio.wait(pending, timeout=_LOOK_S, return_when=asyncio.FIRST_EXCEPTION)
+            for task in waiting:
+                if task.done():
+                    task.result()
+            wants = [want for task, want in waiting.items() if not task.done()]
+            lacking, busy = await asyncio.to_thread(_reasons, wants)
+            lacking_since = (lacking_since or clock()) if lacking else 0.0
+            if lacking and (not self._can_grow or clock() - lacking_since >= self._placing.wait_s):
+                raise ConfigError(
+                    f"no node of the cluster has {lacking}: add such a node, or ask for less with --cluster (see "
+                    "cluster.md)"
+                )
+            said = lacking or (busy if clock() - began > _BUSY_S else "")
+            if said and (said != told or clock() - told_at > _AGAIN_S):
+                told, told_at = said, clock()
+                what = "no node has it yet" if lacking else "all of it is in use"
+                _log.warning("waiting for a place on the cluster", needs=said, why=what, waiting=len(wants))
+
+    def take_down(self) -> None:
+        """End every actor."""
+        for handle in self._handles:
+            ray.kill(handle)
+        self._handles.clear()
+
+
+def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
+    """What no node can ever give, and what is merely in use, as "what for whom"; empty when there is nothing."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    for want in wants:
+        if not any(_fits(want, node) for node in nodes):
+            return _lacking(want, nodes), ""
+    free = ray.available_resources()
+    for want in wants:
+        for what, amount in want.amounts.items():
+            if free.get(what, 0.0) < amount:
+                return "", f"{what} {amount:g} for a {want.kind}"
+    return "", ""
+
+
+def _fits(want: Want, node: Mapping[str, float]) -> bool:
+    return all(node.get(what, 0.0) >= amount for what, amount in want.amounts.items())
+
+
+def _lacking(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
+    """The resource that no node has enough of; all of them, when it is only their combination."""
+    alone = [
+        f"{what} {amount:g}"
+        for what, amount in want.amounts.items()
+        if not any(node.get(what, 0.0) >= amount for node in nodes)
+    ]
+    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for a {want.kind}"
