@@ -57,7 +57,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
         command = ["run", "--task", task, "--seed", str(SEED), "--model", server.model, "--placement", "actors"]
         command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
-        command += ["--cluster", "moderators=3", "--cluster", "agent_processes=3", "--cluster", "writers=2"]
+        command += ["--cluster", "moderators=2", "--cluster", "agent_processes=2"]
         driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)
         try:
             began = time.monotonic()
@@ -87,7 +87,9 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
 def _disturb(havoc: Havoc, driver: Driver, began: float, steps: int) -> None:
     """Until the driver has ended by itself."""
     driver_dies_at, node_dies_at = list(DRIVER_DIES_AT), [NODE_DIES_AT]
-    next_kill = began + EVERY_S
+    while driver.process.poll() is None and not havoc.server.served():
+        time.sleep(0.1)
+    next_kill = time.monotonic() + EVERY_S
     while driver.process.poll() is None:
         assert time.monotonic() - began < ENDS_WITHIN_S, "the run hangs"
         time.sleep(min(0.25, max(0.0, next_kill - time.monotonic())))

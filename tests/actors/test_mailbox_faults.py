@@ -20,9 +20,9 @@ from moot.actors.remote import peers
 from moot.protocols.case import LabelledCase
 
 SEED = 11
-SCHEDULES = 12
+SCHEDULES = 6
 TITLES = ("default", "every-agent", "resampled", "evince")
-PER_TITLE = 6
+PER_TITLE = 4
 
 
 def _cases() -> list[LabelledCase]:
