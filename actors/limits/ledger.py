@@ -14,6 +14,7 @@ from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.record.folder import write_whole
+from moot.protocols.errors import RecordError
 
 _FALLEN_S = 1.0
 """Seconds between two writings of totals that did not rise."""
@@ -103,7 +104,14 @@ class Ledger:
         return Page(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
 
     def write(self, page: Page) -> None:
-        """Write a page down, in place of the one before."""
+        """Write a page down, in place of the one before.
+
+        Raises:
+            RecordError: when it cannot be written, or a later owner has written one: its money is not this one's.
+        """
+        before = self.read()
+        if before is not None and before.epoch > self._epoch:
+            raise RecordError(f"{self._file.parent}: another process has taken it over")
         write_whole(self._file, msgspec.json.encode(page))
 
     def held(self) -> dict[str, float]:

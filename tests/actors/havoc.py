@@ -76,18 +76,19 @@ class Havoc:
         self.in_flight: Counter[str] = Counter()
         self._began = time.monotonic()
 
-    def kill_an_actor(self) -> str:
-        """SIGKILL for an actor that chance chooses, at first among the kinds that were not hit `EACH` times yet."""
-        alive = {kind: found for kind in ACTORS if (found := self._alive(kind))}
-        due = {kind: found for kind, found in alive.items() if self.kills[kind] < EACH}
-        choice = [(kind, actor) for kind, found in (due or alive).items() for actor in found]
-        if not choice:
-            return ""
-        kind, victim = self._random.choice(choice)
+    def kill_an_actor(self) -> None:
+        """SIGKILL for an actor that chance chooses; at first of a kind that was not hit `EACH` times yet."""
+        alive = [(kind, actor) for kind in ACTORS for actor in self._alive(kind)]
+        due = sorted({kind for kind, _ in alive if self.kills[kind] < EACH})
+        if due:
+            kind = self._random.choice(due)
+            alive = [each for each in alive if each[0] == kind]
+        if not alive:
+            return
+        kind, victim = self._random.choice(alive)
         self._note(kind)
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)
-        return kind
 
     def _alive(self, kind: str) -> list[LiveActor]:
         return [a for a in self._nodes.actors() if f"-{kind}-" in f"{a.name}-" and psutil.pid_exists(a.pid)]

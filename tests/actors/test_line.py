@@ -235,7 +235,7 @@ async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> 
     """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
     thinker = Thinker()
     station = Station(thinker.answer, spacing_s=0.0)
-    again = [AskEnvelope(1, _ask(1))]
+    again: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1))]
     first = asyncio.create_task(station.exchange(Parcel("m:1", 0, 1, [], again)))
     assert await _told(first) == [1]
     confirming = asyncio.create_task(station.exchange(Parcel("m:1", 0, 3, [1], [])))

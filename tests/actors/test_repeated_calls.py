@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
 from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.once import Once
+from moot.actors.limits.purse import Purse
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
+from moot.protocols.errors import RecordError
 
 
 class Granting:
@@ -79,3 +83,15 @@ async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_
     assert recorder.progress.counts.finished == 1
     await recorder.close()
     owner.release()
+
+
+async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp_path: Path) -> None:
+    older, younger = Ledger(tmp_path, 1), Ledger(tmp_path, 2)
+    purses = {"usd": Purse(5.0)}
+    assert not older.open(purses)
+    assert not younger.open(purses)
+    purses["usd"].settle("a", reserved=1.0, spent=2.0)
+    younger.write(younger.page(purses))
+    with pytest.raises(RecordError, match="another process has taken it over"):
+        older.write(older.page(purses))
+    assert younger.held() == {"usd": 1.0}

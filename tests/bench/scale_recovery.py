@@ -5,8 +5,8 @@ perhaps another actor, is killed with all its processes. Its calls under way end
 next call comes in: everything between is the death being noticed, the actor being placed and started on another node,
 and the moderator reading what is on record and asking again for what is not.
 
-`noticed_s` is when Ray first called the node dead, `restarted_s` when the agent was alive elsewhere, `called_s` when the
-first call came.
+`noticed_s` is when Ray called the node dead, `restarted_s` when the agent lived elsewhere, `called_s` when the first
+call came.
 """
 
 from __future__ import annotations
