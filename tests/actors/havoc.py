@@ -32,7 +32,7 @@ _WINDOW_ROWS = {
     "node": ROWS_PER_BATCH + FLUSH_ROWS,
     "driver": ROWS_PER_BATCH + FLUSH_ROWS,
 }
-_LOST_IN_FLIGHT = {"moderator", "agent", "judge", "node", "driver"}
+_LOST_IN_FLIGHT = {"agent", "judge", "node", "driver"}  # a moderator's calls go on in its agents, and are joined
 
 
 class Driver:
