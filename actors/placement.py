@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -82,6 +82,7 @@ class Placing(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    set_as_a_whole: ClassVar[bool] = True
 
     moderators: int | None = Field(default=None, ge=1)
     agent_processes: int | None = Field(default=None, ge=1)

@@ -41,6 +41,7 @@ from typer.testing import CliRunner
 import moot
 from moot import ENCODERS, MODELS, PROTOCOLS, TASKS, RoleBinding, RunConfig
 from moot.actors.models.simulated.settings import SimulatedSettings
+from moot.actors.placement import Placing
 from moot.actors.record.schema import KEYS, TABLES
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.cli.main import app
@@ -380,6 +381,8 @@ def _default(value: object) -> str:
         return str(value).lower()
     if value is None:
         return "none"
+    if isinstance(value, BaseModel):
+        return "defaults"
     return f"{value:g}" if isinstance(value, float) else str(value) or "empty"
 
 
@@ -403,6 +406,7 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         ("ceda.md", "Settings", CedaSettings()),
         ("running.md", "The keys of a configuration", RunConfig()),
         ("running.md", "Roles", RoleBinding()),
+        ("cluster.md", "How a run is spread", Placing()),
         ("simulated.md", "Settings", SimulatedSettings()),
         ("crit.md", "Settings", CritSettings()),
         ("analyze.md", "Settings", AnalysisSettings()),
@@ -415,6 +419,7 @@ def _defaults(model: BaseModel) -> dict[str, str]:
         "ceda",
         "run",
         "role",
+        "cluster",
         "simulated",
         "crit",
         "analysis",

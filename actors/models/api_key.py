@@ -1,4 +1,7 @@
-"""API keys: known by the name of an environment variable, read when needed, never kept and never shown."""
+"""API keys: known by the name of an environment variable, read when needed, never kept and never shown.
+
+Where the variable `X` is not set but `X_FILE` names a file, as containers mount their secrets, its content is the key.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 
 from moot.protocols.errors import MissingKey
 
+_LONGEST_KEY = 64 * 2**10
 _LOOKS_SECRET = re.compile(
     r"(?P<scheme>\bbearer\s+)[^\s\"',;]+"  # a header that was echoed
     r"|\b(?:sk|pk|rk|hf|gsk|xai|key)[-_][\w*.\-]{6,}"  # the usual shapes of vendors' keys, masked or not
@@ -27,21 +31,37 @@ class ApiKey:
     env: str | None
 
     def read(self) -> str | None:
-        """The key, freshly from the environment; None when the server needs none.
+        """The key, freshly from the environment or its file; None when the server needs none.
 
         Raises:
-            MissingKey: the variable is unset, blank, or holds what cannot be sent in a header.
+            MissingKey: neither the variable nor its file holds a key, or what cannot be sent in a header.
         """
         if self.env is None:
             return None
         key = os.environ.get(self.env, "").strip()
+        source = f"the environment variable {self.env}"
+        if not key and (named := os.environ.get(f"{self.env}_FILE", "").strip()):
+            source = f"the file that {self.env}_FILE names"
+            key = _content(named, source)
         if not key:
             raise MissingKey(f"no API key: set the environment variable {self.env} (export {self.env}=...)")
         if not (key.isascii() and key.isprintable() and " " not in key):
-            raise MissingKey(
-                f"the environment variable {self.env} does not hold a key: spaces or control characters in it"
-            )
+            raise MissingKey(f"{source} does not hold a key: spaces or control characters in it")
         return key
+
+    @property
+    def set(self) -> bool:
+        """Whether something is given as the key, good or not."""
+        return self.env is not None and any(os.environ.get(name, "").strip() for name in (self.env, f"{self.env}_FILE"))
+
+
+def _content(named: str, source: str) -> str:
+    """What a small file says, blanks around it aside."""
+    try:
+        with open(named, "rb") as file:
+            return file.read(_LONGEST_KEY).decode(errors="replace").strip()
+    except OSError as error:
+        raise MissingKey(f"no API key: {source} cannot be read ({error.strerror})") from None
 
 
 def redact(text: str, key: str | None = None) -> str:

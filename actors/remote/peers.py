@@ -53,11 +53,12 @@ class Peer:
     Args:
         name: the actor's name.
         namespace: the run's Ray namespace.
+        handle: of the actor, for who has created it; None looks it up by its name.
     """
 
-    def __init__(self, name: str, namespace: str) -> None:
+    def __init__(self, name: str, namespace: str, handle: Any = None) -> None:
         self.name, self._namespace = name, namespace
-        self._handle: Any = None
+        self._handle = handle
 
     async def handle(self) -> Any:
         """The actor's handle."""
@@ -74,7 +75,11 @@ class Peer:
         if not ray.is_initialized():  # Ray would start a new cluster to find the actor in
             raise PeerLost("Ray was shut down", True)
         try:
-            return await getattr(await self.handle(), method).remote(*args)
+            handle = await self.handle()
+        except ValueError as error:  # Ray has forgotten the name, as it does when an actor has died for good
+            raise PeerLost(f"there is no actor {self.name} any more", True) from error
+        try:
+            return await getattr(handle, method).remote(*args)
         except RayTaskError as error:
             raise unwrapped(error) from None
         except ValueError as unknown:  # its name is no longer, or not yet, in Ray's books

@@ -13,7 +13,7 @@ import structlog
 from moot.actors.placement import Kind, Placing, Site
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.restarts import RESTARTS
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import ActorGone, ConfigError
 
 _log = structlog.get_logger(__name__)
 _LOOK_S = 2.0
@@ -21,6 +21,7 @@ _BUSY_S = 10.0
 """Starting processes takes a while: before it is over, nobody waits for CPUs."""
 
 _AGAIN_S = 60.0
+_NO_PACKAGE = "No module named 'moot"
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,7 @@ class Placer:
     def __init__(self, placing: Placing, site: Site, namespace: str, *, can_grow: bool) -> None:
         self._placing, self._site, self._namespace = placing, site, namespace
         self._can_grow = can_grow
-        self._wants: dict[str, Want] = {}
-        self._handles: list[Any] = []
+        self._placed: list[tuple[str, Any, Want]] = []
 
     def place(self, actor: type, kind: Kind, name: str, *args: Any, gpus: float = 0.0) -> None:
         """Create an actor under a name; returns before it has a place.
@@ -59,7 +59,7 @@ class Placer:
         """
         cpus = self._placing.cpus(kind, self._site)
         amounts = {"CPU": cpus, "GPU": gpus, **self._placing.resources}
-        self._wants[name] = Want(kind, {what: amount for what, amount in amounts.items() if amount})
+        want = Want(kind, {what: amount for what, amount in amounts.items() if amount})
         restarts = RESTARTS[kind]
         remote = ray.remote(actor).options(
             name=name,
@@ -73,21 +73,28 @@ class Placer:
             max_concurrency=1000,
             enable_task_events=False,
         )
-        self._handles.append(remote.remote(*args))
+        self._placed.append((name, remote.remote(*args), want))
 
     async def placed(self) -> None:
         """Wait until every actor has a place; what they wait for is said in a line.
 
         Raises:
-            ConfigError: no node can take one of them, and none has come in time.
+            ConfigError: no node can take one of them, and none has come in time; or the workers lack this package.
             ActorGone: one died at its start.
         """
         waiting = {
-            asyncio.create_task(Peer(name, self._namespace).first_call("where")): want
-            for name, want in self._wants.items()
+            asyncio.create_task(Peer(name, self._namespace, handle).first_call("where")): want
+            for name, handle, want in self._placed
         }
         try:
             await self._all_placed(waiting)
+        except ActorGone as gone:
+            if _NO_PACKAGE in str(gone):
+                raise ConfigError(
+                    "the cluster's workers do not find moot: install it on its nodes, or give them a wheel of it, "
+                    "runtime_env={'py_modules': ['moot-....whl']} (see cluster.md)"
+                ) from None
+            raise
         finally:
             for task in waiting:
                 task.cancel()
@@ -118,9 +125,9 @@ class Placer:
 
     def take_down(self) -> None:
         """End every actor."""
-        for handle in self._handles:
+        for _, handle, _ in self._placed:
             ray.kill(handle)
-        self._handles.clear()
+        self._placed.clear()
 
 
 def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
@@ -133,7 +140,7 @@ def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
     for want in wants:
         for what, amount in want.amounts.items():
             if free.get(what, 0.0) < amount:
-                return "", f"{what} {amount:g} for a {want.kind}"
+                return "", f"{what} {amount:g} for {_an(want)}"
     return "", ""
 
 
@@ -148,4 +155,8 @@ def _lacking(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
         for what, amount in want.amounts.items()
         if not any(node.get(what, 0.0) >= amount for node in nodes)
     ]
-    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for a {want.kind}"
+    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for {_an(want)}"
+
+
+def _an(want: Want) -> str:
+    return f"an {want.kind}" if want.kind == "agent" else f"a {want.kind}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import platform
 import time
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.resolve import ModelBinding, canonical_model, make_model
@@ -60,15 +60,12 @@ def machine() -> Iterator[Finding]:
     for package in ("moot", "ray"):
         yield Finding(package, "ok", version(package))
     for name in _KEYS:
-        yield Finding(name, "ok" if os.environ.get(name, "").strip() else "note", _set_or_not(name))
+        given = ApiKey(name).set
+        yield Finding(name, "ok" if given else "note", "set" if given else "not set")
     for extra, packages in _EXTRAS.items():
         missing = [package for package in packages if not _installed(package)]
         said = "installed" if not missing else f"not installed: pip install 'moot[{extra}]'"
         yield Finding(f"extra {extra}", "ok" if not missing else "note", said)
-
-
-def _set_or_not(name: str) -> str:
-    return "set" if os.environ.get(name, "").strip() else "not set"
 
 
 def _installed(package: str) -> bool:

@@ -1,4 +1,4 @@
-"""A failing run on Ray leaves its key nowhere: not in the record, not in what it prints, not in Ray's own logs."""
+"""A failing run on Ray leaves its key nowhere: not in the record, not in what it prints, not in Ray's session."""
 
 from __future__ import annotations
 
@@ -22,6 +22,18 @@ from moot.actors.record.tables import read_table
 
 KEY = "sk-canary-4f1d0c9b7a6e5d3c"
 GOOD = json.dumps({"answer": "Yes", "reasoning": "because", "confidence": 0.9})
+# A Ray of the program's own: one that the run starts itself is removed with all it wrote.
+PROGRAM = """
+import sys
+
+import ray
+
+from moot.deploy.cli.main import main
+
+if __name__ == "__main__":
+    ray.init(address="local", include_dashboard=False, logging_level="error", object_store_memory=200 * 2**20)
+    main()
+"""
 FINE = 12
 """Calls that are answered before the server begins to fail and to repeat the key in its errors."""
 
@@ -69,10 +81,20 @@ def spiteful_server() -> Iterator[int]:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("placement", ["actors", "packed"])
-def test_the_key_is_nowhere_after_a_failing_run(tmp_path: Path, placement: str) -> None:
+@pytest.mark.parametrize(("placement", "given"), [("actors", "variable"), ("packed", "file")])
+def test_the_key_is_nowhere_after_a_failing_run(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, placement: str, given: str
+) -> None:
     session = Path(tempfile.mkdtemp(prefix="moot-"))  # Ray's sockets need a short path
-    environment = {**os.environ, "MOOT_CANARY_KEY": KEY, "RAY_TMPDIR": str(session), "NO_COLOR": "1"}
+    environment = {**os.environ, "RAY_TMPDIR": str(session), "NO_COLOR": "1"}
+    if given == "variable":
+        environment["MOOT_CANARY_KEY"] = KEY
+    else:
+        mounted = tmp_path_factory.mktemp("mounted") / "key"
+        mounted.write_text(f"{KEY}\n")
+        environment["MOOT_CANARY_KEY_FILE"] = str(mounted)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
     try:
         with spiteful_server() as port:
             config = tmp_path / "run.yaml"
@@ -83,7 +105,7 @@ def test_the_key_is_nowhere_after_a_failing_run(tmp_path: Path, placement: str) 
             run = {"limit": 6, "roles": roles, "set": settings, "placement": placement, "out": out}
             config.write_text(json.dumps(run))  # JSON is YAML
             done = subprocess.run(
-                [sys.executable, "-m", "moot", "run", str(config), "--log-level", "debug"],
+                [sys.executable, str(program), "run", str(config), "--log-level", "debug"],
                 env=environment,
                 capture_output=True,
                 timeout=240,

@@ -1,0 +1,187 @@
+"""Where the actors of a run live: what is configured, what is asked for, and what waits for a place says so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from houses import stable_rows
+
+import moot
+from moot.actors.models.api_key import ApiKey
+from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
+from moot.actors.record.schema import TABLES
+from moot.actors.remote import placing as placing_module
+from moot.actors.remote.lives import Life, loss_of
+from moot.actors.remote.placing import Placer
+from moot.actors.remote.restarts import RESTARTS
+from moot.deploy.cli.options import fields_of
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.flags import flag_of
+from moot.protocols.errors import ConfigError, MissingKey
+
+LAPTOP, CLUSTER = Site(cores=8, nodes=1), Site(cores=32, nodes=4, joined=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "site", "packed", "expected"),
+    [
+        ({}, LAPTOP, False, (1, 1)),
+        ({}, LAPTOP, True, (8, 1)),
+        ({}, CLUSTER, False, (8, 8)),
+        ({}, CLUSTER, True, (32, 8)),
+        ({}, Site(cores=0, nodes=1, joined=True), True, (1, 1)),
+        ({"moderators": 3, "agent_processes": 5}, LAPTOP, False, (3, 5)),
+        ({"moderators": 300, "agent_processes": 300}, CLUSTER, False, (100, 100)),
+    ],
+)
+def test_counts_follow_the_cores(given: dict[str, Any], site: Site, packed: bool, expected: tuple[int, int]) -> None:
+    assert Placing(**given).counts(site, packed=packed, max_open=100) == expected
+
+
+def test_a_cluster_is_asked_for_a_little_and_a_laptop_for_nothing() -> None:
+    chosen = Placing(num_cpus={"writer": 1.0})
+    assert [chosen.cpus(kind, LAPTOP) for kind in ("moderator", "writer")] == [0.0, 1.0]
+    assert [chosen.cpus(kind, CLUSTER) for kind in ("moderator", "writer")] == [JOINED_CPUS, 1.0]
+    assert [Placing().spreads(LAPTOP), Placing().spreads(CLUSTER)] == [False, True]
+    assert [Placing(strategy=each).spreads(CLUSTER) for each in ("default", "spread")] == [False, True]
+
+
+def test_flags_win_over_a_file_name_by_name() -> None:
+    flags = fields_of(
+        {"role": None, "set_": None, "cluster": ["num_cpus.agent=0.5", "resources.node:10.0.0.1=0.1", "writers=2"]}
+    )
+    config = RunConfig.build({"cluster": {"num_cpus": {"writer": 1}, "writers": 4, "moderators": 2}}, flags, flag_of)
+    assert config.cluster == Placing(
+        num_cpus={"writer": 1.0, "agent": 0.5}, resources={"node:10.0.0.1": 0.1}, writers=2, moderators=2
+    )
+    assert RunConfig.build(config, {"cluster": {"moderators": 5}}).cluster.writers == 2
+    assert overlaid({"num_cpus.agent": 1}, {"num_cpus": {"agent": 2}}) == {"num_cpus": {"agent": 2}}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"moderator": 2}, "--cluster: unknown key 'moderator': did you mean 'moderators'?"),
+        ({"num_cpus.agents": 1}, "--cluster num_cpus.agents"),
+        ({"resources.gold": 0}, "--cluster resources.gold: Input should be greater than 0"),
+        ({"writers": 0}, "--cluster writers: Input should be greater than or equal to 1, not 0"),
+        ({"num_cpus.agent": 1, "num_cpus": {"agent": 2}}, "given twice"),
+    ],
+)
+def test_what_is_wrong_is_named(given: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        RunConfig.build(None, {"cluster": given}, flag_of)
+    assert said in str(error.value)
+
+
+def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert [cluster_address(each) for each in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+    assert cluster_address(None) == "10.0.0.1:6379"
+    monkeypatch.setenv("RAY_ADDRESS", "http://10.0.0.1:8265")
+    assert cluster_address(None) is None
+
+
+@pytest.mark.parametrize("address", [None, "auto", "ray://10.0.0.1:10001"])
+def test_a_client_address_is_refused_before_anything_is_done(
+    address: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if address is None or address == "auto":
+        monkeypatch.setenv("RAY_ADDRESS", "ray://10.0.0.1:10001")
+    with pytest.raises(ConfigError, match=r"ray:// is not supported; .*`ray job submit --working-dir"):
+        moot.run(out=tmp_path / "run", address=address)
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_kind_of_actor_comes_back_and_none_of_its_calls_is_made_by_ray() -> None:
+    assert set(RESTARTS) == {"moderator", "agent", "writer", "limiter"}
+    assert {(each.max_restarts, each.max_task_retries) for each in RESTARTS.values()} == {(-1, 0)}
+    assert all(each.why for each in RESTARTS.values())
+
+
+@pytest.mark.ray
+def test_the_record_is_the_same_however_many_processes_there_are(local_ray: None, tmp_path: Path) -> None:
+    cluster = {"moderators": 2, "agent_processes": 2, "writers": 2}
+    moot.run(task="sample", limit=6, engine="inline", out=tmp_path / "inline")
+    moot.run(task="sample", limit=3, cluster=cluster, out=tmp_path / "spread")
+    moot.run(task="sample", limit=6, cluster={"writers": 3}, out=tmp_path / "spread")
+    for table in TABLES:
+        assert stable_rows(tmp_path / "spread", table) == stable_rows(tmp_path / "inline", table), table
+
+
+@pytest.mark.ray
+async def test_who_waits_for_cpus_says_so_and_goes_on(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(placing_module, "_LOOK_S", 0.2)
+    monkeypatch.setattr(placing_module, "_BUSY_S", 0.0)
+    blocker = ray.remote(_Here).options(num_cpus=2).remote()
+    await blocker.where.remote()
+    namespace = ray.get_runtime_context().namespace
+    placer = Placer(Placing(num_cpus={"agent": 1.0}), LAPTOP, namespace, can_grow=True)
+    placer.place(_Here, "agent", "waits-for-a-place")
+    with structlog.testing.capture_logs() as logs:
+        waiting = asyncio.create_task(placer.placed())
+        async with asyncio.timeout(60):
+            while not logs:  # noqa: ASYNC110 - a line of the log
+                await asyncio.sleep(0.1)
+        ray.kill(blocker)
+        async with asyncio.timeout(60):
+            await waiting
+    placer.take_down()
+    assert [(line["needs"], line["waiting"]) for line in logs][:1] == [("CPU 1 for an agent", 1)]
+
+
+@pytest.mark.ray
+async def test_what_a_cluster_never_gets_ends_the_wait(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr(placing_module, "_LOOK_S", 0.1)
+    placing = Placing(resources={"unobtainium": 2.0}, wait_s=1.0)
+    placer = Placer(placing, CLUSTER, ray.get_runtime_context().namespace, can_grow=True)
+    placer.place(_Here, "writer", "never-placed")
+    with structlog.testing.capture_logs() as logs:
+        async with asyncio.timeout(60):
+            with pytest.raises(ConfigError, match="no node of the cluster has unobtainium 2 for a writer: add such"):
+                await placer.placed()
+    placer.take_down()
+    assert [line["why"] for line in logs] == ["no node has it yet"]
+
+
+@pytest.mark.ray
+async def test_losses_are_told_apart(local_ray: None) -> None:
+    import ray
+
+    (node,) = [each["NodeID"] for each in ray.nodes() if each["Alive"]]
+    before = Life(node, "a", 1)
+    assert await loss_of(before, before) == "it was out of reach and has not died"
+    assert await loss_of(before, Life(node, "b", 2)) == "its process died"
+    assert await loss_of(Life("gone", "a", 1), Life(node, "b", 2)) == "its node died"
+
+
+class _Here:
+    async def where(self) -> str:
+        return "here"
+
+
+def test_a_key_may_be_the_content_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = ApiKey("MOOT_TEST_KEY")
+    monkeypatch.delenv("MOOT_TEST_KEY", raising=False)
+    monkeypatch.setenv("MOOT_TEST_KEY_FILE", str(tmp_path / "key"))
+    with pytest.raises(MissingKey, match="the file that MOOT_TEST_KEY_FILE names cannot be read"):
+        key.read()
+    (tmp_path / "key").write_text("sk-of-a-file\n")
+    assert (key.read(), key.set) == ("sk-of-a-file", True)
+    monkeypatch.setenv("MOOT_TEST_KEY", "sk-of-the-variable")
+    assert key.read() == "sk-of-the-variable"
+    (tmp_path / "key").write_text("two words")
+    monkeypatch.delenv("MOOT_TEST_KEY")
+    with pytest.raises(MissingKey, match="MOOT_TEST_KEY_FILE names does not hold a key") as error:
+        key.read()
+    assert "two words" not in str(error.value)
