@@ -82,8 +82,6 @@ class Peer:
             return await getattr(handle, method).remote(*args)
         except RayTaskError as error:
             raise unwrapped(error) from None
-        except ValueError as unknown:  # its name is no longer, or not yet, in Ray's books
-            raise PeerLost(_reason(unknown), True) from unknown
         except RayError as error:
             unfit = isinstance(error, RayActorError) and error.actor_init_failed
             raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
