@@ -62,11 +62,13 @@ class Report(msgspec.Struct, frozen=True):
         holder: names one life of one process.
         endpoints: those of which there is something to say.
         budgets: by budget, `usd` or `tokens`; only those with a cap.
+        number: of the holder's report, rising, so that one which comes twice is taken once.
     """
 
     holder: str
     endpoints: list[EndpointReport] = []
     budgets: dict[str, Totals] = {}
+    number: int = 0
 
 
 class EndpointGrant(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from moot.actors.limits.admission import Admission, Need, Queue
-from moot.actors.limits.envelopes import Grant, Report, Totals
+from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
 from moot.actors.limits.settings import EndpointLimits
 
 HEARTBEAT_S = 0.5
@@ -85,6 +85,7 @@ class Gate:
         self._wake = asyncio.Event()
         self._exchanging: asyncio.Task[None] | None = None
         self._heard_at = 0.0
+        self._reports = 0
         self._refusal: LimiterGone | Draining | None = None
         self._least: dict[str, float] = {}
 
@@ -125,7 +126,7 @@ class Gate:
         if self.budgets:
             with suppress(Exception):  # it may be gone; what it wrote down last counts then
                 async with asyncio.timeout(_LAST_WORD_S):
-                    await self._exchange(Report(self.holder, [], self._totals()))
+                    await self._exchange(self._report([]))
 
     def _queue(self, endpoint: str) -> Queue:
         known = self._queues.get(endpoint)
@@ -200,8 +201,8 @@ class Gate:
     async def _exchange_once(self) -> None:
         now = self._clock()
         reports = [report for queue in self._queues.values() if (report := queue.report(now)) is not None]
-        totals = self._totals()
-        grant = await self._exchange(Report(self.holder, reports, totals))
+        told = self._report(reports)
+        grant = await self._exchange(told)
         self._heard_at = self._clock()
         for name, amount in grant.reserved.items():
             self._idle[name] += amount
@@ -213,9 +214,13 @@ class Gate:
         self._admit_waiting()
         if grant.exhausted:
             self._refuse(grant.exhausted)
-        elif any(each.wanted for each in totals.values()) and not grant.reserved:
+        elif any(each.wanted for each in told.budgets.values()) and not grant.reserved:
             for queue in self._queues.values():
                 queue.ask_again_at(self._heard_at + _SHORT_OF_S)
+
+    def _report(self, endpoints: list[EndpointReport]) -> Report:
+        self._reports += 1
+        return Report(self.holder, endpoints, self._totals(), self._reports)
 
     def _totals(self) -> dict[str, Totals]:
         """This process's part of every budget; what no call under way needs is given back."""

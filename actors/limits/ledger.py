@@ -13,6 +13,7 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
+from moot.protocols.errors import RecordError
 
 _FILE = "limits.json"
 _FALLEN_S = 1.0
@@ -127,7 +128,14 @@ class Ledger:
         return Page(self._epoch, totals, {name: _bound(purse) for name, purse in purses.items()})
 
     def write(self, page: Page) -> None:
-        """Write a page down, in place of the one before."""
+        """Write a page down, in place of the one before.
+
+        Raises:
+            RecordError: when it cannot be written, or a later owner has written one: its money is not this one's.
+        """
+        before = self.read()
+        if before is not None and before.epoch > self._epoch:
+            raise RecordError("limits.json: another process has taken the run over")
         self._files.put(_FILE, msgspec.json.encode(page))
 
     def held(self) -> dict[str, float]:

@@ -15,20 +15,25 @@ class Claims:
 
     def __init__(self, recorded: Callable[[str], bool]) -> None:
         self._recorded = recorded
-        self._held: dict[str, asyncio.Future[None]] = {}
+        self._held: dict[str, tuple[str, asyncio.Future[None]]] = {}
 
-    async def claim(self, key: str, lease_s: float) -> bool:
+    async def claim(self, key: str, lease_s: float, claimant: str = "") -> bool:
         """Whether the caller shall pay for the shared reply `key`; False once it is recorded.
 
         While another holds the claim this waits, at most `lease_s`: then the claim is the caller's.
+
+        Args:
+            claimant: names the question, so that it can be asked again when the answer was lost; empty when it cannot.
         """
         while not self._recorded(key):
             held = self._held.get(key)
             if held is None:
-                self._held[key] = asyncio.get_running_loop().create_future()
+                self._held[key] = (claimant, asyncio.get_running_loop().create_future())
+                return True
+            if claimant and held[0] == claimant:
                 return True
             try:
-                await asyncio.wait_for(asyncio.shield(held), lease_s)
+                await asyncio.wait_for(asyncio.shield(held[1]), lease_s)
             except TimeoutError:
                 if self._held.get(key) is held:
                     del self._held[key]
@@ -37,5 +42,5 @@ class Claims:
     def settle(self, key: str) -> None:
         """The holder of a claim is done, with or without a reply."""
         held = self._held.pop(key, None)
-        if held is not None and not held.done():
-            held.set_result(None)
+        if held is not None and not held[1].done():
+            held[1].set_result(None)

@@ -269,9 +269,9 @@ class Recorder:
         debate = self._open.get(key)
         return key[0].startswith(f"{SHARED}-") and (debate is None or not debate.reply_ids)
 
-    async def claim(self, key: str, lease_s: float) -> tuple[bool, History]:
+    async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
         """See `Claims.claim`; and what is recorded of the shared reply."""
-        mine = await self.claims.claim(key, lease_s)
+        mine = await self.claims.claim(key, lease_s, claimant)
         try:
             return mine, (await self.history([(key, 0)]))[0]
         except BaseException:
@@ -329,7 +329,10 @@ class Recorder:
         return True
 
     def _incomplete(self, closing: Closing) -> bool:
-        """Whether what is right in the case or a reply of the verdict is not here yet."""
+        """Whether what is right in the case or a reply of the verdict is not here yet; a verdict that came twice is
+        complete when the first one is."""
+        if (closing.case_id, closing.attempt) in self._finished:
+            return False
         replies = self._debate(closing.case_id, closing.attempt).reply_ids
         return closing.case_id not in self._right or any(path not in replies for path in closing.replies)
 

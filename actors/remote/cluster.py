@@ -26,9 +26,10 @@ from moot.actors.household import (
 )
 from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.gate import Gate
+from moot.actors.limits.once import Once
 from moot.actors.log import configure_json
 from moot.actors.meter import ACTOR_RESTARTS, BUDGET_USED
-from moot.actors.moderator import Assignment, Moderator
+from moot.actors.moderator import Moderator
 from moot.actors.record.closing import Closing
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorder import Recorder
@@ -38,8 +39,9 @@ from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.store import Store
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.envelopes import decode_parcel, encode
+from moot.actors.remote.handover import Handover, Tray
 from moot.actors.remote.lives import Life
-from moot.actors.remote.peers import Peer
+from moot.actors.remote.peers import SET_UP_S, Peer
 from moot.actors.remote.ray_meter import RayMeter
 from moot.actors.remote.scribe import EventRow, RemoteScribe, VectorRow, unpack
 from moot.actors.remote.station import Station
@@ -48,9 +50,6 @@ from moot.actors.spec import RunSpec
 from moot.actors.tracing import make_tracer
 from moot.actors.watch import Watch
 from moot.protocols.case import LabelledCase
-
-_SET_UP_S = 600.0
-"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
 
 _GC_THRESHOLDS = (50_000, 50, 50)
 
@@ -135,11 +134,12 @@ class LimiterActor(_Actor):
 
     async def _set_up(self) -> None:
         self._limiter = build_limiter(self._spec)
+        self._once = Once(self._limiter.exchange)
 
     async def exchange(self, raw: bytes) -> bytes:
         """See `Limiter.exchange`."""
         await self._up()
-        grant = await self._limiter.exchange(msgspec.msgpack.decode(raw, type=Report))
+        grant = await self._once.exchange(msgspec.msgpack.decode(raw, type=Report))
         for budget, ratio in self._limiter.used_ratios().items():
             self._meter.put(BUDGET_USED, ratio, budget)
         return msgspec.msgpack.encode(grant)
@@ -186,10 +186,10 @@ class WriterActor(_Actor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
 
-    async def claim(self, key: str, lease_s: float) -> tuple[bool, bytes]:
+    async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
         """See `Recorder.claim`."""
         await self._up()
-        mine, history = await self._recorder.claim(key, lease_s)
+        mine, history = await self._recorder.claim(key, lease_s, claimant)
         return mine, msgspec.msgpack.encode(history)
 
     async def has_shared(self, key: str) -> bool:
@@ -273,9 +273,9 @@ class AgentActor(_Actor):
             self._gate.drain()
 
     async def holds(self, sender: str, number: int) -> bool:
-        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `_SET_UP_S`."""
+        """See `Station.holds`; True while the asks of the actor's last life are still to come, at most `SET_UP_S`."""
         up = self._setting_up is not None and self._setting_up.done()
-        if not up and time.monotonic() < self._born + _SET_UP_S:
+        if not up and time.monotonic() < self._born + SET_UP_S:
             return True
         await self._up()
         return self._station.holds(sender, number)
@@ -320,12 +320,13 @@ class ModeratorActor(_Actor):
         places = max(1, self._spec.max_open // len(self._roster.moderators))
         self._house = build_house(self._spec, crew, self._scribe, watch)
         self._moderator = Moderator(protocol, self._house, places, self._spec.debate_timeout_s)
+        self._tray = Tray(self._moderator)
 
     async def exchange(self, raw: bytes, wait: bool) -> bytes:
-        """See `Moderator.exchange`."""
+        """See `Tray.exchange`."""
         await self._up()
-        assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
-        return msgspec.msgpack.encode(await self._moderator.exchange(assignments, wait=wait))
+        handover = msgspec.msgpack.decode(raw, type=Handover)
+        return msgspec.msgpack.encode(await self._tray.exchange(handover, wait=wait))
 
     async def withdraw(self, keys: list[tuple[str, int]]) -> None:
         """See `Moderator.withdraw`."""

@@ -36,12 +36,14 @@ class Parcel(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         sender: the moderator's name and, after a colon, its life: replies go to that life only.
         epoch: how many calls of this line have been lost before; of an older epoch nobody waits for a call any more.
+        number: of the parcel within its epoch, from 1: one that comes twice is taken once.
         received: numbers of the replies that have arrived since the last parcel.
         messages: asks and cancellations.
     """
 
     sender: str
     epoch: int
+    number: int
     received: list[int]
     messages: list[AskEnvelope | CancelEnvelope]
 

@@ -52,7 +52,7 @@ class Line:
         self._spacing_s = spacing_s
         self._waiting: deque[Outgoing] = deque()
         self._received: list[int] = []
-        self._epoch = 0
+        self._epoch = self._sent = 0
         self._calls: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._free_at = 0.0
@@ -67,9 +67,9 @@ class Line:
         self._schedule()
 
     def lost_a_call(self) -> None:
-        """A call may never come back: the agent shall give no reply to those that it keeps. Before anything is posted
-        again."""
-        self._epoch += 1
+        """A call may never come back: the agent shall give no reply to those that it keeps, nor take an ask of one that
+        comes yet. Before everything that is open is posted again."""
+        self._epoch, self._sent = self._epoch + 1, 0
 
     def queued(self) -> set[int]:
         """Numbers of the messages that have not left yet."""
@@ -87,7 +87,8 @@ class Line:
             return
         self._free_at = asyncio.get_running_loop().time() + self._spacing_s
         self.batch_sizes[len(batch)] += 1
-        parcel = Parcel(self._sender, self._epoch, self._received, batch)
+        self._sent += 1
+        parcel = Parcel(self._sender, self._epoch, self._sent, self._received, batch)
         self._received = []
         call = asyncio.create_task(self._call(parcel))
         self._calls.add(call)

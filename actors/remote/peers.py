@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 import ray
 import structlog
-from ray.exceptions import ActorDiedError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, RayActorError, RayError, RayTaskError
 
 from moot.actors.remote.lives import Life, loss_of
 from moot.protocols.errors import ActorGone, MootError
@@ -21,7 +22,15 @@ _ERROR_LINE = re.compile(r"[\w.]*(Error|Exception): ")
 _DEAD_FOR_S = 15.0
 """Ray says of an actor that it restarts that it is not available; that it is dead only for a moment, or for ever."""
 
-BACK_WITHIN_S = 90.0
+BACK_WITHIN_S = 600.0
+"""Seconds that a lost actor may take to have a process again: by default Ray tells a node's death after 15 to 20 s, and
+an autoscaler needs minutes to bring another one."""
+
+SET_UP_S = 600.0
+"""Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
+
+_MOST_DEATHS = 5
+"""An actor that dies so often while it sets itself up is the cause of it: its weights do not fit, for one."""
 
 
 class PeerLost(Exception):
@@ -30,11 +39,12 @@ class PeerLost(Exception):
     Args:
         why: what Ray says.
         dead: whether Ray calls the actor dead, and not only away.
+        unfit: whether it could not even be made: another life would end like this one.
     """
 
-    def __init__(self, why: str, dead: bool) -> None:
-        super().__init__(why, dead)
-        self.why, self.dead = why, dead
+    def __init__(self, why: str, dead: bool, unfit: bool = False) -> None:
+        super().__init__(why, dead, unfit)
+        self.why, self.dead, self.unfit = why, dead, unfit
 
 
 class Peer:
@@ -73,18 +83,25 @@ class Peer:
         except RayTaskError as error:
             raise unwrapped(error) from None
         except RayError as error:
-            raise PeerLost(_reason(error), isinstance(error, ActorDiedError)) from error
+            unfit = isinstance(error, RayActorError) and error.actor_init_failed
+            raise PeerLost(_reason(error), isinstance(error, ActorDiedError), unfit) from error
 
     async def first_call(self, method: str = "ping") -> None:
-        """Wait until the actor is set up, or with `where` only until it has a place.
+        """Wait until the actor is set up, or with `where` only until it has a place; also when it is lost meanwhile.
 
         Raises:
-            ActorGone: when it dies before that.
+            ActorGone: when it cannot be started.
         """
-        try:
-            await self.call(method)
-        except PeerLost as error:
-            raise ActorGone(f"the actor {self.name} could not be started: {error.why}") from error
+        deaths = 0
+        while True:
+            try:
+                await self.call(method)
+                return
+            except PeerLost as lost:
+                deaths += 1
+                if lost.unfit or deaths == _MOST_DEATHS or not await self._has_a_process():
+                    why = f"the actor {self.name} could not be started: {lost.why}"
+                    raise ActorGone(why) from lost
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
         """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
@@ -100,20 +117,29 @@ class Peer:
         Raises:
             ActorGone: when it is not back in time.
         """
+        for _ in range(_MOST_DEATHS):
+            if not await self._has_a_process():
+                break
+            with suppress(PeerLost, TimeoutError):
+                async with asyncio.timeout(SET_UP_S):
+                    await self.call("ping")
+                return
+        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
+
+    async def _has_a_process(self) -> bool:
+        """Wait until the actor can be reached, set up or not; False when it cannot in time."""
         clock = asyncio.get_running_loop().time
         called_dead = 0.0  # since when Ray says nothing but that
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(BACK_WITHIN_S):
                 while not called_dead or clock() - called_dead < _DEAD_FOR_S:
                     try:
-                        await self.call("ping")
-                        return
+                        await self.call("where")
+                        return True
                     except PeerLost as lost:
                         called_dead = (called_dead or clock()) if lost.dead else 0.0
                     await asyncio.sleep(_POLL_S)
-        except TimeoutError:
-            pass
-        raise ActorGone(f"the actor {self.name} died and did not come back; the same command goes on from the record")
+        return False
 
     async def watch(self, lost: Callable[[], Any]) -> None:
         """Call `lost` (and await it) each time the actor has died and is back; returns never.
@@ -121,8 +147,8 @@ class Peer:
         The log says what had become of it: whether its process or its node died, or it was only out of reach.
         """
         watching = asyncio.ensure_future(self.call("watch"))
-        life = await self._life()
         try:
+            life = await self._life()
             while True:
                 try:
                     await watching

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from moot.actors.placement import Kind
 
 FOREVER = -1
-"""As Ray writes "without end". A crash at each start still ends the run: `peers.BACK_WITHIN_S` is the bound on that."""
+"""As Ray writes "without end". A crash at each start still ends the run: `peers` counts them."""
 
 
 @dataclass(frozen=True)

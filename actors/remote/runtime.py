@@ -22,6 +22,7 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
 from moot.actors.remote.gpus import gpu_share, weight_owners
+from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.remote.placing import Placer
@@ -39,16 +40,17 @@ class RaySeat:
     """A moderator actor as the arena sees it."""
 
     def __init__(self, peer: Peer) -> None:
-        self._peer = peer
+        self._peer, self._counter = peer, Counter()
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """See `arena.Seat.exchange`."""
         try:
-            raw = await self._peer.call("exchange", msgspec.msgpack.encode(list(assignments)), wait)
+            handover = msgspec.msgpack.encode(self._counter.handover(assignments))
+            raw = await self._peer.call("exchange", handover, wait)
         except PeerLost as error:
             await self._peer.back()
             raise SeatLost(self._peer.name) from error
-        return msgspec.msgpack.decode(raw, type=Report)
+        return self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
 
     async def withdraw(self, keys: Sequence[CaseKey]) -> None:
         """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""

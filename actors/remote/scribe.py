@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
@@ -89,7 +90,7 @@ class RemoteScribe:
 
     async def claim(self, key: str) -> tuple[bool, History]:
         """See `ports.Scribe.claim`."""
-        mine, raw = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S)
+        mine, raw = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, uuid4().hex)
         return mine, msgspec.msgpack.decode(raw, type=History)
 
     async def has_shared(self, key: str) -> bool:

@@ -10,7 +10,7 @@ from functools import partial
 
 import structlog
 
-from moot.actors.remote.envelopes import AskEnvelope, Outgoing, Parcel, ReplyEnvelope
+from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
 from moot.actors.remote.line import MOST_PER_CALL, SPACING_S
 from moot.protocols.messages import Answered, Ask
 
@@ -40,16 +40,20 @@ class Station:
     async def exchange(self, parcel: Parcel) -> list[ReplyEnvelope]:
         """Take a parcel; returns with replies to it or to earlier ones, or with none when more calls wait than needed.
 
-        A call of an older epoch or life is let go with none: nobody waits for what it brings back.
+        A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
+        brings back. What it asks for was asked again and may have been answered since, so it is not taken either.
         """
         if parcel.sender in self._retired:
             return []
         outbox = self._outbox(parcel.sender)
-        for number in parcel.received:
-            outbox.unconfirmed.pop(number, None)
+        fresh = outbox.is_new(parcel)
         for message in parcel.messages:
-            self._take(outbox, message)
-        return await outbox.keep(parcel.epoch)
+            if fresh or isinstance(message, CancelEnvelope):
+                self._take(outbox, message)
+        if not fresh:
+            return []
+        outbox.confirm(parcel)
+        return await outbox.keep()
 
     def holds(self, sender: str, number: int) -> bool:
         """Whether an ask is under way here, or its reply not confirmed yet."""
@@ -109,7 +113,8 @@ class _Outbox:
         self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
         self._replies: deque[ReplyEnvelope] = deque()
         self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
-        self._epoch = 0
+        self._epoch = self._before = 0  # every parcel of the epoch up to that number has come
+        self._overtook: dict[int, list[int]] = {}
         self._retired = False
         self._timer: asyncio.TimerHandle | None = None
         self._free_at = 0.0
@@ -122,12 +127,35 @@ class _Outbox:
             self._timer, self._free_at = None, 0.0
         self._schedule()
 
-    async def keep(self, epoch: int) -> list[ReplyEnvelope]:
-        """Keep a call until there are replies for it."""
-        if epoch > self._epoch:
-            self._epoch = epoch
+    def is_new(self, parcel: Parcel) -> bool:
+        """Whether a parcel is of this epoch, and comes for the first time; a younger epoch lets the calls of the one
+        before go."""
+        if parcel.epoch > self._epoch:
+            self._epoch, self._before = parcel.epoch, 0
+            for received in self._overtook.values():
+                self._forget(received)
+            self._overtook.clear()
             self._let_go()
-        if epoch < self._epoch or self._retired:
+        if parcel.epoch < self._epoch:
+            self._forget(parcel.received)
+            return False
+        return parcel.number > self._before and parcel.number not in self._overtook
+
+    def confirm(self, parcel: Parcel) -> None:
+        """A new parcel says which replies have arrived. They are kept until every parcel before it has come: one may
+        hold the same asks once more."""
+        self._overtook[parcel.number] = parcel.received
+        while (received := self._overtook.pop(self._before + 1, None)) is not None:
+            self._before += 1
+            self._forget(received)
+
+    def _forget(self, received: list[int]) -> None:
+        for number in received:
+            self.unconfirmed.pop(number, None)
+
+    async def keep(self) -> list[ReplyEnvelope]:
+        """Keep a call until there are replies for it."""
+        if self._retired:
             return []
         mine: asyncio.Future[list[ReplyEnvelope]] = asyncio.get_running_loop().create_future()
         self._kept.append(mine)

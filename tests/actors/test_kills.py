@@ -6,20 +6,17 @@ asked how often something was paid.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from simulate_process import Server, serving, write_questions
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import FLUSH_ROWS
@@ -90,61 +87,14 @@ MOST_PAID_AGAIN = {
 }
 
 
-@dataclass(frozen=True)
-class Server:
-    """The simulated model over HTTP."""
-
-    port: int
-
-    @property
-    def model(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1#sim"
-
-    def served(self) -> dict[str, int]:
-        """Calls served, by step key."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=30) as reply:
-            return {step: stats["calls"] for step, stats in json.load(reply)["by_step"].items()}
-
-
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Questions in the public BoolQ format, written here."""
-    path = tmp_path_factory.mktemp("task") / "made.jsonl"
-    things = ("lamp", "river", "clock", "garden", "engine", "letter")
-    with open(path, "w", encoding="utf-8") as file:
-        for i in range(CASES):
-            thing = things[i % len(things)]
-            passage = f"The {thing} number {i} is blue. It was made in {1800 + i}. Nobody has painted it since."
-            row = {
-                "question": f"is the {thing} number {i} blue", "title": thing, "answer": i % 3 > 0, "passage": passage
-            }  # fmt: skip
-            file.write(json.dumps(row) + "\n")
-    return f"boolq:{path}"
+    return write_questions(tmp_path_factory.mktemp("task") / "made.jsonl", CASES)
 
 
-@contextmanager
-def serving(task: str) -> Iterator[Server]:
-    command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", task, "--seed", str(SEED)]
-    process = subprocess.Popen(
-        [*command, "--latency-ms", "15", "--jitter-ms", "20"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            found = [word for word in line.replace("/", " ").replace(":", " ").split() if word.isdigit()]
-            ports = [int(word) for word in found if int(word) > 1023]
-            if ports:
-                yield Server(ports[0])
-                return
-        raise AssertionError("the server ended before it was ready")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-        if process.stdout is not None:
-            process.stdout.close()
+def serve(task: str) -> AbstractContextManager[Server]:
+    return serving(task, SEED, latency_ms=15, jitter_ms=20)
 
 
 def run_to_the_end(folder: Path, task: str, model: str, placement: str, **env: str) -> tuple[int, float]:
@@ -171,7 +121,7 @@ def verdicts(folder: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def undisturbed(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    with serving(task) as server:
+    with serve(task) as server:
         starts, _ = run_to_the_end(folder, task, server.model, "packed")
         assert starts == 1
         assert set(server.served().values()) == {1}
@@ -185,7 +135,7 @@ def test_kills_at_every_failpoint(name: str, task: str, undisturbed: list[dict[s
     placement, plan = PLANS[name]
     marks = tmp_path / "marks"
     marks.mkdir()
-    with serving(task) as server:
+    with serve(task) as server:
         folder = tmp_path / "run"
         run_to_the_end(
             folder, task, server.model, placement, MOOT_FAILPOINTS=",".join(plan), MOOT_FAILPOINT_DIR=str(marks)

@@ -192,7 +192,7 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
 
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     station = Station(Thinker().answer, spacing_s=0.0)
-    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, [], []))) for _ in range(MOST_KEPT + 1)]
+    calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, n, [], []))) for n in range(1, MOST_KEPT + 2)]
     await asyncio.sleep(0.01)
     assert [call.done() for call in calls] == [True, *[False] * MOST_KEPT]
     await station.close()
@@ -225,3 +225,29 @@ async def test_a_broken_line_says_so() -> None:
     line.post(AskEnvelope(1, _ask(1)))
     await asyncio.sleep(0.01)
     assert [str(error) for error in broken] == ["gone"]
+
+
+async def _told(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
+    return [reply.number for reply in await call]
+
+
+async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> None:
+    """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
+    thinker = Thinker()
+    station = Station(thinker.answer, spacing_s=0.0)
+    again: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1))]
+    first = asyncio.create_task(station.exchange(Parcel("m:1", 0, 1, [], again)))
+    assert await _told(first) == [1]
+    confirming = asyncio.create_task(station.exchange(Parcel("m:1", 0, 3, [1], [])))
+    await asyncio.sleep(0.01)
+    assert await station.exchange(Parcel("m:1", 0, 1, [], again)) == []
+    overtaken = asyncio.create_task(station.exchange(Parcel("m:1", 0, 2, [], again)))
+    assert await _told(confirming) == [1]
+    late = asyncio.create_task(station.exchange(Parcel("m:1", 1, 1, [], [])))
+    await asyncio.sleep(0.01)
+    assert await overtaken == []
+    assert await station.exchange(Parcel("m:1", 0, 9, [], again)) == []
+    assert thinker.paid == {1: 1}
+    assert not station.holds("m:1", 1)
+    await station.close()
+    await late

@@ -20,6 +20,7 @@ class Mortal(Peer):
         super().__init__("mortal", "here")
         self._alive = asyncio.Event()
         self.dead: bool | None = None
+        self.unfit = False
 
     def kill(self) -> None:
         self._alive.set()
@@ -27,7 +28,7 @@ class Mortal(Peer):
 
     async def call(self, method: str, *args: Any) -> Any:
         if self.dead is not None:
-            raise PeerLost("gone", self.dead)
+            raise PeerLost("gone", self.dead, self.unfit)
         if method == "watch":
             await self._alive.wait()
             raise PeerLost("it died", dead=True)
@@ -79,8 +80,33 @@ async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.Monk
         await waiting
 
 
-async def test_an_actor_that_cannot_be_set_up_says_why() -> None:
+async def test_an_actor_that_is_lost_while_it_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     peer = Mortal()
-    peer.dead = True
+    peer.dead = False
+    starting = asyncio.create_task(peer.first_call())
+    await asyncio.sleep(0.15)
+    assert not starting.done()
+    peer.dead = None
+    async with asyncio.timeout(5):
+        await starting
+
+
+async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> None:
+    class Overfull(Mortal):
+        async def call(self, method: str, *args: Any) -> Any:
+            if method == "ping":
+                raise PeerLost("killed: out of memory", dead=False)
+
+    with pytest.raises(ActorGone, match="could not be started: killed: out of memory"):
+        await Overfull().first_call()
+    with pytest.raises(ActorGone, match="did not come back"):
+        await Overfull().back()
+
+
+@pytest.mark.parametrize("unfit", [True, False], ids=["raises when it is made", "is dead and stays so"])
+async def test_an_actor_that_cannot_be_set_up_says_why(unfit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_DEAD_FOR_S", 60.0 if unfit else 0.2)
+    peer = Mortal()
+    peer.dead, peer.unfit = True, unfit
     with pytest.raises(ActorGone, match="mortal could not be started: gone"):
         await peer.first_call()

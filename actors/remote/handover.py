@@ -1,0 +1,94 @@
+"""What an arena and a moderator actor exchange, made safe against calls that are lost, late, or come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+import msgspec
+
+from moot.actors.moderator import Assignment, Moderator, Outcome, Report
+
+
+class Handover(msgspec.Struct, frozen=True):
+    """Assignments, and which outcomes have arrived.
+
+    Attributes:
+        number: of the last handover that had assignments, rising: those of one that was overtaken by another were
+            handed over again since.
+        life: of the moderator that the outcomes came from; empty before the first.
+        received: how many of its outcomes have arrived.
+    """
+
+    number: int
+    life: str
+    received: int
+    assignments: list[Assignment] = []
+
+
+class Returned(msgspec.Struct, frozen=True):
+    """Outcomes of one life of a moderator.
+
+    Attributes:
+        life: names it.
+        first: number of the first outcome, counted from the beginning of that life.
+        outcomes: from there on.
+    """
+
+    life: str
+    first: int
+    outcomes: list[Outcome] = []
+
+
+class Tray:
+    """A moderator's end: keeps each outcome until the arena has it.
+
+    Args:
+        moderator: holds the debates.
+    """
+
+    def __init__(self, moderator: Moderator) -> None:
+        self._moderator = moderator
+        self._life = uuid4().hex
+        self._latest = self._confirmed = 0
+        self._kept: list[Outcome] = []
+
+    async def exchange(self, handover: Handover, *, wait: bool) -> Returned:
+        """See `Moderator.exchange`."""
+        if handover.life == self._life and handover.received > self._confirmed:
+            del self._kept[: handover.received - self._confirmed]
+            self._confirmed = handover.received
+        report = await self._moderator.exchange(self._new(handover), wait=wait and not self._kept)
+        self._kept += report.done
+        return Returned(self._life, self._confirmed, list(self._kept))
+
+    def _new(self, handover: Handover) -> Sequence[Assignment]:
+        """The assignments, but for those of a late handover and of debates that have ended already."""
+        if not handover.assignments or handover.number <= self._latest:
+            return ()
+        self._latest = handover.number
+        ended = {(outcome.case_id, outcome.attempt) for outcome in self._kept}
+        return [each for each in handover.assignments if (each.case.id, each.attempt) not in ended]
+
+
+class Counter:
+    """The arena's end: numbers what it hands over, and takes each outcome once. Assignments are handed over one call
+    after the other; calls without any may go beside them."""
+
+    def __init__(self) -> None:
+        self._number = self._received = 0
+        self._life = ""
+
+    def handover(self, assignments: Sequence[Assignment]) -> Handover:
+        """The next one."""
+        self._number += bool(assignments)
+        return Handover(self._number, self._life, self._received, list(assignments))
+
+    def report(self, returned: Returned) -> Report:
+        """What of it is new."""
+        if returned.life != self._life:
+            self._life, self._received = returned.life, 0
+        known = max(0, self._received - returned.first)
+        new = returned.outcomes[known:]
+        self._received = returned.first + known + len(new)
+        return Report(new)

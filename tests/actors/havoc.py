@@ -1,0 +1,128 @@
+"""What is done to a run that must survive it: actors, a node and the driver are killed while it goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+from nodes import LiveActor, Nodes
+from simulate_process import Server
+
+from moot.actors.record.journal import FLUSH_ROWS
+from moot.actors.remote.scribe import ROWS_PER_BATCH
+
+ACTORS = ("moderator", "agent", "judge", "writer", "limiter")
+EACH = 3
+_WINDOW_ROWS = {
+    # What a victim holds that nobody else has: rows on their way to the writer, and at the writer those not flushed.
+    "moderator": 0,
+    "agent": ROWS_PER_BATCH,
+    "judge": ROWS_PER_BATCH,
+    "writer": FLUSH_ROWS,
+    "limiter": 0,
+    "node": ROWS_PER_BATCH + FLUSH_ROWS,
+    "driver": ROWS_PER_BATCH + FLUSH_ROWS,
+}
+_LOST_IN_FLIGHT = {"agent", "judge", "node", "driver"}  # a moderator's calls go on in its agents, and are joined
+
+
+class Driver:
+    """`moot run` as a process; killed, it is started again with the same command, which is all the help there is."""
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        self._command, self._log = [sys.executable, "-m", "moot", *command], log
+        self.starts = 0
+        self.process = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self.starts += 1
+        with open(self._log, "ab") as log:
+            return subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def kill_and_start_again(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(30)
+        self.process = self._start()
+
+    def end(self) -> None:
+        """Leave no driver behind, whatever became of the test."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(30)
+
+
+class Havoc:
+    """Kills, and keeps count of what each kill may cost.
+
+    Args:
+        nodes: the cluster.
+        server: counts calls.
+        seed: of the choice of victims.
+    """
+
+    def __init__(self, nodes: Nodes, server: Server, seed: int) -> None:
+        self._nodes, self.server = nodes, server
+        self._random = random.Random(seed)
+        self.kills: Counter[str] = Counter()
+        self.in_flight: Counter[str] = Counter()
+        self._began = time.monotonic()
+
+    def kill_an_actor(self) -> None:
+        """SIGKILL for an actor that chance chooses; at first of a kind that was not hit `EACH` times yet."""
+        alive = [(kind, actor) for kind in ACTORS for actor in self._alive(kind)]
+        due = sorted({kind for kind, _ in alive if self.kills[kind] < EACH})
+        if due:
+            kind = self._random.choice(due)
+            alive = [each for each in alive if each[0] == kind]
+        if not alive:
+            return
+        kind, victim = self._random.choice(alive)
+        self._note(kind)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim.pid, signal.SIGKILL)
+
+    def _alive(self, kind: str) -> list[LiveActor]:
+        return [a for a in self._nodes.actors() if f"-{kind}-" in f"{a.name}-" and psutil.pid_exists(a.pid)]
+
+    def lose_the_busiest_node(self) -> None:
+        """The worker node with most actors on it is gone, and another one comes."""
+        homes = Counter(actor.node_id for actor in self._nodes.actors())
+        victim = max(self._nodes.workers, key=lambda node: homes[node.node_id])
+        self._note("node")
+        self._nodes.lose(victim)
+        self._nodes.add(2)
+
+    def kill_the_driver(self, driver: Driver) -> None:
+        """And start it again."""
+        self._note("driver")
+        self._nodes.note_processes()
+        driver.kill_and_start_again()
+
+    def _note(self, kind: str) -> None:
+        flying = self.server.stats()["in_flight"] if kind in _LOST_IN_FLIGHT else 0
+        self.kills[kind] += 1
+        self.in_flight[kind] += flying
+        print(f"{time.monotonic() - self._began:6.1f} s  {kind} is killed, {flying} calls in flight", flush=True)
+
+    def allowed(self, kind: str) -> int:
+        """Calls that the kills of a kind may have made to be paid again."""
+        return self.in_flight[kind] + self.kills[kind] * _WINDOW_ROWS[kind]
+
+    def table(self) -> str:
+        """Kills by kind, and what each kind may have cost."""
+        rows = [f"{'kind':<10} kills  in flight  flush windows"]
+        for kind in self.kills:
+            rows.append(
+                f"{kind:<10} {self.kills[kind]:>5}  {self.in_flight[kind]:>9}  "
+                f"{self.kills[kind] * _WINDOW_ROWS[kind]:>13}"
+            )
+        return "\n".join(rows)

@@ -1,0 +1,167 @@
+"""A Ray cluster of several nodes on this machine: each node is a raylet of its own, and can be lost like a machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+from ray.cluster_utils import Cluster
+
+FAST_DETECTION = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 500,
+    "health_check_timeout_ms": 1000,
+    "health_check_failure_threshold": 4,
+}
+"""A node is called dead some 2 s after its last sign of life; by default it takes 15 s and more."""
+
+_STORE_BYTES = 80 * 2**20
+_ENDED_WITHIN_S = 20.0
+
+
+class LiveActor(NamedTuple):
+    """An actor as Ray's tables have it."""
+
+    name: str
+    pid: int
+    restarts: int
+    node_id: str
+
+
+class Nodes:
+    """A running cluster of this machine.
+
+    Args:
+        cluster: with its head; worker nodes are added here.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.workers: list[Any] = []
+        self.processes: dict[int, psutil.Process] = {}
+
+    @property
+    def address(self) -> str:
+        """What `--address` takes."""
+        return str(self.cluster.address)
+
+    def add(self, cpus: float, **node_args: Any) -> Any:
+        """One more worker node, alive when this returns."""
+        args = {"object_store_memory": _STORE_BYTES, **node_args}
+        node = self.cluster.add_node(num_cpus=cpus, dashboard_agent_listen_port=0, **args)
+        self.workers.append(node)
+        return node
+
+    def lose(self, node: Any) -> None:
+        """A worker node is gone from one moment to the next, with every process on it."""
+        self.note_processes()
+        raylet = node.all_processes["raylet"][0].process.pid
+        on_it = psutil.Process(raylet).children(recursive=True)
+        self.workers.remove(node)
+        self.cluster.remove_node(node, allow_graceful=False)
+        for process in on_it:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    def actors(self) -> list[LiveActor]:
+        """Every actor that is alive, by name."""
+        table = self.cluster.global_state.actor_table(None, actor_state_name="ALIVE")
+        found = [
+            LiveActor(each["Name"], each["Pid"], each["NumRestarts"], each["Address"]["NodeID"])
+            for each in table.values()
+        ]
+        return sorted(found)
+
+    def restarts(self) -> dict[str, int]:
+        """How often each actor was restarted, those of ended runs included."""
+        return {each["Name"]: each["NumRestarts"] for each in self.cluster.global_state.actor_table(None).values()}
+
+    def note_processes(self) -> None:
+        """Keep in mind what runs now, so that `leaked` can tell what is left of it."""
+        for node in self.cluster.list_all_nodes():
+            for kind in node.all_processes.values():
+                for each in kind:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        parent = psutil.Process(each.process.pid)
+                        for process in (parent, *parent.children(recursive=True)):
+                            self.processes.setdefault(process.pid, process)
+
+    def leaked(self, within_s: float = _ENDED_WITHIN_S) -> list[str]:
+        """What still runs of the processes noted, after they had so long to end."""
+        _, alive = psutil.wait_procs(list(self.processes.values()), timeout=within_s)
+        return [told for process in alive if (told := _told(process))]
+
+
+@contextlib.contextmanager
+def nodes(
+    head_cpus: float = 0, workers: Sequence[float] = (), *, system_config: Mapping[str, int] = FAST_DETECTION
+) -> Iterator[Nodes]:
+    """A cluster of a head and a worker node per number of CPUs; everything is ended and removed afterwards.
+
+    Args:
+        head_cpus: CPUs of the head, where the drivers are; 0 keeps actors that want some away from it.
+        workers: CPUs of each worker node.
+        system_config: Ray's own settings, by default fast detection of lost nodes.
+    """
+    # Sockets lie in it, whose paths may have 107 bytes: pytest's own folders are too deep.
+    folder = Path(tempfile.mkdtemp(prefix="moot-"))
+    running: Nodes | None = None
+    with _environment(RAY_TMPDIR=str(folder), RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0"):
+        try:
+            cluster = Cluster(shutdown_at_exit=False)
+            running = Nodes(cluster)
+            cluster.add_node(
+                num_cpus=head_cpus,
+                object_store_memory=_STORE_BYTES,
+                include_dashboard=False,
+                dashboard_agent_listen_port=0,
+                _system_config=dict(system_config),
+            )
+            for cpus in workers:
+                running.add(cpus)
+            yield running
+        finally:
+            if running is not None:
+                _end(running)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(running: Nodes) -> None:
+    """Shut the cluster down in order; what is left of it is killed by its process id."""
+    running.note_processes()
+    with contextlib.suppress(Exception):
+        running.cluster.shutdown()
+    running.cluster.global_state.disconnect()
+    _, alive = psutil.wait_procs(list(running.processes.values()), timeout=_ENDED_WITHIN_S)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+@contextlib.contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _told(process: psutil.Process) -> str:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return ""
+        return f"{process.pid} {' '.join(process.cmdline())[:200]}"
+    except psutil.NoSuchProcess:
+        return ""

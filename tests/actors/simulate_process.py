@@ -1,0 +1,76 @@
+"""`moot simulate` as a process of its own, which counts what it serves; and questions for it to be asked."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_THINGS = ("lamp", "river", "clock", "garden", "engine", "letter")
+
+
+@dataclass(frozen=True)
+class Server:
+    """The simulated model over HTTP."""
+
+    port: int
+
+    @property
+    def model(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1#sim"
+
+    def stats(self) -> dict[str, Any]:
+        """What it has served so far."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=30) as reply:
+            found: dict[str, Any] = json.load(reply)
+            return found
+
+    def served(self) -> dict[str, int]:
+        """Calls served, by step key."""
+        return {step: stats["calls"] for step, stats in self.stats()["by_step"].items()}
+
+
+def write_questions(path: Path, count: int) -> str:
+    """So many questions in the public BoolQ format, written here; gives the task's name."""
+    with open(path, "w", encoding="utf-8") as file:
+        for i in range(count):
+            thing = _THINGS[i % len(_THINGS)]
+            passage = f"The {thing} number {i} is blue. It was made in {1800 + i}. Nobody has painted it since."
+            row = {
+                "question": f"is the {thing} number {i} blue", "title": thing, "answer": i % 3 > 0, "passage": passage
+            }  # fmt: skip
+            file.write(json.dumps(row) + "\n")
+    return f"boolq:{path}"
+
+
+@contextmanager
+def serving(task: str, seed: int, *, latency_ms: float, jitter_ms: float) -> Iterator[Server]:
+    """Serves while inside."""
+    command = [sys.executable, "-m", "moot", "simulate", "--port", "0", "--task", task, "--seed", str(seed)]
+    process = subprocess.Popen(
+        [*command, "--latency-ms", str(latency_ms), "--jitter-ms", str(jitter_ms)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = [word for word in line.replace("/", " ").replace(":", " ").split() if word.isdigit()]
+            ports = [int(word) for word in found if int(word) > 1023]
+            if ports:
+                yield Server(ports[0])
+                return
+        raise AssertionError("the server ended before it was ready")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        if process.stdout is not None:
+            process.stdout.close()

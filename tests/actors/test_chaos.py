@@ -1,0 +1,115 @@
+"""Two thousand debates on a cluster that loses processes every three seconds, a node, and its driver twice.
+
+The oracle is the simulated model's HTTP server, which counts the calls that it served by step key, and a run of the
+same seed that nobody disturbed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from havoc import ACTORS, Driver, Havoc
+from nodes import nodes
+from simulate_process import serving, write_questions
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import stable_columns
+from moot.actors.record.tables import read_table
+
+pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(720)]
+
+CASES = 2000
+OPEN = 72
+SEED = 11
+LATENCY_MS, JITTER_MS = 1000.0, 600.0
+EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
+CALLS_BETWEEN = 100
+"""New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
+processes in three seconds nothing would ever come back."""
+
+DRIVER_DIES_AT = (0.3, 0.6)
+NODE_DIES_AT = 0.45
+ENDS_WITHIN_S = 540.0
+LEAST_S = 90.0
+
+
+def _verdicts(folder: Path) -> list[dict[str, Any]]:
+    table = read_table(RunFolder(folder), "verdicts", stable_columns("verdicts"))
+    rows: list[dict[str, Any]] = table.select(stable_columns("verdicts")).sort_by("case_id").to_pylist()
+    return rows
+
+
+def _undisturbed(task: str, folder: Path) -> list[dict[str, Any]]:
+    """The embedded model of the same seed gives the server's replies, in a tenth of the time."""
+    command = [sys.executable, "-m", "moot", "run", "--task", task, "--seed", str(SEED), "--engine", "inline"]
+    command += ["--save-tokens", "none", "--quiet", "--out", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=200)
+    return _verdicts(folder)
+
+
+def test_a_run_outlives_everything(tmp_path: Path) -> None:
+    task = write_questions(tmp_path / "made.jsonl", CASES)
+    undisturbed = _undisturbed(task, tmp_path / "undisturbed")
+    assert len(undisturbed) == CASES
+    steps = read_table(RunFolder(tmp_path / "undisturbed"), "turns", []).num_rows
+    folder, log = tmp_path / "run", tmp_path / "driver.log"
+    with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
+        command = ["run", "--task", task, "--seed", str(SEED), "--model", server.model, "--placement", "actors"]
+        command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
+        command += ["--cluster", "moderators=2", "--cluster", "agent_processes=2"]
+        driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)
+        try:
+            began = time.monotonic()
+            _disturb(havoc, driver, began, steps)
+            took_s = time.monotonic() - began
+        finally:
+            driver.end()
+        cluster.note_processes()
+        left = cluster.actors()
+        stats = server.stats()
+    assert driver.process.returncode == 0, log.read_text()[-3000:]
+    assert left == []
+    assert cluster.leaked() == []
+    verdicts = _verdicts(folder)
+    assert len(verdicts) == CASES
+    assert verdicts == undisturbed
+    again = stats["calls"] - len(stats["by_step"])
+    allowed = sum(map(havoc.allowed, havoc.kills)) + len(stats["by_step"]) // 100
+    print(f"\n{havoc.table()}\n{took_s:.0f} s, {driver.starts} starts of the driver; ", end="")
+    print(f"{again} of {len(stats['by_step'])} calls paid again, {allowed} allowed")
+    assert again <= allowed
+    assert took_s >= LEAST_S
+    assert all(havoc.kills[kind] >= 3 for kind in ACTORS), havoc.kills
+    assert (havoc.kills["driver"], havoc.kills["node"]) == (2, 1)
+
+
+def _disturb(havoc: Havoc, driver: Driver, began: float, steps: int) -> None:
+    """Until the driver has ended by itself."""
+    driver_dies_at, node_dies_at = list(DRIVER_DIES_AT), [NODE_DIES_AT]
+    while driver.process.poll() is None and not havoc.server.served():
+        time.sleep(0.1)
+    last_kill, served_before = time.monotonic(), 0
+    while driver.process.poll() is None:
+        assert time.monotonic() - began < ENDS_WITHIN_S, "the run hangs"
+        time.sleep(0.1)
+        since_s = time.monotonic() - last_kill
+        if since_s < EVERY_S:
+            continue
+        served = len(havoc.server.served())
+        if served - served_before < CALLS_BETWEEN and since_s < AT_LEAST_EVERY_S:
+            continue
+        last_kill, served_before = time.monotonic(), served
+        done = served / steps
+        if driver_dies_at and done >= driver_dies_at[0]:
+            driver_dies_at.pop(0)
+            havoc.kill_the_driver(driver)
+        elif node_dies_at and done >= node_dies_at[0]:
+            node_dies_at.pop()
+            havoc.lose_the_busiest_node()
+        else:
+            havoc.kill_an_actor()

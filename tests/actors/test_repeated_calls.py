@@ -1,0 +1,97 @@
+"""Calls to the record and the limiter that come again because their answer was lost: nothing counts twice or hangs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from journal_writer import batch, closing, debate_rows, labelled
+
+from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.once import Once
+from moot.actors.limits.purse import Purse
+from moot.actors.record.claims import Claims
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.protocols.errors import RecordError
+
+
+class Granting:
+    """A limiter that takes its time, and grants a number of its own to each report that it takes."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, int]] = []
+
+    async def exchange(self, report: Report) -> Grant:
+        self.taken.append((report.holder, report.number))
+        await asyncio.sleep(0.01)
+        return Grant([], {"usd": float(len(self.taken))})
+
+
+async def test_a_report_that_comes_again_is_taken_once_and_granted_the_same() -> None:
+    limiter = Granting()
+    once = Once(limiter.exchange)
+    first, again = await asyncio.gather(*(once.exchange(Report("a", number=1)) for _ in range(2)))
+    late = await once.exchange(Report("a", number=1))
+    assert first == again == late == Grant([], {"usd": 1.0})
+    assert await once.exchange(Report("a", number=2)) == Grant([], {"usd": 2.0})
+    assert await once.exchange(Report("b", number=1)) == Grant([], {"usd": 3.0})
+    assert await once.exchange(Report("a", number=1)) == Grant()
+    assert limiter.taken == [("a", 1), ("a", 2), ("b", 1)]
+
+
+async def test_a_caller_that_goes_away_takes_the_grant_of_nobody_else() -> None:
+    once = Once(Granting().exchange)
+    gone = asyncio.create_task(once.exchange(Report("a", number=1)))
+    await asyncio.sleep(0)
+    again = asyncio.create_task(once.exchange(Report("a", number=1)))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await again == Grant([], {"usd": 1.0})
+
+
+async def test_a_claim_whose_answer_was_lost_is_still_the_claimants() -> None:
+    claims = Claims(lambda _: False)
+    assert await claims.claim("shared-1", 60.0, "mine")
+    async with asyncio.timeout(5):
+        assert await claims.claim("shared-1", 60.0, "mine")
+    other = asyncio.create_task(claims.claim("shared-1", 60.0, "another"))
+    await asyncio.sleep(0.01)
+    assert not other.done()
+    claims.settle("shared-1")
+    assert await other
+
+
+async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    (folder.path / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(folder)
+    recorder = Recorder(folder.path, owner.epoch)
+    await recorder.load()
+    case = labelled(1)
+    recorder.register([case])
+    rows = debate_rows(case.case.id, "e1")
+    verdict = closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})
+    commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    recorder.add_replies(batch(rows))
+    async with asyncio.timeout(5):
+        assert await asyncio.gather(*commits) == [[True], [True]]
+    assert recorder.progress.counts.finished == 1
+    await recorder.close()
+    owner.release()
+
+
+async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp_path: Path) -> None:
+    older, younger = Ledger(RunFolder(tmp_path), 1), Ledger(RunFolder(tmp_path), 2)
+    purses = {"usd": Purse(5.0)}
+    assert not older.open(purses)
+    assert not younger.open(purses)
+    purses["usd"].settle("a", reserved=1.0, spent=2.0)
+    younger.write(younger.page(purses))
+    with pytest.raises(RecordError, match="another process has taken the run over"):
+        older.write(older.page(purses))
+    assert younger.held() == {"usd": 1.0}
