@@ -1,6 +1,6 @@
 """An agent or judge: renders an ask, calls its model, reads the reply, and writes down what it paid for.
 
-A plain class; `remote/cluster.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
+A plain class; `remote/agent_actor.py` makes it a Ray actor, the inline and packed runtimes hold it in the same process.
 """
 
 from __future__ import annotations

@@ -20,12 +20,16 @@ from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
-from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
+from moot.actors.remote.limiter_actor import LimiterActor
+from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.remote.placing import Placer
+from moot.actors.remote.roster import Roster
+from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
 from moot.protocols.case import LabelledCase

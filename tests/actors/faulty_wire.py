@@ -10,10 +10,15 @@ from typing import Any
 
 from moot.actors.arena import Archive, Seat
 from moot.actors.household import needs_limiter, services
+from moot.actors.meter import SILENT
 from moot.actors.remote import peers
-from moot.actors.remote.cluster import AgentActor, LimiterActor, ModeratorActor, Roster, WriterActor
+from moot.actors.remote.agent_actor import AgentActor
+from moot.actors.remote.limiter_actor import LimiterActor
+from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import PeerLost
+from moot.actors.remote.roster import Roster
 from moot.actors.remote.runtime import RayArchive, RaySeat
+from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
 from moot.protocols.floor import DebateProtocol
@@ -121,6 +126,8 @@ class WiredRuntime:
             actors[name] = AgentActor(spec, self.roster, service)
         for name in self.roster.moderators:
             actors[name] = ModeratorActor(spec, self.roster, name, "actors", self._protocol)
+        for actor in actors.values():
+            actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]

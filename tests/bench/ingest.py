@@ -36,8 +36,9 @@ from moot.actors.record.rows import batch_of
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
 from moot.actors.record.tables import read_table
-from moot.actors.remote.cluster import Roster, WriterActor
+from moot.actors.remote.roster import Roster
 from moot.actors.remote.scribe import pack
+from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
 from moot.protocols.case import Case, LabelledCase

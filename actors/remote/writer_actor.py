@@ -1,0 +1,116 @@
+"""The Ray actor that writes the record: a metrics actor."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from moot.actors.record.closing import Closing
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.schema import JOURNAL
+from moot.actors.record.signals_wire import encode_signals
+from moot.actors.record.store.mirror import Mirror
+from moot.actors.record.store.store import Store
+from moot.actors.remote.run_actor import RunActor
+from moot.actors.remote.scribe import EventRow, VectorRow, unpack
+from moot.actors.spec import RunSpec
+from moot.protocols.case import LabelledCase
+
+
+class WriterActor(RunActor):
+    """A metrics actor: writes the record of the cases that hash to it and keeps the running aggregates."""
+
+    kind = "writer"
+
+    async def _set_up(self) -> None:
+        number: int = self._args[0]
+        self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
+        self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
+        await self._recorder.load()
+
+    async def register(self, raw: bytes) -> None:
+        """See `Recorder.register`."""
+        await self._up()
+        self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
+
+    async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> None:
+        """Take replies (as `scribe.pack` packs them), events and embeddings."""
+        await self._up()
+        if packed is not None:
+            self._recorder.add_replies(unpack(*packed, JOURNAL["replies"]))
+        events, vectors = msgspec.msgpack.decode(rest, type=tuple[list[EventRow], list[VectorRow]])
+        self._recorder.add_events(events)
+        for case_id, attempt, encoder, text_hash, vector in vectors:
+            self._recorder.add_vectors(case_id, attempt, encoder, [(text_hash, vector)])
+
+    async def commit(self, raw: bytes) -> list[bool]:
+        """See `Recorder.commit`."""
+        await self._up()
+        return await self._recorder.commit(msgspec.msgpack.decode(raw, type=list[Closing]))
+
+    async def history(self, keys: list[tuple[str, int]]) -> bytes:
+        """See `Recorder.history`."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._recorder.history(keys))
+
+    async def endings(self, case_ids: list[str]) -> bytes:
+        """See `Recorder.endings`; encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
+
+    async def claim(self, key: str, lease_s: float, claimant: str) -> tuple[bool, bytes]:
+        """See `Recorder.claim`."""
+        await self._up()
+        mine, history = await self._recorder.claim(key, lease_s, claimant)
+        return mine, msgspec.msgpack.encode(history)
+
+    async def has_shared(self, key: str) -> bool:
+        """See `Recorder.has_shared`."""
+        await self._up()
+        return await self._recorder.has_shared(key)
+
+    async def settle(self, key: str) -> None:
+        """See `Claims.settle`."""
+        await self._up()
+        self._recorder.claims.settle(key)
+
+    async def counts(self) -> bytes:
+        """The writer's running totals, encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(self._recorder.progress.counts)
+
+    async def events_since(self, cursor: int) -> bytes:
+        """Events after `cursor` and the next cursor, encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(self._recorder.progress.events_since(cursor))
+
+    async def signals(self, known: int) -> bytes:
+        """The writer's signals, encoded; empty when they are still of `known` replies."""
+        await self._up()
+        keeper = self._recorder.signals
+        return encode_signals(await keeper.signals()) if keeper.replies != known else b""
+
+    async def flush(self) -> None:
+        """See `Recorder.flush`."""
+        await self._up()
+        await self._recorder.flush()
+
+    async def close(self, compact: bool) -> None:
+        """See `Recorder.close`."""
+        await self._up()
+        try:
+            await self._recorder.close(compact=compact)
+        finally:
+            if self._copy is not None:
+                self._copy.remove()
+
+
+def _writing_folder(spec: RunSpec) -> tuple[Mirror | None, RunFolder]:
+    """Where a writer writes: in the run's folder, or in a copy of its own of what a store holds."""
+    if spec.store is None:
+        return None, RunFolder(spec.folder)
+    copy = Mirror(Store.of(spec.store))
+    copy.pull()
+    return copy, RunFolder(copy.folder, copy.store)
