@@ -10,10 +10,8 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -21,6 +19,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
+from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
 from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
@@ -130,30 +129,7 @@ class Recorder:
             if case.id in self._cases_written:
                 continue
             self._cases_written.add(case.id)
-            self._journal.append(
-                "cases",
-                case_id=case.id,
-                index=labelled.index,
-                content_hash=case.content_hash(),
-                question=case.question,
-                labels=list(case.labels) if case.labels is not None else None,
-                choices=list(case.choices),
-                passage=case.passage,
-                title=case.title,
-                aliases=[list(spellings) for spellings in case.aliases],
-                documents=list(case.documents),
-                gold=labelled.gold,
-                invalid=labelled.invalid,
-                domain=case.domain,
-                criterion=None if case.criterion is None else _json(case.criterion),
-                scoring=labelled.reference.scoring,
-                accepted=list(labelled.reference.accepted),
-                ratings=list(labelled.reference.ratings),
-                group=labelled.reference.group,
-                part=labelled.reference.part,
-                judged=None if case.judged is None else _json(case.judged),
-                tags=_json(labelled.reference.tags) if labelled.reference.tags else None,
-            )
+            self._journal.append("cases", **case_columns(labelled))
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
@@ -227,7 +203,7 @@ class Recorder:
             if event.kind not in BOOKKEEPING_EVENTS:
                 # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
                 known = debate.events.get((event.kind, event.path))
-                debate.events[event.kind, event.path] = digest = crc32(_json(event.data).encode())
+                debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
                 if known == digest:
                     continue
             if event.kind == ASSESSMENT:
@@ -242,7 +218,7 @@ class Recorder:
             attempt=attempt,
             kind=event.kind,
             path=event.path,
-            data=msgspec.json.encode(event.data, order="sorted").decode(),
+            data=sorted_json(event.data),
             at=at,
         )
         self.progress.event(case_id, attempt, event, at)
@@ -352,17 +328,7 @@ class Recorder:
         gold, reference = self._right.pop(closing.case_id, (None, Reference()))
         failed = bool(closing.failure)
         correct = None if failed else is_correct(closing.answer, gold, reference)
-        columns = msgspec.structs.asdict(closing)
-        del columns["replies"]
-        columns |= {
-            "distribution": _json(closing.distribution) if closing.distribution is not None else None,
-            "payload": _json(closing.payload),
-            "flags": list(closing.flags),
-            "failed": failed,
-            "gold": gold,
-            "correct": correct,
-            "at": time.time(),
-        }
+        columns = verdict_columns(closing, gold, correct, time.time())
         self._journal.append("verdicts", **columns)
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
@@ -378,7 +344,3 @@ class Recorder:
     async def close(self, *, compact: bool = True) -> None:
         """Flush, and turn the journal of this writer into Parquet."""
         await self._journal.close(compact=compact)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value, order="sorted").decode()
