@@ -11,6 +11,7 @@ import structlog
 from moot.actors.desk import Desk, Person
 from moot.actors.failpoints import failpoint
 from moot.actors.moderator import Assignment, Outcome, Report
+from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.protocols.case import LabelledCase
@@ -40,6 +41,10 @@ class Seat(Protocol):
         """Hand over assignments and learn what is new; see `Moderator.exchange`. Raises `SeatLost`."""
         ...
 
+    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
+        """Put these debates aside; see `Moderator.withdraw`."""
+        ...
+
     async def drain(self, seconds: float) -> None:
         """Let asks under way finish, then put every debate aside."""
         ...
@@ -62,6 +67,10 @@ class Archive(Protocol):
 
     async def events(self) -> list[StreamedEvent]:
         """Events since the last call."""
+        ...
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        """How these cases ended, as far as they have."""
         ...
 
     async def signals(self) -> Signals:
@@ -107,6 +116,19 @@ class Past:
             if attempt >= self._latest.get(case_id, (-1, False))[0]:
                 self._latest[case_id] = (attempt, failed)
         self._retry_failed = retry_failed
+
+    def begun(self, case_id: str, content: str) -> None:
+        """A debate has been opened since: the record may hold a part of it."""
+        self._content[case_id] = content
+
+    def ended(self, case_id: str, attempt: int, *, failed: bool) -> None:
+        """A debate that was held since has its verdict on record."""
+        self._latest[case_id] = (attempt, failed)
+
+    @property
+    def known(self) -> int:
+        """How many cases the record knows."""
+        return len(self._content)
 
     def assignment(self, labelled: LabelledCase) -> Assignment | None:
         """The debate to hold for a case; None when it is done.

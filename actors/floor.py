@@ -17,6 +17,7 @@ from moot.actors.house import House
 from moot.actors.limits.gate import Draining
 from moot.actors.lookups import Lookups
 from moot.actors.outcomes import DecisionReply, decision_columns, decision_id, judgment_of, turn_of
+from moot.actors.record.closing import ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.record.schema import ASKED
 from moot.actors.shared_replies import SharedReplies
@@ -102,6 +103,7 @@ class CaseFloor:
         self.prompt_tokens = 0
         self.completion_tokens = 0
         self.calls_without_usage = 0
+        self.usage: dict[str, ModelUsage] = {}
 
     async def ask(
         self,
@@ -290,6 +292,7 @@ class CaseFloor:
         self.calls_without_usage += stopped or prompt is None or completion is None
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
+        self.usage.setdefault(answered.model, ModelUsage()).add(prompt, completion, complete=not stopped)
 
 
 async def _put_aside() -> None:

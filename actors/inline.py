@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from moot.actors.arena import Archive, Seat
+from moot.actors.arena import Archive, CaseKey, Seat
 from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
 from moot.actors.moderator import Assignment, Moderator, Report
+from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.signals import Signals
@@ -27,6 +28,10 @@ class InlineSeat:
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
         """See `arena.Seat.exchange`."""
         return await self._moderator.exchange(assignments, wait=wait)
+
+    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
+        """See `arena.Seat.withdraw`."""
+        await self._moderator.withdraw(keys)
 
     async def drain(self, seconds: float) -> None:
         """See `arena.Seat.drain`."""
@@ -55,6 +60,10 @@ class InlineArchive:
         """See `arena.Archive.events`."""
         self._cursor, found = self._recorder.progress.events_since(self._cursor)
         return found
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        """See `arena.Archive.endings`."""
+        return await self._recorder.endings(case_ids)
 
     async def signals(self) -> Signals:
         """See `arena.Archive.signals`."""

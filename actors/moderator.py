@@ -14,7 +14,7 @@ import structlog
 from moot.actors.failpoints import failpoint
 from moot.actors.floor import CaseFloor, Parked, Unpaid
 from moot.actors.house import House
-from moot.actors.record.closing import Closing
+from moot.actors.record.closing import Closing, Ended
 from moot.actors.record.recovery import History
 from moot.protocols.case import Case
 from moot.protocols.errors import ActorGone, MootError, PathReused, RecordError
@@ -34,6 +34,7 @@ class Assignment(msgspec.Struct, frozen=True):
         replay: whether the journal may already hold a part of it.
         invalid: what is wrong with the case; empty when nothing is.
         decided: by path, what a person at hand has decided and the journal may not hold yet.
+        tell: whether the outcome shall bring the verdict along.
     """
 
     case: Case
@@ -41,6 +42,7 @@ class Assignment(msgspec.Struct, frozen=True):
     replay: bool = False
     invalid: str = ""
     decided: dict[str, Decision] = {}
+    tell: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -49,6 +51,7 @@ class Outcome(msgspec.Struct, frozen=True):
     Attributes:
         why: what stops the run; empty unless `stopped`.
         path, form: what a person is asked, and where; none unless `parked`.
+        ended: the verdict, for those who asked to be told.
     """
 
     case_id: str
@@ -57,6 +60,7 @@ class Outcome(msgspec.Struct, frozen=True):
     why: str = ""
     path: str = ""
     form: Form | None = None
+    ended: Ended | None = None
 
 
 class _Waits(NamedTuple):
@@ -140,6 +144,13 @@ class Moderator:
             pass
         await self.close()
 
+    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+        """Put these debates aside, as far as they are open; each goes on from the journal when it is assigned again."""
+        tasks = [task for key in keys if (task := self._tasks.pop(key, None)) is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def close(self) -> None:
         """Put every debate aside at once; it goes on from the journal another time."""
         self._house.drain.set()
@@ -156,18 +167,19 @@ class Moderator:
             for _ in range(_MAX_REPLAYS):
                 try:
                     async with self._places:
-                        closing = await self._debate(assignment, history)
+                        ended = await self._debate(assignment, history)
                 except Unpaid as stop:
                     self._done(Outcome(*key, "stopped", str(stop)))
                     return
                 failpoint("moderator.debate_closed")
-                if isinstance(closing, _Waits):
-                    await self._kept(assignment, closing.replies)
-                    self._done(Outcome(*key, "parked", path=closing.path, form=closing.form))
+                if isinstance(ended, _Waits):
+                    await self._kept(assignment, ended.replies)
+                    self._done(Outcome(*key, "parked", path=ended.path, form=ended.form))
                     return
-                if await self._house.scribe.commit(closing):
+                if await self._house.scribe.commit(ended.closing):
                     failpoint("moderator.committed")
-                    self._done(Outcome(*key, "failed" if closing.failure else "finished"))
+                    status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
+                    self._done(Outcome(*key, status, ended=ended if assignment.tell else None))
                     return
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
@@ -193,18 +205,18 @@ class Moderator:
         self._report.done.append(outcome)
         self._news.set()
 
-    async def _debate(self, assignment: Assignment, history: History | None) -> Closing | _Waits:
+    async def _debate(self, assignment: Assignment, history: History | None) -> Ended | _Waits:
         """Run the protocol once."""
         started = time.perf_counter()
         deadline = asyncio.timeout(self._debate_timeout_s)
         floor = CaseFloor(assignment.case, assignment.attempt, self._house, history, assignment.decided)
         try:
             if assignment.invalid:
-                return _closing(floor, None, "invalid_case", assignment.invalid, 0.0)
+                return _ended(floor, None, "invalid_case", assignment.invalid, 0.0)
             async with deadline:
                 said = await self._protocol.run(assignment.case, floor)
             verdict = _checked(said, assignment.case)
-            return _closing(floor, verdict, "", "", time.perf_counter() - started)
+            return _ended(floor, verdict, "", "", time.perf_counter() - started)
         except Parked as parked:
             return _Waits(parked.path, parked.form, floor.replies)
         except (RecordError, ActorGone):
@@ -229,7 +241,7 @@ class Moderator:
                 raise  # somebody's Ctrl-C; in any other thread only the protocol itself can have raised it
             failure, error = "bug", f"{type(bug).__name__}: {bug}"
             _log.exception("the protocol raised")
-        return _closing(floor, None, failure, error, time.perf_counter() - started)
+        return _ended(floor, None, failure, error, time.perf_counter() - started)
 
 
 def _checked(verdict: object, case: Case) -> Verdict:
@@ -244,7 +256,7 @@ def _checked(verdict: object, case: Case) -> Verdict:
     return verdict
 
 
-def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Closing:
+def _ended(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str, wall_s: float) -> Ended:
     """What the record is told. Raises `msgspec.ValidationError` or TypeError for a verdict that it cannot hold."""
     said: Mapping[str, Any] = {}
     if verdict is not None:
@@ -269,7 +281,8 @@ def _closing(floor: CaseFloor, verdict: Verdict | None, failure: str, error: str
         "calls_without_usage": floor.calls_without_usage,
         "wall_s": wall_s,
     }
-    return msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, Closing)
+    closing = msgspec.convert({**known, **({"how": "failed"} if verdict is None else said)}, Closing)
+    return Ended(closing, floor.usage)
 
 
 def _snake(name: str) -> str:

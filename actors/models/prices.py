@@ -52,6 +52,20 @@ class Price(BaseModel):
         return (prompt_tokens * self.input + completion_tokens * self.output) / _PER
 
 
+def cost_usd(usage: Mapping[str, Usage], prices: Mapping[str, Price]) -> float | None:
+    """What replies of several models cost; None when a price, or what one of them used, is unknown.
+
+    Args:
+        usage: what all replies of a model used together, by model.
+        prices: by model.
+    """
+    costs = [
+        None if (price := prices.get(model)) is None else price.cost_usd(of_model) for model, of_model in usage.items()
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
 FREE = Price(input=0.0, output=0.0)
 
 

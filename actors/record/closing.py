@@ -30,6 +30,37 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True):
     wall_s: float = 0.0
 
 
+class Ended(msgspec.Struct, frozen=True):
+    """A debate's end for whoever brought its case.
+
+    Attributes:
+        closing: the verdict; of one that is read from the record `replies` is empty.
+        usage: what the replies that it rests on used, by model.
+    """
+
+    closing: Closing
+    usage: dict[str, ModelUsage]
+
+
+class ModelUsage(msgspec.Struct):
+    """What replies of one model used.
+
+    Attributes:
+        prompt_tokens, completion_tokens: as far as they are known.
+        unknown: replies that did not say all that they used.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    unknown: int = 0
+
+    def add(self, prompt: int | None, completion: int | None, *, complete: bool = True) -> None:
+        """Count one reply; `complete` is False when it may have used more than it says."""
+        self.prompt_tokens += prompt or 0
+        self.completion_tokens += completion or 0
+        self.unknown += not complete or prompt is None or completion is None
+
+
 def writer_of(case_id: str, writers: int) -> int:
     """Which of `writers` recorders owns a case: a stable hash, so there is one writer per case."""
     return crc32(case_id.encode()) % writers

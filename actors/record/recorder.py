@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.record.claims import Claims
-from moot.actors.record.closing import Closing, writer_of
+from moot.actors.record.closing import Closing, Ended, writer_of
+from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.progress import Progress
@@ -247,6 +248,12 @@ class Recorder:
             read = await asyncio.to_thread(histories, self._folder, known)
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        """See `recorded_endings`."""
+        await self.flush()
+        async with self._journal.lock:
+            return await asyncio.to_thread(recorded_endings, self._folder, case_ids)
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""

@@ -156,6 +156,11 @@ class WriterActor(_Actor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
+    async def endings(self, case_ids: list[str]) -> bytes:
+        """See `Recorder.endings`; encoded."""
+        await self._up()
+        return msgspec.msgpack.encode(await self._recorder.endings(case_ids))
+
     async def claim(self, key: str, lease_s: float) -> tuple[bool, bytes]:
         """See `Recorder.claim`."""
         await self._up()
@@ -274,6 +279,11 @@ class ModeratorActor(_Actor):
         await self._up()
         assignments = msgspec.msgpack.decode(raw, type=list[Assignment])
         return msgspec.msgpack.encode(await self._moderator.exchange(assignments, wait=wait))
+
+    async def withdraw(self, keys: list[tuple[str, int]]) -> None:
+        """See `Moderator.withdraw`."""
+        await self._up()
+        await self._moderator.withdraw(keys)
 
     async def batch_sizes(self) -> dict[str, dict[int, int]]:
         """How many messages left together: calls by batch size, for asks and for the record's rows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 from typing import Any, Literal
 from uuid import uuid4
@@ -13,10 +14,10 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.arena import Archive, Seat, SeatLost
+from moot.actors.arena import Archive, CaseKey, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
-from moot.actors.record.closing import writer_of
+from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
@@ -48,6 +49,11 @@ class RaySeat:
             await self._peer.back()
             raise SeatLost(self._peer.name) from error
         return msgspec.msgpack.decode(raw, type=Report)
+
+    async def withdraw(self, keys: Sequence[CaseKey]) -> None:
+        """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""
+        with suppress(PeerLost):
+            await self._peer.call("withdraw", list(keys))
 
     async def drain(self, seconds: float) -> None:
         """See `arena.Seat.drain`."""
@@ -110,6 +116,16 @@ class RayArchive:
                 continue
             self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
             found += events
+        return found
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        """See `arena.Archive.endings`."""
+        found: dict[str, Ended] = {}
+        for number, writer in enumerate(self._writers):
+            mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
+            if mine:
+                raw = await writer.call_until_done("endings", mine)
+                found |= msgspec.msgpack.decode(raw, type=dict[str, Ended])
         return found
 
     async def signals(self) -> Signals:

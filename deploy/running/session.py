@@ -120,7 +120,7 @@ class Session:
         status: Status | Literal["failed"] = "failed"
         try:
             await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
-            past = await asyncio.to_thread(_past, prepared)
+            past = await asyncio.to_thread(recorded_past, prepared)
             left = await asyncio.to_thread(_left, prepared, past)
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
@@ -130,7 +130,7 @@ class Session:
             await self._debate(arena, runtime)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, ownership.epoch)
-            left = await asyncio.to_thread(_left, prepared, _past(prepared, retry_failed=False))
+            left = await asyncio.to_thread(_left, prepared, recorded_past(prepared, retry_failed=False))
             status = _status(arena, left, self._out_of_time)
             stopped_by = self._why(arena) if status == "stopped" else ""
             record.stopped_by(stopped_by)
@@ -141,7 +141,7 @@ class Session:
         finally:
             self._listener.ended()
             if folder.exists():
-                _finish(record, status)
+                finish_session(record, status)
 
     async def _started(self, runtime: Runtime, new_folder: Path | None) -> None:
         """Start the engine; when that fails, a folder that was made for it is taken away again."""
@@ -230,7 +230,7 @@ def finished(prepared: Prepared) -> Run | None:
     Raises:
         RunMismatch: another configuration has made what lies in the folder.
     """
-    if check_resumable(prepared) and _left(prepared, _past(prepared)) == 0:
+    if check_resumable(prepared) and _left(prepared, recorded_past(prepared)) == 0:
         return _outcome(prepared, "finished", left=0, worked=False)
     return None
 
@@ -247,7 +247,7 @@ def make_runtime(prepared: Prepared, spec: RunSpec) -> Runtime:
     return RayRuntime(spec, prepared.protocol, placement=config.placement, address=config.address)
 
 
-def _finish(record: RunYaml, status: str) -> None:
+def finish_session(record: RunYaml, status: str) -> None:
     """Write down how the session ended; on a full disk what ended it is the better news."""
     try:
         record.finish(status)
@@ -255,7 +255,7 @@ def _finish(record: RunYaml, status: str) -> None:
         _log.warning("run.yaml does not say how this session ended", error=str(error))
 
 
-def _past(prepared: Prepared, *, retry_failed: bool | None = None) -> Past:
+def recorded_past(prepared: Prepared, *, retry_failed: bool | None = None) -> Past:
     """What the record holds."""
     folder = RunFolder(prepared.folder)
     verdicts, cases = read_table(folder, "verdicts", ["failed"]), read_table(folder, "cases", ["content_hash"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from moot.protocols.case import Image, LabelledCase
+from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.claims import is_claim
 from moot.protocols.errors import ConfigError
 from moot.protocols.floor import DebateProtocol
@@ -15,6 +15,8 @@ from moot.protocols.tasks.claim_specs import as_claims, claim_forms
 
 Cases = Task | Sequence[LabelledCase | Mapping[str, object]]
 """Cases that are brought as Python objects."""
+
+_NEEDS = ("needs_labels", "needs_reply", "needs_claims")
 
 
 def opened(spec: str, protocol: DebateProtocol) -> Task:
@@ -34,24 +36,29 @@ def check_first_case(protocol: DebateProtocol, task: Task) -> None:
     Raises:
         ConfigError: naming the tasks that would do.
     """
-    needs_labels, needs_reply, needs_claims = (
-        getattr(protocol, name, False) for name in ("needs_labels", "needs_reply", "needs_claims")
-    )
-    if not (needs_labels or needs_reply or needs_claims) or not task.replayable:
-        return
-    first = next(task.cases()).case
-    if needs_reply and first.judged is None:
+    if task.replayable and any(getattr(protocol, need, False) for need in _NEEDS):
+        check_case(protocol, next(task.cases()).case)
+
+
+def check_case(protocol: DebateProtocol, case: Case) -> None:
+    """Refuse a case that the protocol has no use for.
+
+    Raises:
+        ConfigError: naming the tasks that would do.
+    """
+    needs_labels, needs_reply, needs_claims = (getattr(protocol, need, False) for need in _NEEDS)
+    if needs_reply and case.judged is None:
         raise ConfigError(
-            f"protocol {protocol.name!r} judges replies, and case {first.id!r} is none: take --task replies:PATH"
+            f"protocol {protocol.name!r} judges replies, and case {case.id!r} is none: take --task replies:PATH"
         )
-    if needs_labels and first.labels is None:
+    if needs_labels and case.labels is None:
         raise ConfigError(
-            f"protocol {protocol.name!r} debates over a list of labels, and case {first.id!r} has none: take a task "
+            f"protocol {protocol.name!r} debates over a list of labels, and case {case.id!r} has none: take a task "
             "with labels, or give some with --labels"
         )
-    if needs_claims and not is_claim(first):
+    if needs_claims and not is_claim(case):
         raise ConfigError(
-            f"protocol {protocol.name!r} checks claims, and case {first.id!r} is none: take one of the tasks "
+            f"protocol {protocol.name!r} checks claims, and case {case.id!r} is none: take one of the tasks "
             f"{', '.join(claim_forms())}"
         )
 

@@ -116,6 +116,16 @@ class Task:
             refer=refer_memory,
         )
 
+    @staticmethod
+    def arriving(name: str) -> Task:
+        """A task whose cases come one by one while its run lives: reading it gives none.
+
+        Args:
+            name: makes the spec `arriving:NAME`.
+        """
+        spec = f"arriving:{name}"
+        return Task(spec, name, spec, labels=None, replayable=False, read=lambda: iter(()), parse=parse_memory)
+
     def validate(self) -> TaskSummary | None:
         """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
 

@@ -10,6 +10,7 @@ from moderated_debate import Thinking
 from moot.actors import arena
 from moot.actors.arena import Arena, Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
+from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.protocols.case import Case, LabelledCase
@@ -40,6 +41,9 @@ class Seat:
         self.open.clear()
         return Report(done)
 
+    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+        raise AssertionError("nobody asked for it")
+
     async def drain(self, seconds: float) -> None:
         raise AssertionError("nobody asked for it")
 
@@ -61,6 +65,9 @@ class Archive:
 
     async def events(self) -> list[StreamedEvent]:
         return []
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        return {}
 
     async def signals(self) -> Signals:
         return Signals()

@@ -1,0 +1,298 @@
+"""The reception: cases come while the run lives, and each verdict is told to whoever brought its case.
+
+The arena holds a task that is known when it begins; here cases are handed to moderators the moment they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from moot.actors.arena import CaseKey, Past, Runtime, SeatLost
+from moot.actors.moderator import Assignment, Outcome
+from moot.actors.record.closing import Ended
+from moot.actors.record.progress import StreamedEvent
+from moot.actors.remote.mailbox import Mailbox
+from moot.actors.trails import Trails
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import MootError, RunMismatch
+
+_log = structlog.get_logger(__name__)
+_HANDFUL = 128
+_LOOK_EACH_S = 0.1
+_ASK_EACH_S = 0.02
+DRAIN_S = 6.0
+
+
+class NotHeld(MootError):
+    """A debate that was put aside without a verdict: its case was withdrawn, or the run was closed or has stopped.
+
+    What is on record of it is not paid for again when the case is brought another time.
+    """
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a debate ended, and whether that was on record already."""
+
+    ended: Ended
+    reused: bool
+
+
+class _Visit:
+    """A case that is being debated for somebody."""
+
+    def __init__(self, labelled: LabelledCase, assignment: Assignment, seat: int) -> None:
+        self.labelled, self.assignment, self.seat = labelled, assignment, seat
+        self.content = labelled.case.content_hash()
+        self.told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+        self.told.add_done_callback(_seen)
+
+    @property
+    def key(self) -> CaseKey:
+        return (self.assignment.case.id, self.assignment.attempt)
+
+
+class Reception:
+    """Takes cases one by one. Lives in one event loop, over a runtime that is up.
+
+    Args:
+        runtime: the engine.
+        past: what the record already holds.
+    """
+
+    def __init__(self, runtime: Runtime, past: Past) -> None:
+        self._runtime, self._past = runtime, past
+        self._visits: dict[str, _Visit] = {}
+        self._queues: list[deque[_Visit]] = [deque() for _ in runtime.seats]
+        self._held: list[set[CaseKey]] = [set() for _ in runtime.seats]
+        self._lives = [0] * len(runtime.seats)
+        self._wake = [asyncio.Event() for _ in runtime.seats]
+        self._busy = [asyncio.Event() for _ in runtime.seats]
+        self._trails = Trails()
+        self._ending: list[str] = []
+        self._recorded: Mailbox[tuple[str, asyncio.Future[Ended | None]]] = Mailbox(
+            self._ask_record, spacing_s=_ASK_EACH_S
+        )
+        self._refusal: BaseException | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def open(self) -> None:
+        """Begin to take cases."""
+        seats = range(len(self._queues))
+        serving = [self._feed(seat) for seat in seats] + [self._listen(seat) for seat in seats]
+        for each in (*serving, self._follow()):
+            task = asyncio.create_task(each)
+            task.add_done_callback(self._served)
+            self._tasks.append(task)
+
+    @property
+    def waiting(self) -> int:
+        """How many cases have come and have not ended."""
+        return len(self._visits)
+
+    async def hold(self, labelled: LabelledCase) -> Told:
+        """Debate a case and wait for its end, which is durable then; one that is on record is told from there.
+
+        A case that is being debated already is waited for together. Cancelling this leaves the debate going on.
+
+        Raises:
+            RunMismatch: the record has other content under the case's id.
+            NotHeld: it was put aside.
+        """
+        case = labelled.case
+        visit = self._visits.get(case.id)
+        if visit is not None and visit.content != case.content_hash():
+            raise RunMismatch(f"case {case.id!r} is being debated with other content: give it another id")
+        if visit is None:
+            if self._refusal is not None:
+                raise NotHeld(str(self._refusal)) from self._refusal
+            assignment = self._past.assignment(labelled)
+            if assignment is None:
+                return await self._from_record(case.id)
+            visit = self._receive(labelled, assignment)
+        return await asyncio.shield(visit.told)
+
+    def _receive(self, labelled: LabelledCase, assignment: Assignment) -> _Visit:
+        seat = min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
+        told = Assignment(assignment.case, assignment.attempt, assignment.replay, assignment.invalid, tell=True)
+        visit = self._visits[labelled.case.id] = _Visit(labelled, told, seat)
+        self._past.begun(labelled.case.id, visit.content)
+        self._trails.begin(labelled.case.id)
+        self._queue(visit)
+        return visit
+
+    def _queue(self, visit: _Visit) -> None:
+        self._queues[visit.seat].append(visit)
+        self._wake[visit.seat].set()
+
+    async def withdraw(self, case_id: str) -> bool:
+        """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
+        visit = self._visits.pop(case_id, None)
+        if visit is None:
+            return False
+        with suppress(ValueError):
+            self._queues[visit.seat].remove(visit)
+        self._end(visit, NotHeld(f"case {case_id!r} was withdrawn"))
+        await self._runtime.seats[visit.seat].withdraw([visit.key])
+        return True
+
+    def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
+        """What happens in a debate, from its first event to its end; None when it is not open and did not end
+        lately."""
+        trail = self._trails.of(case_id)
+        return None if trail is None else trail.follow()
+
+    async def close(self, drain_s: float) -> int:
+        """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
+        self._refuse(NotHeld("the run is being closed"))
+        open_ones = [visit.told for visit in self._visits.values()]
+        if open_ones:
+            await asyncio.wait(open_ones, timeout=drain_s)
+        left = len(self._visits)
+        seats = self._runtime.seats if left else ()
+        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
+        self._put_all_aside(NotHeld("the run was closed before it had a verdict"))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._recorded.close()
+        return left
+
+    async def _from_record(self, case_id: str) -> Told:
+        answer: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
+        self._recorded.post((case_id, answer))
+        ended = await answer
+        if ended is None:
+            raise NotHeld(f"case {case_id!r} has a verdict that the record does not give back")
+        return Told(ended, reused=True)
+
+    async def _ask_record(self, batch: list[tuple[str, asyncio.Future[Ended | None]]]) -> None:
+        try:
+            found = await self._runtime.archive.endings([case_id for case_id, _ in batch])
+        except Exception as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            raise
+        for case_id, answer in batch:
+            if not answer.done():
+                answer.set_result(found.get(case_id))
+
+    async def _feed(self, number: int) -> None:
+        """Hand over what comes to one seat."""
+        seat, queue = self._runtime.seats[number], self._queues[number]
+        while True:
+            await self._wake[number].wait()
+            self._wake[number].clear()
+            while queue:
+                visits = [queue.popleft() for _ in range(min(len(queue), _HANDFUL))]
+                await self._runtime.archive.register([visit.labelled for visit in visits])
+                visits = [visit for visit in visits if self._visits.get(visit.key[0]) is visit]  # not withdrawn since
+                life = self._lives[number]
+                self._held[number] |= {visit.key for visit in visits}
+                self._busy[number].set()
+                try:
+                    report = await seat.exchange([visit.assignment for visit in visits], wait=False)
+                except SeatLost:
+                    self._lost(number, life)
+                else:
+                    self._settle(number, report.done)
+
+    async def _listen(self, number: int) -> None:
+        """Learn what has ended at one seat."""
+        seat = self._runtime.seats[number]
+        while True:
+            if not self._held[number]:
+                self._busy[number].clear()
+                await self._busy[number].wait()
+            life = self._lives[number]
+            try:
+                report = await seat.exchange([], wait=True)
+            except SeatLost:
+                self._lost(number, life)
+            else:
+                self._settle(number, report.done)
+
+    def _lost(self, number: int, life: int) -> None:
+        """A moderator died; it is back, and told again of every debate that it had."""
+        if self._lives[number] != life:
+            return  # the other one of the two that talk to it has seen to it
+        self._lives[number] += 1
+        held, self._held[number] = self._held[number], set()
+        lost = [visit for visit in self._visits.values() if visit.key in held]
+        _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
+        for visit in lost:
+            known = visit.assignment
+            visit.assignment = Assignment(known.case, known.attempt, replay=True, invalid=known.invalid, tell=True)
+            self._queue(visit)
+
+    def _settle(self, number: int, done: Sequence[Outcome]) -> None:
+        for outcome in sorted(done, key=lambda each: each.status == "stopped"):
+            self._held[number].discard((outcome.case_id, outcome.attempt))
+            visit = self._visits.get(outcome.case_id)
+            if visit is None or visit.key != (outcome.case_id, outcome.attempt):
+                continue
+            if outcome.status == "stopped":
+                why = NotHeld(f"the run has stopped: {outcome.why}")
+                self._refuse(why)
+                self._put_all_aside(why)
+                return
+            del self._visits[outcome.case_id]
+            if outcome.ended is None:
+                self._end(visit, NotHeld(f"case {outcome.case_id!r} waits for a person"))
+                continue
+            self._past.ended(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
+            self._end(visit, Told(outcome.ended, reused=False))
+
+    def _end(self, visit: _Visit, how: Told | NotHeld) -> None:
+        if not visit.told.done():
+            if isinstance(how, NotHeld):
+                visit.told.set_exception(how)
+            else:
+                visit.told.set_result(how)
+        self._ending.append(visit.labelled.case.id)
+        self._runtime.archive.forget([visit.labelled.case.id])
+
+    def _refuse(self, why: BaseException) -> None:
+        self._refusal = self._refusal or why
+
+    def _put_all_aside(self, why: NotHeld) -> None:
+        visits, self._visits = list(self._visits.values()), {}
+        for visit in visits:
+            self._end(visit, why)
+            self._trails.end(visit.labelled.case.id)
+        for queue in self._queues:
+            queue.clear()
+
+    async def _follow(self) -> None:
+        """Put events on their debates' trails; one that has ended is closed when all of its have come."""
+        while True:
+            await asyncio.sleep(_LOOK_EACH_S)
+            ending, self._ending = self._ending, []
+            if not ending and not self._visits:
+                continue
+            while found := await self._runtime.archive.events():
+                self._trails.take(found)
+            for case_id in ending:
+                if case_id not in self._visits:
+                    self._trails.end(case_id)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        """A talk with the engine that ended with an error ends the run: nothing can be trusted to be kept any more."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        _log.error("the run cannot go on", error=repr(error))
+        self._refuse(error)
+        self._put_all_aside(NotHeld(f"the run cannot go on: {error}"))
+
+
+def _seen(told: asyncio.Future[Told]) -> None:
+    """Nobody may be waiting any more: an end without a verdict is no error of theirs."""
+    if not told.cancelled():
+        told.exception()

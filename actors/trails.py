@@ -1,0 +1,79 @@
+"""What happens in open debates, for whoever follows one of them: from its first event to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable
+
+from moot.actors.record.progress import StreamedEvent
+
+KEPT_ENDED = 1000
+"""Trails of ended debates that are kept for late followers."""
+
+
+class Trail:
+    """The events of one debate so far."""
+
+    def __init__(self) -> None:
+        self.events: list[StreamedEvent] = []
+        self.ended = False
+        self._news = asyncio.Event()
+
+    def add(self, event: StreamedEvent) -> None:
+        """Something has happened."""
+        self.events.append(event)
+        self._tell()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        self.ended = True
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def follow(self) -> AsyncIterator[StreamedEvent]:
+        """Every event from the first one on; ends with the debate. Several may follow."""
+        seen = 0
+        while True:
+            while seen < len(self.events):
+                yield self.events[seen]
+                seen += 1
+            if self.ended:
+                return
+            await self._news.wait()
+
+
+class Trails:
+    """The trails of open debates and of those that ended last, by case."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Trail] = {}
+        self._ended: OrderedDict[str, Trail] = OrderedDict()
+
+    def begin(self, case_id: str) -> None:
+        """A debate begins; what was kept of an earlier one of that case is forgotten."""
+        self._ended.pop(case_id, None)
+        self._open[case_id] = Trail()
+
+    def take(self, events: Iterable[StreamedEvent]) -> None:
+        """Put events on the trails of their debates; those of nobody's are dropped."""
+        for event in events:
+            if (trail := self._open.get(event.case_id)) is not None:
+                trail.add(event)
+
+    def end(self, case_id: str) -> None:
+        """A debate has ended, and `take` has had all its events."""
+        trail = self._open.pop(case_id, None)
+        if trail is None:
+            return
+        trail.end()
+        self._ended[case_id] = trail
+        while len(self._ended) > KEPT_ENDED:
+            self._ended.popitem(last=False)
+
+    def of(self, case_id: str) -> Trail | None:
+        """The trail of a case; None when it is not open and did not end lately."""
+        return self._open.get(case_id) or self._ended.get(case_id)

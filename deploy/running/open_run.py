@@ -1,0 +1,175 @@
+"""A run that stays open: cases come while it lives, and each verdict is told to whoever brought the case.
+
+What a Ray Data stage, a web service and everything else stand on that debates cases as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from moot.actors.arena import Runtime
+from moot.actors.reception import Reception
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.deploy.running.bounds import spent_before
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.held import Held, held
+from moot.deploy.running.library import build_run_library
+from moot.deploy.running.prepare import Prepared, prepare, warn
+from moot.deploy.running.resume import RunYaml, check_resumable
+from moot.deploy.running.session import finish_session, make_runtime, recorded_past
+from moot.deploy.running.task import as_task, check_case
+from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ConfigError
+from moot.protocols.tasks import Task
+
+_ID_DIGITS = 16
+NAME = "cases"
+
+
+class OpenRun:
+    """One protocol, one configuration and one record for cases that come one by one. Lives in one event loop.
+
+    Going on with the record of an earlier one: a case that has a verdict there is told from it and costs nothing.
+
+    Args:
+        config: as for `moot.run`, without a task.
+        protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+
+    def __init__(self, config: RunConfig, *, protocol: object | None = None) -> None:
+        if "task" in config.model_fields_set or config.limit is not None:
+            raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
+        if config.attended:
+            raise ConfigError("`attended` is not for an open run: nobody is asked")
+        self._prepared: Prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
+        self._reception: Reception | None = None
+        self._indices = itertools.count()
+
+    @property
+    def prepared(self) -> Prepared:
+        """The checked configuration."""
+        return self._prepared
+
+    async def open(self) -> None:
+        """Take the folder and start the engine.
+
+        Raises:
+            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then.
+        """
+        prepared = self._prepared
+        await check_models(prepared)
+        await asyncio.to_thread(check_resumable, prepared)
+        warn(prepared)
+        folder = RunFolder(prepared.folder)
+        fresh = not folder.path.exists()
+        self._ownership = Ownership.take(folder)
+        try:
+            await self._start(folder)
+        except BaseException:
+            self._ownership.release()
+            if fresh:
+                shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+
+    async def _start(self, folder: RunFolder) -> None:
+        prepared, epoch = self._prepared, self._ownership.epoch
+        self._record = RunYaml(folder, prepared, epoch)
+        await build_run_library(prepared, lambda done, total: None)
+        past = await asyncio.to_thread(recorded_past, prepared)
+        self._indices = itertools.count(past.known)
+        spent = await asyncio.to_thread(spent_before, folder, prepared.prices, self._record.earlier)
+        runtime: Runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(self._record.earlier)))
+        try:
+            await runtime.start()
+        except BaseException:
+            with contextlib.suppress(Exception):
+                await runtime.stop()
+            raise
+        self._runtime = runtime
+        self._reception = Reception(runtime, past)
+        self._reception.open()
+
+    async def hold(self, case: Mapping[str, object] | LabelledCase) -> Held:
+        """Debate a case and wait for its end, which is durable then.
+
+        Args:
+            case: as in a list of cases given to `moot.run`. Without an `id` it is known by its content.
+
+        Cancelling this leaves the debate going on: `withdraw` puts it aside.
+
+        Raises:
+            UserError: it is no case, one that the protocol has no use for, or the record has other content under its
+                id; nothing was paid for.
+            NotHeld: the debate was put aside without a verdict.
+        """
+        told = await self._open_reception().hold(await asyncio.to_thread(self.labelled, case))
+        return held(told, self._prepared.prices)
+
+    def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
+        """A case as it is debated, its pictures read and its id filled in.
+
+        Raises:
+            UserError: it is no case, or one that the protocol has no use for.
+        """
+        found = next(as_task([case]).cases())
+        given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
+        if given in (None, ""):
+            known_by = found.case.content_hash()[:_ID_DIGITS]
+            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=known_by))
+        check_case(self._prepared.protocol, found.case)
+        return msgspec.structs.replace(found, index=next(self._indices))
+
+    async def withdraw(self, case_id: str) -> bool:
+        """Put the debate of a case aside; False when it is not being debated. Brought again, it goes on from the
+        record."""
+        return await self._open_reception().withdraw(case_id)
+
+    def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
+        """What happens in a debate, from its first event to its end; None when it is not open and did not end
+        lately."""
+        return self._open_reception().events(case_id)
+
+    @property
+    def waiting(self) -> int:
+        """How many cases have come and have not ended."""
+        return 0 if self._reception is None else self._reception.waiting
+
+    async def counts(self) -> Counts:
+        """Running totals of the whole record."""
+        self._open_reception()
+        return await self._runtime.archive.counts()
+
+    async def close(self, *, drain_s: float = 0.0) -> None:
+        """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
+        Closing twice is harmless."""
+        reception, self._reception = self._reception, None
+        if reception is None:
+            return
+        status: Literal["finished", "interrupted", "failed"] = "failed"
+        try:
+            left = await reception.close(drain_s)
+            status = "interrupted" if left else "finished"
+            await self._runtime.stop(compact=not left)
+            if not left:
+                await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
+        finally:
+            finish_session(self._record, status)
+            self._ownership.release()
+
+    def _open_reception(self) -> Reception:
+        if self._reception is None:
+            raise ConfigError("the run is not open")
+        return self._reception

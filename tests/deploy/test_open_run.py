@@ -1,0 +1,220 @@
+"""Runs that stay open: cases come one by one, on every engine, and what is on record costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from simulate_server import simulated_server
+
+import moot
+from moot.actors.models.answer_key import AnswerKey
+from moot.actors.reception import NotHeld
+from moot.actors.record.tables import read_table
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.open_run import OpenRun
+from moot.protocols.errors import ConfigError, RunFolderBusy, RunMismatch, TaskFileError
+from moot.protocols.tasks import open_task
+
+ENGINES: dict[str, dict[str, Any]] = {
+    "inline": {"engine": "inline"},
+    "packed": {"engine": "ray", "placement": "packed"},
+    "actors": {"engine": "ray", "placement": "actors"},
+}
+CASES = [
+    {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}
+    for i in range(12)
+]
+SLOW = "simulated?latency_ms=60000"
+
+
+@asynccontextmanager
+async def opened(folder: Path, drain_s: float = 0.0, **options: Any) -> AsyncIterator[OpenRun]:
+    run = OpenRun(RunConfig(**{"out": str(folder), "engine": "inline", "seed": 3, **options}))
+    await run.open()
+    try:
+        yield run
+    finally:
+        await run.close(drain_s=drain_s)
+
+
+def rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_table(folder, table, columns or None).to_pylist()
+    return found
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", list(ENGINES))
+async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, local_ray: None, tmp_path: Path) -> None:
+    async with opened(tmp_path / "open", **ENGINES[name]) as run:
+        ends = await asyncio.gather(*(run.hold(case) for case in CASES))
+        again = await run.hold(CASES[3])
+    whole = await moot.arun(task=CASES, seed=3, engine="inline", out=tmp_path / "whole")
+    expected = {row["case_id"]: row for row in rows(whole.path, "verdicts")}
+    assert [end.case_id for end in ends] == [case["id"] for case in CASES]
+    for end in ends:
+        row = expected[end.case_id]
+        assert (end.answer, end.how, end.confidence, end.rounds) == (
+            row["answer"], row["how"], row["confidence"], row["rounds"]
+        )  # fmt: skip
+        assert (end.calls, end.prompt_tokens, end.completion_tokens) == (
+            row["calls"], row["prompt_tokens"], row["completion_tokens"]
+        )  # fmt: skip
+        assert end.cost_usd == 0.0
+        assert not end.reused
+    assert again.reused
+    assert again.payload == ends[3].payload
+    assert again.cost_usd == 0.0
+    assert len(rows(tmp_path / "open", "verdicts")) == len(CASES)
+
+
+async def test_a_later_run_tells_what_is_on_record_and_pays_for_the_rest_only(tmp_path: Path) -> None:
+    task = open_task("sample")
+    with simulated_server(AnswerKey.from_cases(task.cases()), port=0) as port:
+        options: dict[str, Any] = {"model": f"http://127.0.0.1:{port}/v1#sim", "prices": _prices(tmp_path, port)}
+        async with opened(tmp_path / "run", **options) as run:
+            first = [await run.hold(case) for case in CASES[:4]]
+        async with opened(tmp_path / "run", **options) as run:
+            second = await asyncio.gather(*(run.hold(case) for case in CASES[:6]))
+            paid = (await run.counts()).tokens_paid
+    assert [end.reused for end in second] == [True] * 4 + [False] * 2
+    for before, after in zip(first, second[:4], strict=True):
+        assert before.cost_usd is not None
+        assert before.cost_usd > 0
+        assert after.cost_usd == pytest.approx(before.cost_usd)
+        assert (after.answer, after.distribution, after.flags) == (before.answer, before.distribution, before.flags)
+    assert paid == sum(end.prompt_tokens + end.completion_tokens for end in second)
+
+
+def _prices(folder: Path, port: int) -> str:
+    file = folder / "prices.yaml"
+    file.write_text(f'models:\n  "http://127.0.0.1:{port}/v1#sim": {{input: 1.0, output: 2.0}}\n')
+    return str(file)
+
+
+async def test_two_who_bring_the_same_case_share_its_debate(tmp_path: Path) -> None:
+    async with opened(tmp_path / "run") as run:
+        one, other = await asyncio.gather(run.hold(CASES[0]), run.hold(CASES[0]))
+        assert one == other
+        with pytest.raises(RunMismatch, match="q0"):
+            await run.hold({**CASES[0], "passage": "Something else."})
+    assert len(rows(tmp_path / "run", "verdicts")) == 1
+
+
+async def test_a_case_without_an_id_is_known_by_its_content(tmp_path: Path) -> None:
+    async with opened(tmp_path / "run") as run:
+        first = await run.hold({"question": "is water wet", "labels": ["Yes", "No"]})
+        second = await run.hold({"question": "is water wet", "labels": ["Yes", "No"]})
+        other = await run.hold({"question": "is water dry", "labels": ["Yes", "No"]})
+    assert first.case_id == second.case_id != other.case_id
+    assert (first.reused, second.reused) == (False, True)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("name", list(ENGINES))
+async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(
+    name: str, local_ray: None, tmp_path: Path
+) -> None:
+    async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
+        holding = asyncio.create_task(run.hold(CASES[0]))
+        async with asyncio.timeout(30):
+            while not run.waiting:  # noqa: ASYNC110 - a condition of a test
+                await asyncio.sleep(0.01)
+            events = run.events("q0")
+            assert events is not None
+            assert (await anext(events)).kind == "asked"
+            assert await run.withdraw("q0")
+            with pytest.raises(NotHeld, match="withdrawn"):
+                await holding
+            assert [event.kind async for event in events if event.kind == "verdict"] == []
+        assert not await run.withdraw("q0")
+        assert run.waiting == 0
+    assert rows(tmp_path / "run", "verdicts") == []
+
+
+async def test_a_withdrawn_case_goes_on_from_the_record_when_it_is_brought_again(tmp_path: Path) -> None:
+    with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
+        async with opened(tmp_path / "run", model=f"http://127.0.0.1:{port}/v1#sim") as run:
+            holding = asyncio.create_task(run.hold(CASES[0]))
+            async with asyncio.timeout(30):
+                while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
+                    await asyncio.sleep(0.01)
+            await run.withdraw("q0")
+            with pytest.raises(NotHeld):
+                await holding
+            end = await run.hold(CASES[0])
+            counts = await run.counts()
+    assert end.answer in ("Yes", "No")
+    assert counts.replies == end.calls
+    turns = rows(tmp_path / "run", "turns", "outcome")
+    assert len({row["path"] for row in turns}) == len(turns)
+
+
+async def test_events_come_while_the_debate_goes_on_and_end_with_its_verdict(tmp_path: Path) -> None:
+    async with opened(tmp_path / "run", model="simulated?latency_ms=50") as run:
+        holding = asyncio.create_task(run.hold(CASES[1]))
+        while not run.waiting:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.001)
+        live = run.events("q1")
+        assert live is not None
+        kinds = [event.kind async for event in live]
+        end = await holding
+        late = run.events("q1")
+        assert late is not None
+        assert [event.kind async for event in late] == kinds
+        assert run.events("nobody") is None
+    assert kinds[0] == "asked"
+    assert kinds[-1] == "verdict"
+    assert kinds.count("asked") == end.calls
+
+
+async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(tmp_path: Path) -> None:
+    run = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", model="simulated?latency_ms=30"))
+    await run.open()
+    holding = [asyncio.create_task(run.hold(case)) for case in CASES]
+    while run.waiting < len(CASES):  # noqa: ASYNC110 - a condition of a test
+        await asyncio.sleep(0.001)
+    await run.close(drain_s=60.0)
+    assert [(await each).failure for each in holding] == [""] * len(CASES)
+    with pytest.raises(ConfigError, match="not open"):
+        await run.hold(CASES[0])
+
+    slow = OpenRun(RunConfig(out=str(tmp_path / "slow"), engine="inline", model=SLOW))
+    await slow.open()
+    waiting = asyncio.create_task(slow.hold(CASES[0]))
+    while not slow.waiting:  # noqa: ASYNC110 - a condition of a test
+        await asyncio.sleep(0.001)
+    async with asyncio.timeout(30):
+        await slow.close(drain_s=0.05)
+    with pytest.raises(NotHeld, match="closed"):
+        await waiting
+
+
+async def test_a_budget_that_is_used_up_puts_every_debate_aside(tmp_path: Path) -> None:
+    async with opened(tmp_path / "run", max_tokens=3000) as run:
+        ends = await asyncio.gather(*(run.hold(case) for case in CASES), return_exceptions=True)
+        refused = [end for end in ends if isinstance(end, NotHeld)]
+        assert refused
+        with pytest.raises(NotHeld, match="tokens"):
+            await run.hold({"question": "one more", "labels": ["Yes", "No"]})
+
+
+async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="one by one"):
+        OpenRun(RunConfig(task="sample"))
+    with pytest.raises(ConfigError, match="attended"):
+        OpenRun(RunConfig(attended=True))
+    async with opened(tmp_path / "run") as run:
+        with pytest.raises(TaskFileError, match="question"):
+            await run.hold({"passage": "no question"})
+        with pytest.raises(RunFolderBusy):
+            await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
+    async with opened(tmp_path / "closed list", protocol="evince") as run:
+        with pytest.raises(ConfigError, match="labels"):
+            await run.hold({"question": "why"})
+    with pytest.raises(RunMismatch, match="seed"):
+        await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=4)).open()
