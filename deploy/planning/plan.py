@@ -26,7 +26,7 @@ from moot.protocols.errors import ConfigError
 
 _MAX_OPEN = 200
 _CALLS, _CALLS_RELAXED, _CALLS_RESAMPLED = 80_000, 30_000, 10_000
-_RESAMPLES = 20
+_RESAMPLES, _DRAWS = 20, 25
 _RAMP = 1.1
 """Without its growth from 32 on, the adapted number of calls under way would have to save a tenth to be what binds."""
 
@@ -101,11 +101,11 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     scenario = _scenario(pilot, settings, placement)
     everyone = np.arange(len(pilot.debates))
     alone = alone_s(programme, everyone, scenario, settings.cases)
-    seen = forecast(programme, everyone, scenario, settings.cases, _CALLS, random)
+    seen = forecast(programme, everyone, scenario, settings.cases, _CALLS, random, draws=_DRAWS)
     bound = binding(alone)
     if scenario.adapts and scenario.concurrency is None and seen.time_s > _RAMP * alone[bound]:
         unbounded = scenario.without("concurrency", settings.cases)
-        at_once = forecast(programme, everyone, unbounded, settings.cases, _CALLS_RELAXED, random)
+        at_once = forecast(programme, everyone, unbounded, settings.cases, _CALLS_RELAXED, random, draws=_DRAWS)
         bound = "concurrency" if seen.time_s > _RAMP * at_once.time_s else bound
     relaxed_s, then = _relaxed(programme, everyone, scenario, settings.cases, bound, random)
     used = totals(pilot, settings.cases, random)
@@ -173,7 +173,7 @@ def _relaxed(
     if bound == "latency":
         return None, None
     without = scenario.without(bound, cases)
-    seen = forecast(programme, chosen, without, cases, _CALLS_RELAXED, random)
+    seen = forecast(programme, chosen, without, cases, _CALLS_RELAXED, random, draws=_DRAWS)
     return seen.time_s, binding(alone_s(programme, chosen, without, cases))
 
 

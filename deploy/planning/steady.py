@@ -9,6 +9,7 @@ that the simulated run had between its start and its end.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +45,14 @@ class Forecast:
 
 
 def forecast(
-    programme: Programme, chosen: Chosen, scenario: Scenario, cases: int, most_calls: int, random: np.random.Generator
+    programme: Programme,
+    chosen: Chosen,
+    scenario: Scenario,
+    cases: int,
+    most_calls: int,
+    random: np.random.Generator,
+    *,
+    draws: int = 1,
 ) -> Forecast:
     """Simulate `cases` cases that are drawn from some debates.
 
@@ -55,11 +63,19 @@ def forecast(
         cases: how many.
         most_calls: about as many calls are simulated; a run with fewer is simulated whole.
         random: draws the cases and their order.
+        draws: over how many draws a run that is simulated whole is averaged, as far as `most_calls` allow: which
+            few cases come, and which of them comes last, is chance.
     """
     calls = max(1.0, float(programme.calls[chosen].mean()))
     if cases * calls <= most_calls:
-        course = simulate(programme, random.choice(chosen, cases).tolist(), scenario)
-        return Forecast(course.time_s, course.in_flight, course.open_debates, cases)
+        times = max(1, min(draws, int(most_calls / (cases * calls))))
+        courses = [simulate(programme, random.choice(chosen, cases).tolist(), scenario) for _ in range(times)]
+        return Forecast(
+            float(np.mean([course.time_s for course in courses])),
+            _mean([course.in_flight for course in courses]),
+            _mean([course.open_debates for course in courses]),
+            cases,
+        )
     small, roomy = _small(programme, chosen, scenario, cases, most_calls / calls)
     wanted = cases / small.shrunk
     places = max(1, round(small.max_open / small.shrunk))
@@ -74,6 +90,11 @@ def forecast(
     if roomy:
         open_debates = (float(min(scenario.max_open, cases)),) * 2
     return Forecast(course.time_s + rest * per_case_s, in_flight, open_debates, held)
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    first, second = np.mean(pairs, axis=0)
+    return float(first), float(second)
 
 
 def _small(

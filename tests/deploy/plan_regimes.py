@@ -29,7 +29,7 @@ REGIMES: Mapping[str, dict[str, Any]] = {
 }
 """Bounds by what is to bind."""
 
-PILOT = {"max_open": 20}
+PILOT = {"max_open": 25}
 """Of the pilot: few debates at once, so that what is measured is the server and not this machine."""
 
 _FLAG_OF = {"limit_rpm": "requests_per_min", "limit_tpm": "tokens_per_min"}

@@ -29,10 +29,10 @@ def model() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def pilot(model: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Held]:
-    """A run of 80 cases, few at once. Its debates are about as long as those of the runs that are planned: how far a
+    """A run of 100 cases, few at once. Its debates are about as long as those of the runs that are planned: how far a
     draw can be off is what the intervals say."""
     folder = tmp_path_factory.mktemp("planning")
-    held = hold(folder / "pilot", model, rows_file(folder / "pilot.jsonl", 20_040, 80), PILOT)
+    held = hold(folder / "pilot", model, rows_file(folder / "pilot.jsonl", 20_000, 100), PILOT)
     return folder / "pilot", held
 
 
