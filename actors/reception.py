@@ -68,10 +68,11 @@ class Reception:
     Args:
         runtime: the engine.
         past: what the record already holds.
+        followed: whether anybody may want a debate's events; without them `events` knows of none.
     """
 
-    def __init__(self, runtime: Runtime, past: Past) -> None:
-        self._runtime, self._past = runtime, past
+    def __init__(self, runtime: Runtime, past: Past, *, followed: bool = True) -> None:
+        self._runtime, self._past, self._followed = runtime, past, followed
         self._visits: dict[str, _Visit] = {}
         self._queues: list[deque[_Visit]] = [deque() for _ in runtime.seats]
         self._held: list[set[CaseKey]] = [set() for _ in runtime.seats]
@@ -90,7 +91,7 @@ class Reception:
         """Begin to take cases."""
         seats = range(len(self._queues))
         serving = [self._feed(seat) for seat in seats] + [self._listen(seat) for seat in seats]
-        for each in (*serving, self._follow()):
+        for each in [*serving, self._follow()] if self._followed else serving:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
             self._tasks.append(task)
@@ -128,7 +129,8 @@ class Reception:
         told = Assignment(assignment.case, assignment.attempt, assignment.replay, assignment.invalid, tell=True)
         visit = self._visits[labelled.case.id] = _Visit(labelled, told, seat)
         self._past.begun(labelled.case.id, visit.content)
-        self._trails.begin(labelled.case.id)
+        if self._followed:
+            self._trails.begin(labelled.case.id)
         self._queue(visit)
         return visit
 
@@ -261,7 +263,8 @@ class Reception:
                 visit.told.set_exception(how)
             else:
                 visit.told.set_result(how)
-        self._ending.append(visit.labelled.case.id)
+        if self._followed:
+            self._ending.append(visit.labelled.case.id)
         self._runtime.archive.forget([visit.labelled.case.id])
 
     def _refuse(self, why: BaseException) -> None:

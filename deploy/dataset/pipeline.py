@@ -69,7 +69,7 @@ def debate_dataset(
         enable_true_multi_threading=True,
     )
     rows = batch_size or max(1, stage.max_open * _AHEAD // _BATCHES)
-    return ds.repartition(target_num_rows_per_block=rows).map_batches(
+    return ds.repartition(target_num_rows_per_block=rows, strict=True).map_batches(
         MootBatches,
         fn_constructor_args=[stage],
         batch_size=None,  # a block, so that a task holds one batch

@@ -98,7 +98,7 @@ class StageActor:
         last = time.monotonic() + _LET_GO_WITHIN_S
         while True:
             config = RunConfig.model_validate_json(self._config)
-            run = await asyncio.to_thread(OpenRun, config, protocol=self._protocol)
+            run = await asyncio.to_thread(OpenRun, config, protocol=self._protocol, followed=False)
             try:
                 await run.open()
                 return run

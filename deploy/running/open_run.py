@@ -45,12 +45,14 @@ class OpenRun:
     Args:
         config: as for `moot.run`, without a task.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
+        followed: whether anybody may want a debate's events; without them `events` knows of none.
 
     Raises:
         UserError: one line about what is wrong.
     """
 
-    def __init__(self, config: RunConfig, *, protocol: object | None = None) -> None:
+    def __init__(self, config: RunConfig, *, protocol: object | None = None, followed: bool = True) -> None:
+        self._followed = followed
         if "task" in config.model_fields_set or config.limit is not None:
             raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
         if config.attended:
@@ -102,7 +104,7 @@ class OpenRun:
                 await runtime.stop()
             raise
         self._runtime = runtime
-        self._reception = Reception(runtime, past)
+        self._reception = Reception(runtime, past, followed=self._followed)
         self._reception.open()
 
     async def hold(self, case: Mapping[str, object] | LabelledCase) -> Held:

@@ -72,8 +72,11 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
     ds = ray.data.from_items([{**case, "n": i} for i, case in enumerate(CASES)], override_num_blocks=4)
     with moot.DebateStage(protocol="selene", model="simulated", seed=3, out=tmp_path / "run", id_column="id") as stage:
         rows = ds.map_batches(stage, batch_size=5).take_all()
-        again = moot.debate_dataset(ds, stage, batch_size=10).take_all()
+        small = ds.repartition(len(CASES))
+        mapped = moot.debate_dataset(small, stage, batch_size=8).materialize()
+        again = mapped.take_all()
         assert actors()
+    assert mapped.num_blocks() == 3  # small blocks travel together
     assert gone_within(30), actors()
     assert [row["n"] for row in rows] == list(range(len(CASES)))
     assert [row["case_id"] for row in rows] == [case["id"] for case in CASES]
