@@ -58,6 +58,17 @@ class RunFolder:
         """Whether a run has been started here."""
         return (self.path / "run.yaml").is_file()
 
+    def is_owned(self) -> bool:
+        """Whether a live process owns the folder just now."""
+        try:
+            with open(self.path / "owner.lock", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def epochs(self) -> list[Epoch]:
         """All owners so far, oldest first."""
         file = self.path / "epochs.json"

@@ -203,11 +203,25 @@ def _add_others() -> None:
     from moot.deploy.cli.decide import decide
     from moot.deploy.cli.judge import judge
     from moot.deploy.cli.models import doctor, models
+    from moot.deploy.cli.serve import serve
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
 
-    for command in (show, analyze, ablate, debate, judge, check, decide, train_classifier, models, doctor, simulate):
+    for command in (
+        show,
+        analyze,
+        ablate,
+        debate,
+        judge,
+        check,
+        decide,
+        train_classifier,
+        serve,
+        models,
+        doctor,
+        simulate,
+    ):
         app.command()(command)
 
 

@@ -25,7 +25,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 CONFIG_ENV = "MOOT_SERVE_CONFIG"
 """The environment variable with the path of a server's configuration, for `moot.deploy.app:app`."""
 
-_NOT_OF_A_SECTION = frozenset({"task", "limit", "out", "attended", "max_open"})
+_NOT_OF_A_SECTION = frozenset({"task", "limit", "out", "attended", "max_open", "address"})
 _SHORTEST_TOKEN = 16
 
 

@@ -92,9 +92,7 @@ def parsed(text: str) -> list[dict[str, str]]:
 
 
 @asynccontextmanager
-async def served(
-    out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any
-) -> AsyncIterator[Client]:
+async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any) -> AsyncIterator[Client]:
     """A server on a free port, closed at the end."""
     config = ServeConfig.build({"out": str(out), "debates": INLINE, **fields})
     services = Services(config)
