@@ -156,6 +156,8 @@ def _services(request: Request) -> Services:
 
 def _told(service: Service, job: Job, status: int = 200) -> Response:
     headers = {"Location": f"/v1/{service.kind}/{job.id}", "Cache-Control": "no-store"}
+    if job.engine_s is not None:
+        headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"
     return Response(service.state(job).model_dump_json(), status, headers, "application/json")
 
 

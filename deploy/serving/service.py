@@ -41,6 +41,7 @@ class Job:
         trail: tells its events from those of another time that it was asked.
         held: its end, once it has one.
         why: what put it aside.
+        engine_s: seconds that the engine had it, until its verdict was durable; None before, and from the record.
         done: set when there is nothing more to wait for.
     """
 
@@ -50,6 +51,7 @@ class Job:
         self.cancelled = False
         self.why = ""
         self.mismatch: RunMismatch | None = None
+        self.engine_s: float | None = None
         self.done = asyncio.Event()
         self.holding: asyncio.Task[None] | None = None
 
@@ -177,8 +179,10 @@ class Service:
         return job
 
     async def _hold(self, job: Job, labelled: LabelledCase) -> None:
+        started = time.perf_counter()
         try:
             job.held = await self.run.hold_labelled(labelled)
+            job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
             job.mismatch = error
         except NotHeld as error:
