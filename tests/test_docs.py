@@ -62,9 +62,12 @@ LONGEST_PAGE = 160
 PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
+    "needs a Kubernetes cluster": 5,
+    "needs a container runtime": 1,
     "needs an Anthropic key": 1,
     "needs an OpenAI key": 3,
     "needs a key and a server of yours": 1,
+    "needs machines of a cloud": 1,
     "needs data that is not ours to pass on": 3,
     "needs the extra sentence-transformers": 2,
     "needs the extra setfit": 1,

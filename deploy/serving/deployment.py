@@ -35,7 +35,7 @@ class DebateServer:
         UserError: one line about what is wrong.
     """
 
-    async def __init__(self, config: Mapping[str, Any]) -> None:
+    async def __init__(self, config: Mapping[str, Any]) -> None:  # type: ignore[misc] # Serve awaits it
         configure_json("info")
         self._config = ServeConfig.model_validate(dict(config))
         self._token = self._config.read_token()

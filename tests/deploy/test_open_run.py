@@ -75,7 +75,7 @@ async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, local_
 async def test_a_later_run_tells_what_is_on_record_and_pays_for_the_rest_only(tmp_path: Path) -> None:
     task = open_task("sample")
     with simulated_server(AnswerKey.from_cases(task.cases()), port=0) as port:
-        options = {"model": f"http://127.0.0.1:{port}/v1#sim", "prices": _prices(tmp_path, port)}
+        options: dict[str, Any] = {"model": f"http://127.0.0.1:{port}/v1#sim", "prices": _prices(tmp_path, port)}
         async with opened(tmp_path / "run", **options) as run:
             first = [await run.hold(case) for case in CASES[:4]]
         async with opened(tmp_path / "run", **options) as run:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from served import CASE, INLINE, SLOW, parsed, served
 
-import moot.deploy.serving.service as service_module
+from moot.deploy.running.open_run import OpenRun
 from moot.protocols.messages import Event, Verdict
 
 HOSTILE = 'x\n\nevent: end\ndata: {"status":"done"}\r\nid: 9\u2028<script>alert(1)</script>\u0085'
@@ -117,8 +117,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
 
 
 async def test_what_is_said_never_begins_an_event_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = service_module.OpenRun
-    monkeypatch.setattr(service_module, "OpenRun", lambda config: made(config, protocol=Loud()))
+    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config: OpenRun(config, protocol=Loud()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "loud"})
         told = await client.end("/v1/debates/loud")

@@ -21,7 +21,7 @@ def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
 
 
-ONE_AT_A_TIME = {"debates": SLOW, "max_open": 1, "max_queued": 1}
+ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}
 
 
 def case(number: int, **fields: Any) -> dict[str, Any]:
@@ -186,7 +186,7 @@ async def test_draining_takes_nothing_new_and_lets_debates_end(tmp_path: Path) -
 
 async def test_a_budget_that_is_used_up_puts_aside_and_refuses(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "max_tokens": 1500}) as client:
-        ends = []
+        ends: list[Any] = []
         for number in range(6):
             answer = await client.post("/v1/debates", case(number, id=f"q{number}"))
             ends.append(await client.end(f"/v1/debates/q{number}") if answer.status == 202 else answer)

@@ -1,0 +1,199 @@
+"""The reception, with seats that only keep count: what is told to whom, and what a lost moderator or engine does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+from test_arena import Archive
+
+from moot.actors import arena
+from moot.actors.arena import Past, SeatLost
+from moot.actors.moderator import Assignment, Outcome, Report
+from moot.actors.reception import NotHeld, Reception
+from moot.actors.record.closing import Closing, Ended
+from moot.protocols.case import Case, LabelledCase
+from moot.protocols.errors import ActorGone
+
+
+class Seat:
+    """Holds what it is given until `finish`; `lose` fails the exchange that waits, and the next one that hands over."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, Assignment] = {}
+        self.given: list[Assignment] = []
+        self.withdrawn: list[str] = []
+        self.gone: Exception | None = None
+        self._done: list[Outcome] = []
+        self._news = asyncio.Event()
+        self._life, self._fails_next = 0, False
+
+    def finish(self, *case_ids: str, status: str = "finished", why: str = "") -> None:
+        for case_id in case_ids or list(self.open):
+            at = self.open.pop(case_id).attempt
+            if status == "stopped":
+                self._done.append(Outcome(case_id, at, "stopped", why))
+                continue
+            closing = Closing(case_id=case_id, attempt=at, replies={}, answer="Yes", how="told")
+            self._done.append(Outcome(case_id, at, "finished", ended=Ended(closing, {})))
+        self._news.set()
+
+    def lose(self) -> None:
+        self.open.clear()
+        self._life, self._fails_next = self._life + 1, True
+        self._news.set()
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        life = self._life
+        if wait and not self._done and self.gone is None:
+            self._news.clear()
+            await self._news.wait()
+        if self.gone is not None:
+            raise self.gone
+        if life != self._life or (self._fails_next and not wait):
+            self._fails_next = self._fails_next and wait
+            raise SeatLost("seat")
+        self.given += assignments
+        self.open |= {each.case.id: each for each in assignments}
+        done, self._done = self._done, []
+        return Report(done)
+
+    async def withdraw(self, keys: Sequence[tuple[str, int]]) -> None:
+        for case_id, _ in keys:
+            self.withdrawn.append(case_id)
+            self.open.pop(case_id, None)
+
+    async def drain(self, seconds: float) -> None:
+        self.open.clear()
+
+
+class Runtime:
+    """Seats without an engine."""
+
+    def __init__(self, seats: int) -> None:
+        self.places = [Seat() for _ in range(seats)]
+        self.seats: Sequence[arena.Seat] = self.places
+        self.kept = Archive()
+        self.archive: arena.Archive = self.kept
+        self.max_open = 10
+
+    async def start(self) -> None: ...
+
+    async def stop(self, *, compact: bool = True) -> None: ...
+
+
+def case(number: int) -> LabelledCase:
+    return LabelledCase(Case(id=f"q{number}", question=f"is {number} even"), number)
+
+
+@asynccontextmanager
+async def reception(runtime: Runtime) -> AsyncIterator[Reception]:
+    found = Reception(runtime, Past({}, {}))
+    found.open()
+    try:
+        async with asyncio.timeout(20):
+            yield found
+    finally:
+        await found.close(0.0)
+
+
+async def until_open(runtime: Runtime, count: int) -> None:
+    while sum(len(seat.open) for seat in runtime.places) < count:  # noqa: ASYNC110 - a condition of a test
+        await asyncio.sleep(0)
+
+
+async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bringer() -> None:
+    runtime = Runtime(3)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(9)]
+        await until_open(runtime, 9)
+        assert [len(seat.open) for seat in runtime.places] == [3, 3, 3]
+        assert runtime.kept.registered == {f"q{i}" for i in range(9)}
+        for seat in reversed(runtime.places):
+            seat.finish()
+        told = await asyncio.gather(*holding)
+        assert [each.ended.closing.case_id for each in told] == [f"q{i}" for i in range(9)]
+        assert found.waiting == 0
+        assert not runtime.kept.registered
+
+
+async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else() -> None:
+    runtime = Runtime(2)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(4)]
+        await until_open(runtime, 4)
+        lost, other = runtime.places
+        had = set(lost.open)
+        lost.lose()
+        late = asyncio.create_task(found.hold(case(4)))
+        while not had <= set(lost.open):  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        again = [each for each in lost.given if each.replay]
+        assert had <= {each.case.id for each in again} <= had | {"q4"}  # which was on its way, or came later
+        assert not any(each.replay for each in other.given)
+        await until_open(runtime, 5)
+        for seat in runtime.places:
+            seat.finish()
+        assert len(await asyncio.gather(*holding, late)) == 5
+
+
+async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
+    runtime = Runtime(1)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
+        await until_open(runtime, 2)
+        (seat,) = runtime.places
+        seat.gone = ActorGone("the actor is gone")
+        seat._news.set()
+        for each in holding:
+            with pytest.raises(NotHeld, match="the actor is gone"):
+                await each
+        with pytest.raises(NotHeld, match="the actor is gone"):
+            await found.hold(case(2))
+
+
+async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
+    runtime = Runtime(1)
+    async with reception(runtime) as found:
+        first, second, third = (asyncio.create_task(found.hold(case(i))) for i in range(3))
+        await until_open(runtime, 3)
+        (seat,) = runtime.places
+        seat.finish("q1", status="stopped", why="budget: usd")
+        seat.finish("q0")
+        assert (await first).ended.closing.answer == "Yes"
+        for each in (second, third):
+            with pytest.raises(NotHeld, match="budget: usd"):
+                await each
+
+
+async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record_later() -> None:
+    runtime = Runtime(1)
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        assert await found.withdraw("q0")
+        with pytest.raises(NotHeld, match="withdrawn"):
+            await holding
+        (seat,) = runtime.places
+        assert seat.withdrawn == ["q0"]
+        again = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        assert seat.open["q0"].replay
+        seat.finish()
+        assert not (await again).reused
+
+
+async def test_a_bringer_who_leaves_ends_no_debate() -> None:
+    runtime = Runtime(1)
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        assert found.waiting == 1
+        another = asyncio.create_task(found.hold(case(0)))
+        await asyncio.sleep(0)
+        runtime.places[0].finish()
+        assert (await another).ended.closing.case_id == "q0"
