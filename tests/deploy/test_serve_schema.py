@@ -8,9 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 from served import CASE, INLINE, served
 
-from moot.deploy.serving.settings import KINDS
+from moot.deploy.serving.settings import CONFIG_ENV, KINDS, ServeConfig
+from moot.protocols.errors import ConfigError
 
 METHODS = {"get", "post", "delete"}
 
@@ -71,3 +73,37 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
         with pytest.raises(jsonschema.ValidationError):
             fits({"question": "x", "unknown": 1}, "DebateRequest")
         assert json.dumps(schema)
+
+
+def test_the_manifest_configures_a_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
+    config_map, service = list(yaml.safe_load_all(manifest.read_text()))[:2]
+    config = ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"]))
+    monkeypatch.setenv("MOOT_SERVE_TOKEN", "a-long-token-of-the-test")
+    assert config.read_token() is not None
+    environment = service["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"]
+    assert {CONFIG_ENV, config.token_env} <= {each["name"] for each in environment}
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    assert application["import_path"] == "moot.deploy.app:app"
+    assert [each["name"] for each in application["deployments"]] == ["moot"]
+    assert config.runs()["debates"].out == "/runs/api/debates"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"debates": None}, "nothing is offered"),
+        ({"debates": {"task": "sample"}}, "`debates`: `task`"),
+        ({"checks": {"protocol": "selene"}}, "`checks`: `protocol` is always ceda"),
+        ({"debates": {"modle": "simulated"}}, "did you mean 'model'"),
+        ({"judgments": {"rubric": "no-such"}}, "`judgments`: "),
+        ({"token_env": "A", "token_file": "b"}, "give one of them"),
+        ({"max_queued": -1}, "max_queued"),
+        ({"workers": 3}, "workers"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_in_one_line(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        ServeConfig.build(fields)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
