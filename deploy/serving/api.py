@@ -43,6 +43,8 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "events, then `end`"}
 }
 
+_ENDED: dict[int | str, dict[str, Any]] = {200: {"model": State, "description": "it has ended already"}}
+
 
 def make_api(services: Services, token: str | None) -> ASGIApp:
     """The application that answers for opened services; it neither opens nor closes them."""
@@ -63,7 +65,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
         base, one, singular = f"/v1/{kind}", f"/v1/{kind}/{{id}}", kind.removesuffix("s")
         app.add_api_route(
             base, post[kind], methods=["POST"], status_code=202, operation_id=f"ask_{singular}",
-            responses=_errors(401, 403, 404, 409, 413, 422, 429, 503), **wanted,
+            responses={**_ENDED, **_errors(401, 403, 404, 409, 413, 422, 429, 503)}, **wanted,
         )  # fmt: skip
         app.add_api_route(
             one, routes.read, methods=["GET"], operation_id=f"read_{singular}",
@@ -128,30 +130,34 @@ def _add_probes(app: FastAPI, services: Services) -> None:
     app.add_api_route("/v1/stats", stats, response_model=Stats, responses=_errors(401, 403), tags=["probes"])
 
 
-async def _accept(request: Request, kind: Kind, asked: Asked) -> Response:
-    service = _services(request).of(kind)
+async def _accept(request: Request, kind: Kind, asked: Asked, wait_s: float) -> Response:
+    services: Services = request.app.state.services
+    service = services.of(kind)
     job = await service.accept(asked)
-    return _told(service, job, 202)
+    await _wait(services, job, wait_s)
+    return _told(service, job, 200 if job.done.is_set() else 202)
 
 
-async def _post_debate(request: Request, body: DebateRequest) -> Response:
-    """Have a case debated; the answer says where its verdict will be."""
-    return await _accept(request, "debates", body)
+async def _post_debate(request: Request, body: DebateRequest, wait_s: Wait = 0.0) -> Response:
+    """Have a case debated. 202 says where its verdict will be; 200 has it, where there was one in time."""
+    return await _accept(request, "debates", body, wait_s)
 
 
-async def _post_judgment(request: Request, body: JudgmentRequest) -> Response:
-    """Have a reply judged by the panel."""
-    return await _accept(request, "judgments", body)
+async def _post_judgment(request: Request, body: JudgmentRequest, wait_s: Wait = 0.0) -> Response:
+    """Have a reply judged by the panel. 202 says where that will be; 200 has it, where there was one in time."""
+    return await _accept(request, "judgments", body, wait_s)
 
 
-async def _post_check(request: Request, body: CheckRequest) -> Response:
-    """Have a claim checked."""
-    return await _accept(request, "checks", body)
+async def _post_check(request: Request, body: CheckRequest, wait_s: Wait = 0.0) -> Response:
+    """Have a claim checked. 202 says where the verdict will be; 200 has it, where there was one in time."""
+    return await _accept(request, "checks", body, wait_s)
 
 
-def _services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
+async def _wait(services: Services, job: Job, wait_s: float) -> None:
+    """Until it has ended, or for so long."""
+    if wait_s > 0 and not job.done.is_set():
+        with services.holding(), suppress(TimeoutError):
+            await asyncio.wait_for(job.done.wait(), wait_s)
 
 
 def _told(service: Service, job: Job, status: int = 200) -> Response:
@@ -177,9 +183,7 @@ class _Routes:
     async def read(self, id: CaseId, wait_s: Wait = 0.0) -> Response:
         """Where it stands, and its verdict once there is one."""
         service, job = await self._find(id)
-        if wait_s > 0 and not job.done.is_set():
-            with self._services.holding(), suppress(TimeoutError):
-                await asyncio.wait_for(job.done.wait(), wait_s)
+        await _wait(self._services, job, wait_s)
         return _told(service, job)
 
     async def cancel(self, id: CaseId) -> Response:

@@ -4,7 +4,7 @@
 
 Closed loop: so many debates are open all the time; when one ends, the next is brought. They begin spread over some
 seconds, as no two hundred clients begin at once. Every debate is measured twice at once: by its client, from before the
-POST until the verdict has been read by `GET ?wait_s=`, through Ray Serve's proxy and replica; and by the replica, from
+POST (`?wait_s=60`) until the verdict has been read, through Ray Serve's proxy and replica; and by the replica, from
 handing it to `OpenRun` until that gave its end (the header `Server-Timing`). The difference is the server's own part,
 whatever else the machine did meanwhile. The same debates through `OpenRun` alone, in a process of their own, say what
 the server's processes take from the engine. All of it shares the cores, clients too.
@@ -88,14 +88,15 @@ async def _online(place: str, asked: list[dict[str, Any]], open_: int) -> tuple[
     async with aiohttp.ClientSession(place, connector=connector) as session:
 
         async def one(case: dict[str, Any]) -> None:
-            async with session.post("/v1/debates", json=case) as answer:
-                told = await answer.json()
-                assert answer.status == 202, told
-            timing = answer.headers.get("Server-Timing", "")
+            method, place = "POST", "/v1/debates"
+            told: dict[str, Any] = {"status": "queued"}
             while told["status"] in ("queued", "open"):
-                async with session.get(f"{told['links']['self']}?wait_s={_WAIT_S}") as answer:
+                body = case if method == "POST" else None
+                async with session.request(method, f"{place}?wait_s={_WAIT_S}", json=body) as answer:
                     told = await answer.json()
+                    assert answer.status in (200, 202), told
                     timing = answer.headers.get("Server-Timing", "")
+                method, place = "GET", f"/v1/debates/{case['id']}"
             assert told["status"] == "done", told
             engine[case["id"]] = float(timing.removeprefix("engine;dur=")) / 1000
 
