@@ -130,6 +130,10 @@ class Past:
         """How many cases the record knows."""
         return len(self._content)
 
+    def has_ended(self, case_id: str) -> bool:
+        """Whether a debate of this case has a verdict on record."""
+        return case_id in self._latest
+
     def assignment(self, labelled: LabelledCase) -> Assignment | None:
         """The debate to hold for a case; None when it is done.
 

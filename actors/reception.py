@@ -149,11 +149,26 @@ class Reception:
         await self._runtime.seats[visit.seat].withdraw([visit.key])
         return True
 
+    async def recall(self, case_id: str) -> Told | None:
+        """How a case ended that has a verdict on record; None for any other one."""
+        return await self._from_record(case_id) if self._past.has_ended(case_id) else None
+
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
         """What happens in a debate, from its first event to its end; None when it is not open and did not end
         lately."""
         trail = self._trails.of(case_id)
         return None if trail is None else trail.follow()
+
+    def begun(self, case_id: str) -> bool:
+        """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
+        trail = self._trails.of(case_id)
+        return trail is not None and bool(trail.events)
+
+    @property
+    def broken(self) -> BaseException | None:
+        """What ended the talk with the engine, so that nothing can be held any more; None while it goes on, and when
+        the run was closed or stopped by a budget."""
+        return None if isinstance(self._refusal, NotHeld) else self._refusal
 
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""

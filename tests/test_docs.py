@@ -141,7 +141,7 @@ check() {
   if [ "$1" -ne "$2" ]; then echo "$3: exit code $1, expected $2" >&2; exit 1; fi
 }
 listening() {
-  for _ in $(seq 150); do
+  for _ in $(seq 900); do
     if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then return 0; fi
     sleep 0.1
   done

@@ -110,6 +110,17 @@ class RunFolder:
         if self.store is not None:
             self.store.delete_folder()
 
+    def is_owned(self) -> bool:
+        """Whether a live process owns the folder just now."""
+        try:
+            with open(self.path / "owner.lock", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def epochs(self) -> list[Epoch]:
         """All owners so far, oldest first."""
         file = self.path / "epochs.json"

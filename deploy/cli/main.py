@@ -204,6 +204,7 @@ def _add_others() -> None:
     from moot.deploy.cli.judge import judge
     from moot.deploy.cli.models import doctor, models
     from moot.deploy.cli.plan import plan
+    from moot.deploy.cli.serve import serve
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
@@ -218,6 +219,7 @@ def _add_others() -> None:
         decide,
         train_classifier,
         plan,
+        serve,
         models,
         doctor,
         simulate,

@@ -120,8 +120,16 @@ class OpenRun:
                 id; nothing was paid for.
             NotHeld: the debate was put aside without a verdict.
         """
-        told = await self._open_reception().hold(await asyncio.to_thread(self.labelled, case))
-        return held(told, self._prepared.prices)
+        return await self.hold_labelled(await asyncio.to_thread(self.labelled, case))
+
+    async def hold_labelled(self, labelled: LabelledCase) -> Held:
+        """As `hold`, for a case that `labelled` has given."""
+        return held(await self._open_reception().hold(labelled), self._prepared.prices)
+
+    async def recall(self, case_id: str) -> Held | None:
+        """How a case ended that has a verdict on record; None for any other one."""
+        told = await self._open_reception().recall(case_id)
+        return None if told is None else held(told, self._prepared.prices)
 
     def labelled(self, case: Mapping[str, object] | LabelledCase) -> LabelledCase:
         """A case as it is debated, its pictures read and its id filled in.
@@ -146,6 +154,15 @@ class OpenRun:
         """What happens in a debate, from its first event to its end; None when it is not open and did not end
         lately."""
         return self._open_reception().events(case_id)
+
+    def begun(self, case_id: str) -> bool:
+        """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
+        return self._open_reception().begun(case_id)
+
+    @property
+    def broken(self) -> BaseException | None:
+        """What ended the talk with the engine for good; None while all is well, and when a budget has stopped it."""
+        return None if self._reception is None else self._reception.broken
 
     @property
     def waiting(self) -> int:

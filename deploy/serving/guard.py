@@ -1,0 +1,130 @@
+"""Who may ask, and how much in one body: the outermost layer of the server, before anything is parsed."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import urlsplit
+
+import structlog
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from moot.deploy.serving.refusals import Refused, body, code_of
+from moot.deploy.serving.settings import is_loopback
+
+_log = structlog.get_logger(__name__)
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""What anybody may ask: whether the server lives, and nothing else."""
+
+
+class Guard:
+    """Asks every request for the token, or, where there is none, answers this machine alone and no browser's page.
+
+    Args:
+        app: answers those that may ask.
+        token: what they must send; None: none is needed, from this machine.
+        max_body_bytes: longest body.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int) -> None:
+        self._app, self._most = app, max_body_bytes
+        self._expected = None if token is None else f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1003})
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            if scope["path"] not in OPEN_PATHS:
+                self._check(scope)
+            await self._app(scope, await self._bounded(scope, receive), sending)
+        except HTTPException as error:
+            await refusal(error)(scope, receive, send)
+        except Exception as error:
+            _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
+            if not started:
+                await refusal(Refused(500, "the server could not answer: its log says why"))(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        if self._expected is not None:
+            sent = headers.get("authorization", "")
+            scheme, _, rest = sent.partition(" ")
+            given = f"Bearer {rest}" if scheme.lower() == "bearer" else sent
+            if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
+                raise Refused(401, "the token is missing or wrong", headers={"WWW-Authenticate": "Bearer"})
+            return
+        server = scope.get("server")
+        if server is None or not is_loopback(server[0]):
+            raise Refused(403, "no token is configured: only clients on this machine are answered", "no_token")
+        if not _names_this_machine(headers.get("host", "")):
+            raise Refused(403, "the Host header does not name this machine", "host")
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise Refused(403, "requests of other pages are not answered", "origin")
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            raise Refused(403, "requests of other pages are not answered", "origin")
+
+    async def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+        """What the body is read from: it has been read already, and is short enough."""
+        if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
+            return receive
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > self._most):
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                break
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            more = message.get("more_body", False)
+            if size > self._most:
+                raise self._too_large()
+        whole: Message | None = {"type": "http.request", "body": b"".join(chunks), "more_body": False}
+
+        async def again() -> Message:
+            nonlocal whole
+            if whole is None:
+                return await receive()
+            message, whole = whole, None
+            return message
+
+        return again
+
+    def _too_large(self) -> Refused:
+        return Refused(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
+
+
+def refusal(error: HTTPException) -> Response:
+    """An error as a response, in the one shape."""
+    code = error.code if isinstance(error, Refused) else code_of(error.status_code)
+    return Response(body(code, str(error.detail)), error.status_code, error.headers, "application/json")
+
+
+def _names_this_machine(host: str) -> bool:
+    """Whether a Host header names the loopback address: a page elsewhere whose name points here does not.
+
+    >>> [_names_this_machine(host) for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "evil.example", "")]
+    [True, True, True, False, False]
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return False
+    return name is not None and is_loopback(name)

@@ -1,0 +1,240 @@
+"""`moot serve` as a process: it starts or joins Ray, has Ray Serve run the server, and drains it at a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import shlex
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from moot.actors.record.folder import RunFolder
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
+from moot.deploy.running.resume import check_resumable
+from moot.deploy.serving.settings import ServeConfig, is_loopback
+from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
+
+_OBJECT_STORE_BYTES = 200 * 2**20
+_LET_GO_S = 15.0
+"""Seconds that a server which was killed may need until its actors are gone, too."""
+
+_CLOSE_S = 90.0
+_TICK_S = 0.5
+_QUIET = {"log_level": "WARNING", "enable_access_log": False}
+_ERROR_LINE = re.compile(r"(?:moot\.protocols\.errors\.)\w+: (.+)")
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server listens.
+
+    Attributes:
+        host: an address of this machine.
+        port: 0 takes a free one.
+        address: the Ray cluster to join; None starts a local one.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    address: str | None = None
+
+
+def run_server(config: ServeConfig, where: Listening) -> int:
+    """Serve until SIGINT or SIGTERM, drain, and give the exit code: 130 when debates were put aside, else 0.
+
+    The second signal ends the process at once.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+    _check(config, where)
+    _import_serve()
+    port = _free(where.host, where.port)
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    print("starting Ray and the server ...", file=sys.stderr, flush=True)
+    with _ray(where.address):
+        left = _serve(config, where, port)
+    if left:
+        print(f"stopped; {left:,} put aside: the same command goes on with them", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    print("stopped", file=sys.stderr)
+    return EXIT_OK
+
+
+def _check(config: ServeConfig, where: Listening) -> None:
+    """Whatever can be known before a process is started."""
+    if not 0 <= where.port <= 65535:
+        raise ConfigError(f"--port {where.port} is not in [0, 65535]")
+    token = config.read_token()
+    if token is None and not is_loopback(where.host):
+        raise ConfigError(f"--host {where.host} is open to others: name the token's variable with --token-env")
+    if (where.address or "").startswith("ray://"):
+        raise ConfigError("ray:// is not supported: submit the server with `ray job submit -- moot serve ...`")
+    for run in [OpenRun(each) for each in config.runs().values()]:
+        prepared = run.prepared
+        check_resumable(prepared)
+        if where.address is None:
+            asyncio.run(check_models(prepared))
+        _wait_for(RunFolder(prepared.folder))
+
+
+def _wait_for(folder: RunFolder) -> None:
+    deadline = time.monotonic() + _LET_GO_S
+    while folder.is_owned():
+        if time.monotonic() > deadline:
+            raise RunFolderBusy(f"{folder.path} is being written by another server: stop it, or name another --out")
+        time.sleep(_TICK_S)
+
+
+def _import_serve() -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray.serve  # noqa: F401
+    except ImportError:
+        raise ConfigError("`moot serve` needs an extra: pip install 'moot[serve]'") from None
+
+
+def _free(host: str, port: int) -> int:
+    """The port, found free; a free one for 0.
+
+    Raises:
+        ConfigError: it is taken, or the host is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with closing(socket.socket(family, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ConfigError(f"cannot listen on {host}:{port}: {reason}; name another --port") from None
+        found: int = probe.getsockname()[1]
+        return found
+
+
+@contextmanager
+def _ray(address: str | None) -> Iterator[None]:
+    """Ray, started here or joined, and left as it was found."""
+    import ray
+
+    local: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    options = local if address is None else {}
+    try:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="error", **options)
+    except Exception as error:  # Ray raises bare ones, too
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"cannot {'reach' if address else 'start'} Ray: {reason}") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _serve(config: ServeConfig, where: Listening, port: int) -> int:
+    """Have Ray Serve run the server until a signal; gives how many debates were put aside."""
+    from ray import serve
+
+    from moot.deploy.serving.deployment import NAME, application
+
+    if _is_running(serve):
+        raise ConfigError(
+            "Ray Serve runs on that cluster already: add the application with `serve run` or `serve deploy`"
+        )
+    try:
+        serve.start(proxy_location="HeadOnly", http_options={"host": where.host, "port": port}, logging_config=_QUIET)
+        handle = _run(serve, application(config), NAME)
+        with _signals() as stopping:
+            for line in greeting(config, where.host, port):
+                print(line, flush=True)
+            while not stopping.wait(_TICK_S):
+                pass
+            print(f"draining for at most {config.drain_s:g} s (again: stop at once)", file=sys.stderr, flush=True)
+            return _drained(handle, config.drain_s + _CLOSE_S)
+    finally:
+        if where.address is not None:  # a Ray that was started here goes as a whole
+            _take_down(serve, NAME)
+
+
+def _drained(handle: Any, within_s: float) -> int:
+    try:
+        left: int = handle.drain.remote().result(timeout_s=within_s)
+    except Exception as error:  # of Ray, of Serve, or of the replica
+        raise ActorGone(f"the server could not be drained ({type(error).__name__}); its journal counts") from None
+    return left
+
+
+def _take_down(serve: Any, name: str) -> None:
+    with suppress(Exception):
+        serve.delete(name)
+        if not serve.status().applications:
+            serve.shutdown()
+
+
+def _is_running(serve: Any) -> bool:
+    try:
+        return bool(serve.status().proxies)
+    except Exception:  # Serve has no name for it
+        return False
+
+
+def _run(serve: Any, application: Any, name: str) -> Any:
+    try:
+        return serve.run(application, name=name, route_prefix="/", logging_config=_QUIET)
+    except RuntimeError as error:
+        said = _ERROR_LINE.findall(str(error)) or [line for line in str(error).splitlines() if line.strip()][-1:]
+        raise ConfigError(f"the server did not start: {' '.join(said[-1].split())[:500]}") from None
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Set by the first SIGINT or SIGTERM; the second one ends the process."""
+    stopping = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            sys.stderr.flush()
+            os._exit(EXIT_INTERRUPTED)
+        stopping.set()
+
+    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopping
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:
+    """Where the server listens, and a command that asks it."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    place = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+    kind, asked = next((kind, _EXAMPLES[kind]) for kind in config.runs())
+    token = ""
+    if config.token_env is not None:
+        token = f' -H "Authorization: Bearer ${config.token_env}"'
+    elif config.token_file is not None:
+        token = f' -H "Authorization: Bearer $(cat {shlex.quote(config.token_file)})"'
+    offered = ", ".join(config.runs())
+    return (
+        f"moot serves {offered} at {place} (Ctrl-C drains and stops it); try",
+        f"  curl -sS {place}/v1/{kind}{token} -H 'Content-Type: application/json' -d '{asked}'",
+    )
+
+
+_EXAMPLES = {
+    "debates": '{"question": "is seven a prime number", "labels": ["Yes", "No"]}',
+    "judgments": '{"prompt": "is seven a prime number", "reply": "It is: only 1 and 7 divide it."}',
+    "checks": '{"claim": "Seven is a prime number.", "documents": ["Only 1 and 7 divide seven."]}',
+}

@@ -1,0 +1,85 @@
+"""Why a request is refused, in the one shape that every error has: `{"error": {"code", "message"}}`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+
+LONGEST = 300
+"""Characters of a message at most: what a client has sent is never echoed at length."""
+
+_CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many",
+    500: "internal",
+    503: "unavailable",
+}
+
+
+class Refused(HTTPException):
+    """A request that is not answered as it was meant.
+
+    Args:
+        status: of HTTP.
+        message: one line for whoever asked.
+        code: one word for their program; by default that of the status.
+        retry_after_s: when it may be asked again; None where that is not known.
+        headers: more of them.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        code: str = "",
+        *,
+        retry_after_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        told = dict(headers or {})
+        if retry_after_s is not None:
+            told["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
+        super().__init__(status, message, told or None)
+        self.code = code or _CODES.get(status, "error")
+
+
+def code_of(status: int) -> str:
+    """The word for a status."""
+    return _CODES.get(status, "error")
+
+
+def body(code: str, message: str) -> bytes:
+    """An error as JSON, its message one line of bounded length.
+
+    >>> body("invalid", "`question`:\\nexpected text")
+    b'{"error":{"code":"invalid","message":"`question`: expected text"}}'
+    """
+    line = " ".join(message.encode("utf-8", "replace").decode().split())
+    shown = line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+    return msgspec.json.encode({"error": {"code": code, "message": shown}})
+
+
+def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
+    """What pydantic says of a body, without what was sent: the place and what was expected there.
+
+    >>> first_of([{"loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
+    'labels.0: Input should be a valid string'
+    """
+    if not errors:
+        return "the request cannot be read"
+    error = errors[0]
+    place = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
+    message = "the body is no JSON" if error.get("type") == "json_invalid" else str(error["msg"])
+    return f"{place}: {message}" if place and error.get("type") != "json_invalid" else message

@@ -1,0 +1,111 @@
+"""What a client may send. Everything comes in the body: nothing in it can name a file or an address."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+
+from moot.deploy.checking.check import claim_case
+from moot.protocols.case import LabelledCase
+from moot.protocols.tasks.replies import replies_in_memory
+
+ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+"""What an id may look like: no slash, no space, nothing that a path, a header or a page could read otherwise."""
+
+Id = Annotated[str, Field(pattern=ID, description="Yours to choose. The same one again gives the same debate.")]
+_Image = Annotated[Base64Bytes, Field(description="A PNG, JPEG or WebP picture, its bytes in base64.")]
+Images = Annotated[list[_Image], Field(max_length=16)]
+_Texts = Annotated[list[str], Field(max_length=1000)]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class Asked(BaseModel):
+    """A request for a verdict.
+
+    Attributes:
+        id: makes the request idempotent: the same id with the same content is the same debate, with other content it
+            is refused. Without one it is known by its content.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Id | None = None
+
+    def case(self) -> dict[str, Any] | LabelledCase:
+        """The case as a run takes it; raises a `UserError` when it is none."""
+        raise NotImplementedError
+
+
+class DebateRequest(Asked):
+    """A case to debate.
+
+    Attributes:
+        question: what is debated.
+        passage: evidence that everybody reads.
+        title: a heading for the passage.
+        labels: the closed set of answers; without it the answer is free text.
+        choices: for lettered labels, the text behind each of them.
+        documents: texts that a protocol may retrieve from.
+        images: pictures.
+    """
+
+    question: _Text
+    passage: str = ""
+    title: str = ""
+    labels: _Texts | None = None
+    choices: _Texts = []
+    documents: _Texts = []
+    images: Images = []
+
+    def case(self) -> dict[str, Any]:
+        """See `Asked.case`."""
+        return {**self.model_dump(exclude_none=True), "images": list(self.images)}
+
+
+class JudgmentRequest(Asked):
+    """A reply that was given elsewhere, for the panel of judges.
+
+    Attributes:
+        reply: as it was given.
+        prompt: what it answers.
+        system: the system message before it.
+        evidence: what the judges are told of the matter.
+        role: who gave the reply, in words.
+        domain: what kind of task it was, in words.
+    """
+
+    reply: _Text
+    prompt: str = ""
+    system: str = ""
+    evidence: str = ""
+    role: Annotated[str, Field(max_length=500)] = ""
+    domain: Annotated[str, Field(max_length=500)] = ""
+
+    def case(self) -> LabelledCase:
+        """See `Asked.case`."""
+        found = next(replies_in_memory([self.model_dump(exclude={"id"})]).cases())
+        return msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=self.id or ""))
+
+
+class CheckRequest(Asked):
+    """A claim to check.
+
+    Attributes:
+        claim: a statement, or a question with its answer.
+        passage: evidence that everybody reads.
+        documents: texts in which evidence is looked for.
+        images: pictures.
+    """
+
+    claim: _Text
+    passage: str = ""
+    documents: _Texts = []
+    images: Images = []
+
+    def case(self) -> dict[str, Any]:
+        """See `Asked.case`."""
+        found = {**claim_case(self.claim, self.images), "passage": self.passage, "documents": self.documents}
+        del found["id"]
+        return found if self.id is None else {**found, "id": self.id}

@@ -1,0 +1,121 @@
+"""Everything that a server offers, opened together and closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moot.deploy.serving.answers import Stats
+from moot.deploy.serving.inbox import Inbox
+from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.requests import Asked, CheckRequest, DebateRequest, JudgmentRequest
+from moot.deploy.serving.service import Service
+from moot.deploy.serving.settings import Kind, ServeConfig
+from moot.protocols.errors import ActorGone
+
+MOST_HELD = 4000
+"""Requests that wait or stream at once; more are refused with 429. Ray Serve's own bound is above this and what is
+queued, so that its own refusals are never seen."""
+
+_REQUESTS: dict[Kind, type[Asked]] = {
+    "debates": DebateRequest,
+    "judgments": JudgmentRequest,
+    "checks": CheckRequest,
+}
+
+
+class Services:
+    """What a server offers, by kind. Lives in one event loop.
+
+    Args:
+        config: of the server.
+
+    Raises:
+        UserError: one line about what is wrong; nothing was written.
+    """
+
+    def __init__(self, config: ServeConfig) -> None:
+        self.config = config
+        self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
+        self._by_kind = {
+            kind: Service(kind, run, _REQUESTS[kind], self._inbox, max_queued=config.max_queued)
+            for kind, run in config.runs().items()
+        }
+        self._ready = False
+        self._held = 0
+
+    async def open(self, *, busy_s: float = 0.0) -> None:
+        """Start every engine, and go on with what an earlier server had accepted.
+
+        Args:
+            busy_s: seconds to wait for an earlier server to let its records go.
+
+        Raises:
+            UserError: a model cannot be used, or a record is of another configuration or in use.
+            RecordError: the records cannot be written.
+        """
+        try:
+            for service in self._by_kind.values():
+                await service.open(busy_s=busy_s)
+            await self._inbox.open()
+            for service in self._by_kind.values():
+                await service.go_on()
+        except BaseException:
+            await self.close()
+            raise
+        self._ready = True
+
+    def of(self, kind: Kind) -> Service:
+        """The service for a kind of request.
+
+        Raises:
+            Refused: the server does not offer it.
+        """
+        service = self._by_kind.get(kind)
+        if service is None:
+            raise Refused(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
+        return service
+
+    @property
+    def ready(self) -> bool:
+        """Whether requests are taken now."""
+        return self._ready and not any(each.draining for each in self._by_kind.values())
+
+    def check(self) -> None:
+        """Raise `ActorGone` when an engine is broken for good, so that the server should be started anew."""
+        for kind, service in self._by_kind.items():
+            if (error := service.run.broken) is not None:
+                raise ActorGone(f"the engine for {kind} cannot go on: {type(error).__name__}")
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """A request that waits or streams.
+
+        Raises:
+            Refused: there are too many of them.
+        """
+        if self._held >= MOST_HELD:
+            raise Refused(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+
+    def stats(self) -> Stats:
+        """Counts by kind."""
+        return Stats(**{kind: service.stats() for kind, service in self._by_kind.items()})
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing more, and let debates end for so long."""
+        await asyncio.gather(*(service.drain(seconds) for service in self._by_kind.values()))
+
+    async def close(self) -> int:
+        """Put aside what has not ended, and close the records; gives how many were put aside. Closing twice is
+        harmless."""
+        try:
+            return sum(await asyncio.gather(*(service.close() for service in self._by_kind.values())))
+        finally:
+            await self._inbox.close()

@@ -1,0 +1,130 @@
+"""A debate as server-sent events: what has happened, what happens, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+
+import msgspec
+import pyarrow.compute as pc
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.tables import read_table
+from moot.deploy.serving.service import Job, Service
+
+HEARTBEAT_S = 15.0
+_GATHER_S = 0.05
+_MOST = 256
+_AGAIN_MS = 1000
+_RECORD = "record"
+
+
+class _Pump:
+    """Takes events from where they come, so that they can be waited for with a deadline, and many at once."""
+
+    def __init__(self, events: AsyncIterator[StreamedEvent]) -> None:
+        self._events = events
+        self._taken: list[StreamedEvent] = []
+        self._news = asyncio.Event()
+        self._pumping = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            async for event in self._events:
+                self._taken.append(event)
+                self._news.set()
+        finally:
+            self._news.set()
+
+    async def next(self, within_s: float) -> list[StreamedEvent] | None:
+        """What has come since the last time, empty when nothing did in time; None at the end."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._news.wait(), within_s)
+        self._news.clear()
+        found, self._taken = self._taken, []
+        if self._pumping.done():
+            self._news.set()
+            return found or None
+        return found
+
+    async def close(self) -> None:
+        self._pumping.cancel()
+        await asyncio.gather(self._pumping, return_exceptions=True)
+
+
+def resumed_at(trail: str, last_event_id: str) -> int:
+    """How many events of a trail a reader has, by the id that it read last; 0 for one of another trail.
+
+    >>> resumed_at("ab12", "ab12-7"), resumed_at("ab12", "cd34-7"), resumed_at("ab12", "nonsense")
+    (8, 0, 0)
+    """
+    known, _, number = last_event_id.rpartition("-")
+    return int(number) + 1 if known == trail and number.isascii() and number.isdigit() and len(number) < 10 else 0
+
+
+async def stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncIterator[bytes]:
+    """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
+    where the request stands. A stream that has lasted `longest_s` is ended before; its reader comes again by itself.
+    """
+    yield f"retry: {_AGAIN_MS}\n\n".encode()
+    live = None if service.closed else service.run.events(job.id) if job.trail != _RECORD else None
+    if live is None:
+        trail, pump = _RECORD, _Pump(_recorded(service, job.id))
+    else:
+        trail, pump = job.trail, _Pump(live)
+    skip, seen = resumed_at(trail, last_event_id), 0
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + longest_s
+    try:
+        while (found := await pump.next(min(HEARTBEAT_S, max(0.0, deadline - loop.time())))) is not None:
+            numbered = [(seen + place, event) for place, event in enumerate(found) if seen + place >= skip]
+            seen += len(found)
+            for first in range(0, len(numbered), _MOST):
+                yield _written(trail, numbered[first : first + _MOST])
+            if loop.time() >= deadline:
+                yield b": come again\n\n"
+                return
+            if not found:
+                yield b": still here\n\n"
+            await asyncio.sleep(_GATHER_S)
+        await job.done.wait()
+        yield _message("end", service.state(job).model_dump_json().encode(), f"{trail}-{seen}")
+    finally:
+        await pump.close()
+
+
+def _written(trail: str, events: Iterable[tuple[int, StreamedEvent]]) -> bytes:
+    chunks = []
+    for number, event in events:
+        told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
+        chunks.append(_message(_name(event.kind), msgspec.json.encode(told), f"{trail}-{number}"))
+    return b"".join(chunks)
+
+
+def _message(name: str, data: bytes, identity: str) -> bytes:
+    """One event; JSON has no line breaks of its own, so that nothing said in a debate can begin another one."""
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (identity.encode(), name.encode(), data)
+
+
+def _name(kind: str) -> str:
+    """A kind as a field of the stream: a protocol of a user's own may call its events anything."""
+    return kind if kind and kind.isascii() and kind.replace("-", "").replace("_", "").isalnum() else "event"
+
+
+async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
+    """The events of a debate that ended some time ago, from the record."""
+    async with service.reading:
+        found = await asyncio.to_thread(_read, RunFolder(service.folder), case_id)
+    for event in found:
+        yield event
+
+
+def _read(folder: RunFolder, case_id: str) -> list[StreamedEvent]:
+    rows = read_table(folder, "events", only=pc.field("case_id") == case_id).to_pylist() if folder.exists() else []
+    rows.sort(key=lambda row: row["at"])
+    return [
+        StreamedEvent(case_id, row["attempt"], row["kind"], row["path"], msgspec.json.decode(row["data"]), row["at"])
+        for row in rows
+    ]

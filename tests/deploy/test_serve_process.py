@@ -1,0 +1,174 @@
+"""`moot serve` as its user meets it: the command it prints works, signals drain it, and a kill loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.tables import read_table
+from moot.deploy.cli.main import app
+from moot.deploy.serving.inbox import Inbox
+from moot.protocols.errors import UserError
+
+# Ray Serve's own code warns while it is imported.
+pytestmark = pytest.mark.filterwarnings("ignore")
+MOOT = [sys.executable, "-m", "moot", "serve"]
+TOKEN_ENV, TOKEN = "MOOT_SERVE_TEST_TOKEN", "a-long-token-of-the-test"
+
+
+class Server:
+    """A process of `moot serve`, and everything that it starts."""
+
+    def __init__(self, folder: Path, log: Path, *options: str) -> None:
+        env = {**os.environ, TOKEN_ENV: TOKEN}
+        with log.open("wb") as sink:
+            self.process = subprocess.Popen(
+                [*MOOT, "--port", "0", "--out", "served", *options], cwd=folder, env=env, stdout=sink, stderr=sink
+            )
+        self._log = log
+        self._everybody: dict[int, psutil.Process] = {}
+
+    @property
+    def said(self) -> str:
+        """What it has printed."""
+        return self._log.read_text("utf-8", "replace")
+
+    def curl(self) -> str:
+        """The command that it prints, once it listens."""
+        deadline = time.monotonic() + 150
+        while "curl" not in self.said:
+            assert self.process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.1)
+        self._everybody = {each.pid: each for each in psutil.Process(self.process.pid).children(recursive=True)}
+        return next(line.strip() for line in self.said.splitlines() if line.strip().startswith("curl"))
+
+    def ask(self, path: str, *options: str) -> Any:
+        """One request by curl."""
+        place = self.curl().split()[2].partition("/v1/")[0]
+        done = subprocess.run(
+            ["curl", "-sS", "-H", f"Authorization: Bearer {TOKEN}", *options, place + path],
+            capture_output=True, text=True, timeout=90, check=True,
+        )  # fmt: skip
+        return json.loads(done.stdout)
+
+    def left(self) -> list[psutil.Process]:
+        """Processes of its that live, some seconds after its end."""
+        _, alive = psutil.wait_procs(list(self._everybody.values()), timeout=20)
+        return alive
+
+
+@contextmanager
+def serving(folder: Path, name: str, *options: str) -> Iterator[Server]:
+    server = Server(folder, folder / f"{name}.log", *options)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+        server.process.wait()
+        for process in server.left():
+            with suppress(psutil.Error):
+                process.kill()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+@pytest.mark.ray
+@pytest.mark.kill
+@pytest.mark.timeout(290)
+def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Path) -> None:
+    options = ("--engine", "inline", "--token-env", TOKEN_ENV, "--model", "simulated?latency_ms=1500")
+    with serving(tmp_path, "first", *options) as server:
+        command = server.curl()
+        assert TOKEN not in command
+        done = subprocess.run(
+            ["bash", "-c", command], env={**os.environ, TOKEN_ENV: TOKEN}, capture_output=True, text=True, timeout=60
+        )
+        accepted = json.loads(done.stdout)
+        bare = subprocess.run(
+            [part for part in shlex.split(command) if "Bearer" not in part and part != "-H"],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert json.loads(bare.stdout)["error"]["code"] == "unauthorized"
+        server.process.kill()
+        server.process.wait()
+        # Ray's own agents may need longer to see that their node is gone.
+        assert [each for each in server.left() if "Agent" not in each.name()] == []
+    with serving(tmp_path, "second", *options, "--drain-s", "0") as server:
+        end = server.ask(f"/v1/debates/{accepted['id']}?wait_s=60")
+        assert end["status"] == "done"
+        body = json.dumps({"question": "is eight a prime", "id": "late"})
+        assert server.ask("/v1/debates", "-H", "Content-Type: application/json", "-d", body)["id"] == "late"
+        server.process.terminate()
+        assert server.process.wait(timeout=90) == 130
+        assert server.left() == []
+        assert server.said.splitlines()[-1].startswith("stopped; 1 put aside")
+        for said in (server.said, (tmp_path / "first.log").read_text()):
+            assert "Traceback" not in said
+            assert TOKEN not in said
+    verdicts = read_table(tmp_path / "served" / "debates", "verdicts", []).to_pylist()
+    assert [row["case_id"] for row in verdicts] == [accepted["id"]]
+    assert asyncio.run(_pending(tmp_path)) == ["late"]
+
+
+async def _pending(folder: Path) -> list[str]:
+    inbox = Inbox(folder / "served" / "inbox.sqlite")
+    await inbox.open()
+    found = [case_id for case_id, _ in await inbox.pending("debates")]
+    await inbox.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--host", "0.0.0.0"), "--token-env"),
+        (("--host", "0.0.0.0", "--token-env", "NO_SUCH_VARIABLE"), "NO_SUCH_VARIABLE"),
+        (("--protocol", "selen"), "did you mean 'selene'"),
+        (("--judge-rubric", "no-such"), "no-such"),
+        (("--address", "ray://somewhere:10001"), "ray job submit"),
+        (("--max-queued", "-1"), "--max-queued"),
+        (("--port", "65536"), "--port 65536"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_started(
+    options: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=said):
+        app(["serve", *options], standalone_mode=False)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.deploy.serving.process._LET_GO_S", 0.0)
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="cannot listen on"):
+        app(["serve", "--out", str(tmp_path / "x"), "--port", str(taken.getsockname()[1])], standalone_mode=False)
+    owner = Ownership.take(RunFolder(tmp_path / "run" / "debates"))
+    with pytest.raises(UserError, match="another server"):
+        app(["serve", "--out", str(tmp_path / "run")], standalone_mode=False)
+    owner.release()
+
+
+def test_without_the_extra_it_says_which_one(tmp_path: Path) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['fastapi'] = None\n")
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "hidden")}
+    done = subprocess.run([*MOOT, "--port", "0"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "error: `moot serve` needs an extra: pip install 'moot[serve]'"

@@ -1,0 +1,109 @@
+"""The schema at /openapi.json: every route with what it takes and gives, and errors of one shape."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from served import CASE, INLINE, served
+
+from moot.deploy.serving.settings import CONFIG_ENV, KINDS, ServeConfig
+from moot.protocols.errors import ConfigError
+
+METHODS = {"get", "post", "delete"}
+
+
+async def _schema(tmp_path: Path) -> Any:
+    async with served(tmp_path) as client:
+        return (await client.get("/openapi.json")).json
+
+
+async def test_every_route_says_what_it_takes_and_gives(tmp_path: Path) -> None:
+    schema = await _schema(tmp_path)
+    assert schema["openapi"].startswith("3.1")
+    expected = {"/healthz", "/readyz", "/v1/stats"}
+    for kind in KINDS:
+        expected |= {f"/v1/{kind}", f"/v1/{kind}/{{id}}", f"/v1/{kind}/{{id}}/events"}
+    assert set(schema["paths"]) == expected
+    names = []
+    for path, operations in schema["paths"].items():
+        assert set(operations) <= METHODS
+        for method, operation in operations.items():
+            names.append(operation["operationId"])
+            assert operation["description"]
+            assert bool(operation.get("security")) == path.startswith("/v1/")
+            good = [code for code in sorted(operation["responses"]) if code.startswith("2")]
+            assert good == (["200", "202"] if method == "post" else ["200"])
+            for content in (operation["responses"][code]["content"] for code in good):
+                if path.endswith("/events"):
+                    assert list(content) == ["text/event-stream"]
+                else:
+                    assert content["application/json"]["schema"]["$ref"].startswith("#/components/schemas/")
+            if method == "post":
+                body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+                assert body.endswith("Request")
+            for code, response in operation["responses"].items():
+                if not code.startswith("2"):
+                    assert response["content"]["application/json"]["schema"]["$ref"].endswith("/ErrorBody")
+    assert len(set(names)) == len(names)
+    assert schema["components"]["securitySchemes"] == {"token": {"type": "http", "scheme": "bearer"}}
+
+
+async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
+    async with served(tmp_path, judgments=INLINE, checks=INLINE) as client:
+        schema = (await client.get("/openapi.json")).json
+
+        def fits(value: Any, name: str) -> None:
+            root = {"$ref": f"#/components/schemas/{name}", "components": schema["components"]}
+            jsonschema.Draft202012Validator(root).validate(value)
+
+        for kind, body in (("debates", CASE), ("judgments", {"reply": "yes"}), ("checks", {"claim": "It is."})):
+            told = (await client.post(f"/v1/{kind}", body)).json
+            fits(body, {"debates": "DebateRequest", "judgments": "JudgmentRequest", "checks": "CheckRequest"}[kind])
+            fits(told, "State")
+            fits(await client.end(told["links"]["self"]), "State")
+        fits((await client.get("/v1/stats")).json, "Stats")
+        fits((await client.get("/healthz")).json, "Health")
+        fits((await client.get("/v1/debates/unknown")).json, "ErrorBody")
+        fits((await client.post("/v1/debates", {"x": 1})).json, "ErrorBody")
+        with pytest.raises(jsonschema.ValidationError):
+            fits({"question": "x", "unknown": 1}, "DebateRequest")
+        assert json.dumps(schema)
+
+
+def test_the_manifest_configures_a_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
+    config_map, service = list(yaml.safe_load_all(manifest.read_text()))[:2]
+    config = ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"]))
+    monkeypatch.setenv("MOOT_SERVE_TOKEN", "a-long-token-of-the-test")
+    assert config.read_token() is not None
+    environment = service["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"]
+    assert {CONFIG_ENV, config.token_env} <= {each["name"] for each in environment}
+    (application,) = yaml.safe_load(service["spec"]["serveConfigV2"])["applications"]
+    assert application["import_path"] == "moot.deploy.app:app"
+    assert [each["name"] for each in application["deployments"]] == ["moot"]
+    assert config.runs()["debates"].out == "/runs/api/debates"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"debates": None}, "nothing is offered"),
+        ({"debates": {"task": "sample"}}, "`debates`: `task`"),
+        ({"checks": {"protocol": "selene"}}, "`checks`: `protocol` is always ceda"),
+        ({"debates": {"modle": "simulated"}}, "did you mean 'model'"),
+        ({"judgments": {"rubric": "no-such"}}, "`judgments`: "),
+        ({"token_env": "A", "token_file": "b"}, "give one of them"),
+        ({"max_queued": -1}, "max_queued"),
+        ({"workers": 3}, "workers"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_in_one_line(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        ServeConfig.build(fields)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

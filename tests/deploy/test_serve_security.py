@@ -1,0 +1,202 @@
+"""Who may ask, what a request may do, and what an error says: nothing of the server's, and little of the client's."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import CASE, Client, served
+
+from moot.deploy.serving.guard import Guard
+from moot.deploy.serving.process import Listening, run_server
+from moot.deploy.serving.settings import ServeConfig
+from moot.protocols.errors import ConfigError, MissingKey
+
+TOKEN = "a-long-token-of-the-test"
+JSON = {"Content-Type": "application/json"}
+
+
+async def test_without_the_token_nothing_is_answered_but_the_probes(tmp_path: Path) -> None:
+    async with served(tmp_path, token=TOKEN) as client:
+        bare = Client(client.base, client.session)
+        for method, path in (("POST", "/v1/debates"), ("GET", "/v1/debates/x"), ("GET", "/v1/debates/x/events"),
+                             ("DELETE", "/v1/debates/x"), ("GET", "/v1/stats"), ("GET", "/openapi.json"),
+                             ("GET", "/nowhere"), ("OPTIONS", "/v1/debates")):  # fmt: skip
+            for sent in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN},
+                         {"Authorization": "Basic eA=="}, {"Authorization": f"Bearer {TOKEN}x"},
+                         {"X-Api-Key": TOKEN}):  # fmt: skip
+                answer = await bare.ask(method, path, headers=sent)
+                assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+                assert answer.code == "unauthorized"
+                assert TOKEN not in answer.text
+        for probe in ("/healthz", "/readyz"):
+            assert (await bare.get(probe)).status == 200
+        assert (await client.post("/v1/debates", CASE)).status == 202
+        assert (await bare.get("/v1/stats", headers={"Authorization": f"bearer {TOKEN}"})).status == 200
+        away = {"Host": "moot.example", "Origin": "https://moot.example"}
+        assert (await client.get("/v1/stats", headers=away)).status == 200
+
+
+async def test_without_a_token_only_this_machine_and_no_page_is_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        here = client.base.removeprefix("http://")
+        for headers in ({"Host": "evil.example"}, {"Host": f"127.0.0.1.evil.example:{here.rpartition(':')[2]}"},
+                        {"Host": "0.0.0.0"}, {"Host": "["}, {"Origin": "https://evil.example"}, {"Origin": "null"},
+                        {"Origin": f"http://{here}.evil.example"}, {"Sec-Fetch-Site": "cross-site"},
+                        {"Sec-Fetch-Site": "same-site"}):  # fmt: skip
+            for method in ("GET", "POST", "DELETE"):
+                answer = await client.ask(method, "/v1/debates/x", headers=headers)
+                assert answer.status in (403, 400), headers
+                assert "Access-Control-Allow-Origin" not in answer.headers
+        for headers in ({}, {"Host": "localhost"}, {"Host": "[::1]:80"}, {"Origin": client.base}):
+            assert (await client.get("/v1/stats", headers=headers)).status == 200
+
+
+@pytest.mark.parametrize("server", [("10.0.0.5", 8000), ("0.0.0.0", 8000), None])
+async def test_a_server_without_a_token_refuses_whoever_comes_from_elsewhere(server: Any) -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("was asked")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/stats",
+        "headers": [(b"host", b"localhost")],
+        "server": server,
+    }
+    await Guard(app, None, 100)(scope, asyncio.Queue().get, send)
+    assert sent[0]["status"] == 403
+    assert json.loads(sent[1]["body"])["error"]["code"] == "no_token"
+
+
+async def test_an_error_inside_says_nothing_of_it() -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise RuntimeError("a secret of /the/server")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": []}
+    await Guard(app, TOKEN, 100)(scope, asyncio.Queue().get, send)
+    assert sent[0]["status"] == 500
+    assert b"secret" not in sent[1]["body"]
+    assert json.loads(sent[1]["body"])["error"]["code"] == "internal"
+
+
+async def test_a_request_can_name_neither_a_file_nor_an_address(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"not for clients")
+    async with served(tmp_path / "out", checks={"engine": "inline"}) as client:
+        encoded = base64.b64encode(str(secret).encode()).decode()
+        for named in (str(secret), f"file://{secret}", "http://127.0.0.1:9/x.png", encoded, "~/x.png"):
+            for path, body in (("/v1/debates", CASE), ("/v1/checks", {"claim": "yes"})):
+                answer = await client.post(path, {**body, "images": [named]})
+                assert (answer.status, answer.code) == (422, "invalid"), answer.text
+                assert "not for clients" not in answer.text
+        for extra in (
+            {"docs": ["/etc"]},
+            {"model": "openai/x"},
+            {"out": "/tmp/x"},
+            {"gold": "Yes"},
+            {"task": "sample"},
+        ):
+            assert (await client.post("/v1/debates", {**CASE, **extra})).status == 422
+        kept = await client.post("/v1/checks", {"claim": "yes", "documents": ["/etc/passwd"]})
+        assert kept.status == 202
+
+
+async def test_an_id_is_no_path(tmp_path: Path) -> None:
+    ids = [
+        "..",
+        "../x",
+        "a/b",
+        "/etc/passwd",
+        "a b",
+        "a\nb",
+        "a\r\nSet-Cookie: x",
+        "",
+        "é",
+        "x" * 129,
+        "-x",
+        "<b>",
+        "%2e",
+    ]
+    async with served(tmp_path) as client:
+        for bad in ids:
+            answer = await client.post("/v1/debates", {**CASE, "id": bad})
+            assert (answer.status, answer.code) == (422, "invalid"), bad
+        for path in ("..%2f..%2fetc%2fpasswd", "%2e%2e", "a%2fb", "a%0d%0ab", "%00", "x" * 129):
+            for answer in (await client.get(f"/v1/debates/{path}"), await client.ask("DELETE", f"/v1/debates/{path}")):
+                assert answer.status in (404, 422)
+                assert set(answer.json) == {"error"}
+    assert {each.name for each in tmp_path.iterdir()} == {"debates", "inbox.sqlite"}
+
+
+async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    async def drip() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield b"x" * 1000
+
+    async with served(tmp_path, max_body_bytes=5000) as client:
+        big = await client.post("/v1/debates", {**CASE, "passage": "x" * 6000})
+        assert (big.status, big.code) == (413, "too_large")
+        dripped = await client.ask("POST", "/v1/debates", data=drip(), headers=JSON)
+        assert (dripped.status, dripped.code) == (413, "too_large")
+        assert (await client.post("/v1/debates", {**CASE, "passage": "x" * 3000})).status == 202
+
+
+async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp_path: Path) -> None:
+    mark = "MARK" * 500
+    bodies: list[tuple[str, int]] = [
+        ("{", 400), ("", 422), ("[]", 422), ("null", 422), ('"x"', 422), ("[" * 100_000, 400), ("{}", 422),
+        ('{"question": "\\ud800"}', 422), ('{"question": 5}', 422), ('{"question": ""}', 422),
+        ('{"question": "x", "labels": ["one"]}', 422), ('{"question": "x", "labels": ["a", "A"]}', 422),
+        (json.dumps({"question": "x", mark: mark}), 422), (json.dumps({"question": [mark]}), 422),
+        (json.dumps({"question": "x", "labels": [mark, mark]}), 422), (json.dumps({**CASE, "id": mark}), 422),
+    ]  # fmt: skip
+    async with served(tmp_path) as client:
+        for body, status in bodies:
+            answer = await client.ask("POST", "/v1/debates", data=body, headers=JSON)
+            assert answer.status == status, body[:80]
+            assert set(answer.json) == {"error"}
+            assert set(answer.json["error"]) == {"code", "message"}
+            assert len(answer.text) < 400
+            assert "Traceback" not in answer.text
+            assert mark not in answer.text
+        form = await client.ask("POST", "/v1/debates", data=json.dumps(CASE), headers={"Content-Type": "text/plain"})
+        assert form.status == 422
+        for method, path in (("PUT", "/v1/debates"), ("POST", "/v1/debates/x"), ("GET", "/"), ("GET", "/docs")):
+            answer = await client.ask(method, path)
+            assert answer.status in (404, 405)
+            assert set(answer.json) == {"error"}
+
+
+def test_a_token_is_needed_to_be_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = ServeConfig(out=str(tmp_path))
+    with pytest.raises(ConfigError, match="--token-env"):
+        run_server(config, Listening("0.0.0.0", 0))
+    monkeypatch.delenv("MOOT_TEST_TOKEN", raising=False)
+    named = ServeConfig(out=str(tmp_path), token_env="MOOT_TEST_TOKEN")
+    for wrong in (None, "", "short", "with a space in between", "ä" * 20):
+        if wrong is not None:
+            monkeypatch.setenv("MOOT_TEST_TOKEN", wrong)
+        with pytest.raises(MissingKey, match="MOOT_TEST_TOKEN") as error:
+            run_server(named, Listening("0.0.0.0", 0))
+        assert not wrong or wrong not in str(error.value)
+    file = tmp_path / "token"
+    with pytest.raises(MissingKey, match="cannot be read"):
+        ServeConfig(token_file=str(file)).read_token()
+    file.write_text(f"{TOKEN}\n")
+    assert ServeConfig(token_file=str(file)).read_token() == TOKEN
