@@ -108,7 +108,7 @@ async def test_a_request_can_name_neither_a_file_nor_an_address(tmp_path: Path) 
         for extra in (
             {"docs": ["/etc"]},
             {"model": "openai/x"},
-            {"out": "/tmp/x"},
+            {"out": "elsewhere"},
             {"gold": "Yes"},
             {"task": "sample"},
         ):
