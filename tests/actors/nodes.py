@@ -39,10 +39,11 @@ class Nodes:
 
     Args:
         cluster: with its head; worker nodes are added here.
+        folder: where Ray keeps its files: every process that Ray starts here is told of it.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self._folder = cluster, str(folder)
         self.workers: list[Any] = []
         self.processes: dict[int, psutil.Process] = {}
 
@@ -84,13 +85,11 @@ class Nodes:
 
     def note_processes(self) -> None:
         """Keep in mind what runs now, so that `leaked` can tell what is left of it."""
-        for node in self.cluster.list_all_nodes():
-            for kind in node.all_processes.values():
-                for each in kind:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        parent = psutil.Process(each.process.pid)
-                        for process in (parent, *parent.children(recursive=True)):
-                            self.processes.setdefault(process.pid, process)
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if any(self._folder in word for word in child.cmdline()):
+                    for process in (child, *child.children(recursive=True)):
+                        self.processes.setdefault(process.pid, process)
 
     def leaked(self, within_s: float = _ENDED_WITHIN_S) -> list[str]:
         """What still runs of the processes noted, after they had so long to end."""
@@ -112,10 +111,11 @@ def nodes(
     # Sockets lie in it, whose paths may have 107 bytes: pytest's own folders are too deep.
     folder = Path(tempfile.mkdtemp(prefix="moot-"))
     running: Nodes | None = None
-    with _environment(RAY_TMPDIR=str(folder), RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0"):
+    settings = {"RAY_TMPDIR": str(folder), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    with _environment(RAY_raylet_start_wait_time_s="120", **settings):
         try:
             cluster = Cluster(shutdown_at_exit=False)
-            running = Nodes(cluster)
+            running = Nodes(cluster, folder)
             cluster.add_node(
                 num_cpus=head_cpus,
                 object_store_memory=_STORE_BYTES,
@@ -133,10 +133,11 @@ def nodes(
 
 
 def _end(running: Nodes) -> None:
-    """Shut the cluster down in order; what is left of it is killed by its process id."""
+    """Shut the cluster down in order; what is left of it, or of a node that did not start, is killed by its id."""
     running.note_processes()
     with contextlib.suppress(Exception):
         running.cluster.shutdown()
+    running.note_processes()
     running.cluster.global_state.disconnect()
     _, alive = psutil.wait_procs(list(running.processes.values()), timeout=_ENDED_WITHIN_S)
     for process in alive:
