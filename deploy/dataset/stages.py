@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, get_args
 from uuid import uuid4
 
 import pyarrow as pa
 
 from moot.actors.log import configure_unless_done
+from moot.actors.placement import Kind as Process
+from moot.actors.placement import Placing
 from moot.deploy.dataset.fields import Fields
 from moot.deploy.dataset.kinds import Debates, Judgings, Kind
 from moot.deploy.running.config import RunConfig
@@ -59,7 +61,7 @@ class Stage:
         checked = OpenRun(config, protocol=protocol).prepared
         self._folder, self._max_open = checked.folder, config.max_open
         self._kind, self._fields, self._prefix = kind, fields, prefix
-        placed = config.model_copy(update={"out": str(checked.folder)})
+        placed = config.model_copy(update={"out": str(checked.folder), "cluster": beside_tasks(config.cluster)})
         self._engine = _engine(placed.model_dump_json(exclude_unset=True), protocol, kind)
         self._here: Caller | None = None
 
@@ -111,6 +113,16 @@ class Stage:
         from moot.deploy.dataset.caller import Caller
 
         return Caller(started.name, started.namespace, uuid4().hex, self._fields, self._kind.schema, self._prefix)
+
+
+def beside_tasks(placing: Placing) -> Placing:
+    """The run's processes ask for no CPU unless told to: Ray Data's tasks may hold every one while they wait for them.
+
+    >>> beside_tasks(Placing(num_cpus={"agent": 0.5})).num_cpus
+    {'moderator': 0.0, 'agent': 0.5, 'writer': 0.0, 'limiter': 0.0}
+    """
+    kinds: tuple[Process, ...] = get_args(Process)
+    return placing.model_copy(update={"num_cpus": {kind: placing.num_cpus.get(kind, 0.0) for kind in kinds}})
 
 
 class DebateStage(Stage):
