@@ -219,18 +219,20 @@ class RayRuntime:
 
     def _create(self, place: Callable[..., None]) -> None:
         spec, roster = self._spec.model_dump_json(), self.roster
+        # An answer key can be large, and Ray cannot restart an actor whose large arguments have been lost.
+        keyless = self._spec.model_copy(update={"key": None}).model_dump_json()
         if roster.limiter:
-            place(LimiterActor, "limiter", roster.limiter, spec, roster)
+            place(LimiterActor, "limiter", roster.limiter, keyless, roster)
         gpus = self._gpus_by_process()
         for number, name in enumerate(roster.writers):
-            place(WriterActor, "writer", name, spec, roster, number)
+            place(WriterActor, "writer", name, keyless, roster, number)
         for service, names in roster.agents:
             share = gpus if service in self._weight_owners else 0.0
             for name in names:
                 place(AgentActor, "agent", name, spec, roster, service, gpus=share)
         for name in roster.moderators:
-            share = gpus if self._placement == "packed" else 0.0
-            place(ModeratorActor, "moderator", name, spec, roster, name, self._placement, self._protocol, gpus=share)
+            share, its = (gpus, spec) if self._placement == "packed" else (0.0, keyless)
+            place(ModeratorActor, "moderator", name, its, roster, name, self._placement, self._protocol, gpus=share)
 
     def _gpus_by_process(self) -> float:
         """What each process with weights of its own asks for, of the GPUs that the cluster has."""
