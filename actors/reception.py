@@ -69,6 +69,9 @@ class Reception:
         runtime: the engine.
         past: what the record already holds.
         followed: whether anybody may want a debate's events; without them `events` knows of none.
+
+    Attributes:
+        stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(self, runtime: Runtime, past: Past, *, followed: bool = True) -> None:
@@ -84,7 +87,9 @@ class Reception:
         self._recorded: Mailbox[tuple[str, asyncio.Future[Ended | None]]] = Mailbox(
             self._ask_record, spacing_s=_ASK_EACH_S
         )
-        self._refusal: BaseException | None = None
+        self._refusal: NotHeld | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self.stopped_by = ""
         self._tasks: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
@@ -145,6 +150,7 @@ class Reception:
             return False
         with suppress(ValueError):
             self._queues[visit.seat].remove(visit)
+        self._held[visit.seat].discard(visit.key)
         self._end(visit, NotHeld(f"case {case_id!r} was withdrawn"))
         await self._runtime.seats[visit.seat].withdraw([visit.key])
         return True
@@ -168,7 +174,7 @@ class Reception:
     def broken(self) -> BaseException | None:
         """What ended the talk with the engine, so that nothing can be held any more; None while it goes on, and when
         the run was closed or stopped by a budget."""
-        return None if isinstance(self._refusal, NotHeld) else self._refusal
+        return self._refusal if isinstance(self._refusal, RunBroken) else None
 
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
@@ -177,12 +183,12 @@ class Reception:
         if open_ones:
             await asyncio.wait(open_ones, timeout=drain_s)
         left = len(self._visits)
-        seats = self._runtime.seats if left else ()
-        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
+        if left:
+            await self._drain()
         self._put_all_aside(NotHeld("the run was closed before it had a verdict"))
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
         await self._recorded.close()
         return left
 
@@ -225,6 +231,9 @@ class Reception:
                     self._lost(number, life)
                 else:
                     self._settle(number, report.done)
+                    left = [visit.key for visit in visits if self._visits.get(visit.key[0]) is not visit]
+                    if left:  # withdrawn while they were on their way
+                        await seat.withdraw(left)
 
     async def _listen(self, number: int) -> None:
         """Learn what has ended at one seat."""
@@ -261,9 +270,7 @@ class Reception:
             if visit is None or visit.key != (outcome.case_id, outcome.attempt):
                 continue
             if outcome.status == "stopped":
-                why = NotHeld(f"the run has stopped: {outcome.why}")
-                self._refuse(why)
-                self._put_all_aside(why)
+                self._stop(outcome.why)
                 return
             del self._visits[outcome.case_id]
             if outcome.ended is None:
@@ -271,6 +278,18 @@ class Reception:
                 continue
             self._past.ended(outcome.case_id, outcome.attempt, failed=outcome.status == "failed")
             self._end(visit, Told(outcome.ended, reused=False))
+
+    def _stop(self, why: str) -> None:
+        """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
+        self.stopped_by = why
+        stopped = NotHeld(f"the run has stopped: {why}")
+        self._refuse(stopped)
+        self._put_all_aside(stopped)
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.seats), return_exceptions=True)
 
     def _end(self, visit: _Visit, how: Told | NotHeld) -> None:
         if not visit.told.done():
@@ -282,7 +301,7 @@ class Reception:
             self._ending.append(visit.labelled.case.id)
         self._runtime.archive.forget([visit.labelled.case.id])
 
-    def _refuse(self, why: BaseException) -> None:
+    def _refuse(self, why: NotHeld) -> None:
         self._refusal = self._refusal or why
 
     def _put_all_aside(self, why: NotHeld) -> None:
@@ -290,8 +309,9 @@ class Reception:
         for visit in visits:
             self._end(visit, why)
             self._trails.end(visit.labelled.case.id)
-        for queue in self._queues:
+        for queue, held in zip(self._queues, self._held, strict=True):
             queue.clear()
+            held.clear()
 
     async def _follow(self) -> None:
         """Put events on their debates' trails; one that has ended is closed when all of its have come."""

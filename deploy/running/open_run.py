@@ -25,6 +25,7 @@ from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.held import Held, held
 from moot.deploy.running.library import build_run_library
+from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
@@ -55,12 +56,15 @@ class OpenRun:
         self._followed = followed
         if "task" in config.model_fields_set or config.limit is not None:
             raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
+        if config.max_minutes is not None:
+            raise ConfigError("`max_minutes` is not for an open run: it lasts until it is closed")
         if config.attended:
             raise ConfigError("`attended` is not for an open run: nobody is asked")
         if config.out is not None and is_uri(config.out):
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
         self._prepared: Prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
         self._reception: Reception | None = None
+        self._record: RunYaml | None = None
         self._indices = itertools.count()
 
     @property
@@ -84,19 +88,21 @@ class OpenRun:
         try:
             await self._start(folder)
         except BaseException:
-            self._ownership.release()
             if fresh:
                 shutil.rmtree(folder.path, ignore_errors=True)
+            elif self._record is not None:
+                finish_session(self._record, "failed")
+            self._ownership.release()
             raise
 
     async def _start(self, folder: RunFolder) -> None:
         prepared, epoch = self._prepared, self._ownership.epoch
-        self._record = RunYaml(folder, prepared, epoch)
+        record = self._record = RunYaml(folder, prepared, epoch)
         await build_run_library(prepared, lambda done, total: None)
         past = await asyncio.to_thread(recorded_past, prepared)
         self._indices = itertools.count(past.known)
-        spent = await asyncio.to_thread(spent_before, folder, prepared.prices, self._record.earlier)
-        runtime: Runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(self._record.earlier)))
+        spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
+        runtime: Runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
         try:
             await runtime.start()
         except BaseException:
@@ -178,17 +184,21 @@ class OpenRun:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
         Closing twice is harmless."""
         reception, self._reception = self._reception, None
-        if reception is None:
+        record = self._record
+        if reception is None or record is None:
             return
-        status: Literal["finished", "interrupted", "failed"] = "failed"
+        status: Status | Literal["failed"] = "failed"
         try:
             left = await reception.close(drain_s)
-            status = "interrupted" if left else "finished"
-            await self._runtime.stop(compact=not left)
-            if not left:
+            whole = not left and reception.broken is None
+            await self._runtime.stop(compact=whole)
+            if whole:
                 await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
+            record.stopped_by(reception.stopped_by)
+            if reception.broken is None:
+                status = "interrupted" if left else "stopped" if reception.stopped_by else "finished"
         finally:
-            finish_session(self._record, status)
+            finish_session(record, status)
             self._ownership.release()
 
     def _open_reception(self) -> Reception:

@@ -29,6 +29,8 @@ class Seat:
         self._done: list[Outcome] = []
         self._news = asyncio.Event()
         self._life, self._fails_next = 0, False
+        self.slow: asyncio.Event | None = None
+        self.under_way = False
 
     def finish(self, *case_ids: str, status: str = "finished", why: str = "") -> None:
         for case_id in case_ids or list(self.open):
@@ -50,6 +52,9 @@ class Seat:
         if wait and not self._done and self.gone is None:
             self._news.clear()
             await self._news.wait()
+        if self.slow is not None and not wait:
+            self.under_way = True
+            await self.slow.wait()
         if self.gone is not None:
             raise self.gone
         if life != self._life or (self._fails_next and not wait):
@@ -183,6 +188,54 @@ async def test_withdrawing_reaches_the_seat_and_the_case_goes_on_from_the_record
         assert seat.open["q0"].replay
         seat.finish()
         assert not (await again).reused
+
+
+async def test_withdrawn_cases_leave_their_places_to_others() -> None:
+    runtime = Runtime(2)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(20)]
+        await until_open(runtime, 20)
+        for case_id in list(runtime.places[0].open):
+            await found.withdraw(case_id)
+        later = [asyncio.create_task(found.hold(case(100 + i))) for i in range(10)]
+        await until_open(runtime, 20)
+        assert [len(seat.open) for seat in runtime.places] == [10, 10]
+        for seat in runtime.places:
+            seat.finish()
+        ends = await asyncio.gather(*holding, *later, return_exceptions=True)
+        assert sum(isinstance(end, NotHeld) for end in ends) == 10
+
+
+async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> None:
+    runtime = Runtime(1)
+    (seat,) = runtime.places
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        seat.slow = asyncio.Event()
+        late = asyncio.create_task(found.hold(case(1)))
+        while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        await found.withdraw("q1")
+        seat.slow.set()
+        while "q1" in seat.open or "q1" not in [each.case.id for each in seat.given]:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        seat.finish()
+        assert (await holding).ended.closing.case_id == "q0"
+        with pytest.raises(NotHeld):
+            await late
+
+
+async def test_a_run_that_stops_lets_no_debate_go_on_for_nobody() -> None:
+    runtime = Runtime(2)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(4)]
+        await until_open(runtime, 4)
+        runtime.places[0].finish(next(iter(runtime.places[0].open)), status="stopped", why="budget: usd")
+        assert all(isinstance(end, NotHeld) for end in await asyncio.gather(*holding, return_exceptions=True))
+        while any(seat.open for seat in runtime.places):  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        assert found.stopped_by == "budget: usd"
 
 
 async def test_a_bringer_who_leaves_ends_no_debate() -> None:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from simulate_server import simulated_server
 
 import moot
+from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.reception import NotHeld
 from moot.actors.record.tables import read_table
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
-from moot.protocols.errors import ConfigError, RunFolderBusy, RunMismatch, TaskFileError
+from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task
 
 ENGINES: dict[str, dict[str, Any]] = {
@@ -201,11 +203,37 @@ async def test_a_budget_that_is_used_up_puts_every_debate_aside(tmp_path: Path) 
         assert refused
         with pytest.raises(NotHeld, match="tokens"):
             await run.hold({"question": "one more", "labels": ["Yes", "No"]})
+    (session,) = sessions(tmp_path / "run")
+    assert (session["status"], session["stopped_by"]) == ("stopped", "budget: tokens")
+
+
+async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path / "run") as run:
+        await run.hold(CASES[0])
+    refused = RecordError("no room")
+
+    async def start(runtime: InlineRuntime) -> None:
+        raise refused
+
+    monkeypatch.setattr(InlineRuntime, "start", start)
+    with pytest.raises(RecordError, match="no room"):
+        await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
+    assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished", "failed"]
+    assert len(rows(tmp_path / "run", "verdicts")) == 1
+
+
+def sessions(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((folder / "run.yaml").read_text())["sessions"]
+    return found
 
 
 async def test_wrong_cases_and_configurations_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="one by one"):
         OpenRun(RunConfig(task="sample"))
+    with pytest.raises(ConfigError, match="max_minutes"):
+        OpenRun(RunConfig(max_minutes=1.0))
     with pytest.raises(ConfigError, match="attended"):
         OpenRun(RunConfig(attended=True))
     async with opened(tmp_path / "run") as run:
