@@ -125,8 +125,11 @@ class Placer:
 
     def take_down(self) -> None:
         """End every actor."""
-        for _, handle, _ in self._placed:
-            ray.kill(handle)
+        for name, handle, _ in self._placed:
+            try:
+                ray.kill(handle)
+            except Exception as error:  # Ray was shut down, or cannot be reached: then the actors end with it
+                _log.warning("an actor could not be ended", actor=name, error=str(error))
         self._placed.clear()
 
 
@@ -141,7 +144,11 @@ def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
         for what, amount in want.amounts.items():
             if free.get(what, 0.0) < amount:
                 return "", f"{what} {amount:g} for {_an(want)}"
-    return "", ""
+    # Enough is free, but on no single node.
+    return (
+        "",
+        f"{' with '.join(f'{w} {a:g}' for w, a in wants[0].amounts.items())} for {_an(wants[0])}" if wants else "",
+    )
 
 
 def _fits(want: Want, node: Mapping[str, float]) -> bool:

@@ -73,6 +73,7 @@ class RayArchive:
         self._writers = list(writers)
         self._open: dict[str, LabelledCase] = {}
         self._cursors = [0] * len(self._writers)
+        self._lives = [0] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
         self._watches = [
@@ -93,6 +94,7 @@ class RayArchive:
 
     async def _lost(self, number: int) -> None:
         self._cursors[number] = 0
+        self._lives[number] += 1
         await self._register(number, list(self._open.values()))
 
     def forget(self, case_ids: Sequence[str]) -> None:
@@ -117,9 +119,12 @@ class RayArchive:
         found: list[StreamedEvent] = []
         for i, writer in enumerate(self._writers):
             try:
+                life = self._lives[i]
                 raw = await writer.call("events_since", self._cursors[i])
             except PeerLost:
                 continue
+            if life != self._lives[i]:
+                continue  # an earlier life's answer: the new one counts from the beginning
             self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
             found += events
         return found
@@ -263,9 +268,11 @@ class RayRuntime:
         await self.archive.close(compact=compact)
 
     def _take_down(self) -> None:
-        if self._placer is not None:
-            self._placer.take_down()
-        self._membership.leave()
+        try:
+            if self._placer is not None:
+                self._placer.take_down()
+        finally:
+            self._membership.leave()
 
 
 def _merged(parts: Sequence[Signals]) -> Signals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -104,9 +105,12 @@ def test_a_local_ray_of_ours_is_gone_after_a_run_and_after_a_failed_start(tmp_pa
     assert last <= first, "files stay open after each run"
 
 
+_RUNS = re.compile(r"ray::.*(Agent|Moderator|Writer|Limiter)Actor")
+
+
 def _ours() -> dict[str, Any]:
     """What a run could have left in this process and in its Ray."""
-    workers = [each.name() for each in psutil.Process().children(recursive=True) if "moot-" in _title(each)]
+    workers = [title for each in psutil.Process().children(recursive=True) if _RUNS.match(title := _title(each))]
     return {
         "actors": list_named_actors(all_namespaces=True),
         "processes": workers,
@@ -163,6 +167,7 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     def interrupting(futures: Any, timeout: float) -> Any:
         if sessions and sessions[0].debating and not told.is_set():
+            assert _ours()["processes"], "the actors of a live run are seen"
             told.set()
             raise KeyboardInterrupt
         return wait(futures, timeout=0.02)

@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
+from moot.actors.record.progress import Progress
 from moot.actors.remote import peers
 from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.runtime import RayArchive
 from moot.protocols.errors import ActorGone
+from moot.protocols.messages import Event
 
 
 class Mortal(Peer):
@@ -110,3 +114,41 @@ async def test_an_actor_that_cannot_be_set_up_says_why(unfit: bool, monkeypatch:
     peer.dead, peer.unfit = True, unfit
     with pytest.raises(ActorGone, match="mortal could not be started: gone"):
         await peer.first_call()
+
+
+async def test_an_answer_of_an_earlier_life_of_a_writer_moves_no_cursor() -> None:
+    """A writer is lost while it is asked for events: the next life's are told from the first one on."""
+    asked, lost = asyncio.Event(), asyncio.Event()
+
+    class Writer(Peer):
+        """Has a life of 500 events, then one of 3."""
+
+        def __init__(self) -> None:
+            super().__init__("writer", "here")
+            self.life = 0
+
+        async def call(self, method: str, *args: Any) -> Any:
+            if method != "events_since":
+                return None
+            if self.life == 0:
+                asked.set()
+                await lost.wait()
+                return msgspec.msgpack.encode((500, []))
+            progress = Progress()
+            for number in range(3):
+                progress.event("q", 0, Event("asked", f"{number}", {}), 0.0)
+            return msgspec.msgpack.encode(progress.events_since(args[0]))
+
+        async def watch(self, lost: Callable[[], Any]) -> None:
+            await asyncio.Event().wait()
+
+    writer = Writer()
+    archive = RayArchive([writer])
+    looking = asyncio.create_task(archive.events())
+    await asked.wait()
+    writer.life = 1
+    await archive._lost(0)
+    lost.set()
+    assert await looking == []
+    assert [event.path for event in await archive.events()] == ["0", "1", "2"]
+    await archive.unwatch()
