@@ -56,6 +56,8 @@ class Trails:
     def begin(self, case_id: str) -> None:
         """A debate begins; what was kept of an earlier one of that case is forgotten."""
         self._ended.pop(case_id, None)
+        if (earlier := self._open.get(case_id)) is not None:
+            earlier.end()
         self._open[case_id] = Trail()
 
     def take(self, events: Iterable[StreamedEvent]) -> None:

@@ -145,10 +145,7 @@ def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
             if free.get(what, 0.0) < amount:
                 return "", f"{what} {amount:g} for {_an(want)}"
     # Enough is free, but on no single node.
-    return (
-        "",
-        f"{' with '.join(f'{w} {a:g}' for w, a in wants[0].amounts.items())} for {_an(wants[0])}" if wants else "",
-    )
+    return "", f"{_together(wants[0])} for {_an(wants[0])}" if wants else ""
 
 
 def _fits(want: Want, node: Mapping[str, float]) -> bool:
@@ -162,7 +159,11 @@ def _lacking(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
         for what, amount in want.amounts.items()
         if not any(node.get(what, 0.0) >= amount for node in nodes)
     ]
-    return f"{alone[0] if alone else ' with '.join(f'{w} {a:g}' for w, a in want.amounts.items())} for {_an(want)}"
+    return f"{alone[0] if alone else _together(want)} for {_an(want)}"
+
+
+def _together(want: Want) -> str:
+    return " with ".join(f"{what} {amount:g}" for what, amount in want.amounts.items())
 
 
 def _an(want: Want) -> str:

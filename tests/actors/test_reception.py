@@ -157,6 +157,7 @@ async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -
                 await each
         with pytest.raises(NotHeld, match="the actor is gone"):
             await found.hold(case(2))
+        assert "the actor is gone" in str(found.broken)
 
 
 async def test_a_run_that_stops_tells_those_that_ended_before() -> None:
@@ -224,6 +225,23 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
         assert (await holding).ended.closing.case_id == "q0"
         with pytest.raises(NotHeld):
             await late
+
+
+async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_again() -> None:
+    runtime = Runtime(1)
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        earlier = found.events("q0")
+        assert earlier is not None
+        await found.withdraw("q0")
+        again = asyncio.create_task(found.hold(case(0)))
+        assert [event async for event in earlier] == []
+        await until_open(runtime, 1)
+        runtime.places[0].finish()
+        assert not (await again).reused
+        with pytest.raises(NotHeld):
+            await holding
 
 
 async def test_a_run_that_stops_lets_no_debate_go_on_for_nobody() -> None:
