@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import signal
@@ -10,29 +11,36 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 from nodes import LiveActor, Nodes
 from simulate_process import Server
 
-from moot.actors.record.journal import FLUSH_ROWS
-from moot.actors.remote.scribe import ROWS_PER_BATCH
+from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S
 
 ACTORS = ("moderator", "agent", "judge", "writer", "limiter")
 EACH = 3
-_WINDOW_ROWS = {
+AGENT_PROCESSES = 2
+"""Processes per service: an agent or judge that is killed had about so large a part of the calls in flight."""
+
+_WINDOWS = {
     # What a victim holds that nobody else has: rows on their way to the writer, and at the writer those not flushed.
     "moderator": 0,
-    "agent": ROWS_PER_BATCH,
-    "judge": ROWS_PER_BATCH,
-    "writer": FLUSH_ROWS,
+    "agent": 1,
+    "judge": 1,
+    "writer": 1,
     "limiter": 0,
-    "node": ROWS_PER_BATCH + FLUSH_ROWS,
-    "driver": ROWS_PER_BATCH + FLUSH_ROWS,
+    "node": 2,
+    "driver": 2,
 }
-_LOST_IN_FLIGHT = {"agent", "judge", "node", "driver"}  # a moderator's calls go on in its agents, and are joined
+_IN_FLIGHT_PART = {"agent": 1 / AGENT_PROCESSES, "judge": 1 / AGENT_PROCESSES, "node": 1.0, "driver": 1.0}
+"""A moderator's calls go on in its agents, and are joined."""
+
+_BURST = 2.0
+"""Calls come unevenly: a window may hold so many times the calls of a mean one."""
 
 
 class Driver:
@@ -74,7 +82,9 @@ class Havoc:
         self._random = random.Random(seed)
         self.kills: Counter[str] = Counter()
         self.in_flight: Counter[str] = Counter()
-        self._began = time.monotonic()
+        self.in_windows: Counter[str] = Counter()
+        self._began = self._looked_at = time.monotonic()
+        self._calls = 0
 
     def kill_an_actor(self) -> None:
         """SIGKILL for an actor that chance chooses; at first of a kind that was not hit `EACH` times yet."""
@@ -86,9 +96,10 @@ class Havoc:
         if not alive:
             return
         kind, victim = self._random.choice(alive)
-        self._note(kind)
+        before = self.server.stats()
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)
+            self._note(kind, before)
 
     def _alive(self, kind: str) -> list[LiveActor]:
         return [a for a in self._nodes.actors() if f"-{kind}-" in f"{a.name}-" and psutil.pid_exists(a.pid)]
@@ -97,32 +108,38 @@ class Havoc:
         """The worker node with most actors on it is gone, and another one comes."""
         homes = Counter(actor.node_id for actor in self._nodes.actors())
         victim = max(self._nodes.workers, key=lambda node: homes[node.node_id])
-        self._note("node")
+        self._note("node", self.server.stats())
         self._nodes.lose(victim)
         self._nodes.add(2)
 
     def kill_the_driver(self, driver: Driver) -> None:
         """And start it again."""
-        self._note("driver")
+        self._note("driver", self.server.stats())
         self._nodes.note_processes()
         driver.kill_and_start_again()
 
-    def _note(self, kind: str) -> None:
-        flying = self.server.stats()["in_flight"] if kind in _LOST_IN_FLIGHT else 0
+    def _note(self, kind: str, stats: Mapping[str, Any]) -> None:
+        """Count a kill, and what it may cost: the victim's part of the calls in flight, and the windows that it holds
+        at the rate of the calls since the last kill."""
+        now = time.monotonic()
+        rate = (stats["calls"] - self._calls) / max(0.1, now - self._looked_at)
+        self._calls, self._looked_at = stats["calls"], now
+        window = min(FLUSH_ROWS, math.ceil(_BURST * rate * FLUSH_S))
         self.kills[kind] += 1
-        self.in_flight[kind] += flying
-        print(f"{time.monotonic() - self._began:6.1f} s  {kind} is killed, {flying} calls in flight", flush=True)
+        self.in_flight[kind] += math.ceil(stats["in_flight"] * _IN_FLIGHT_PART.get(kind, 0.0))
+        self.in_windows[kind] += _WINDOWS[kind] * window
+        print(
+            f"{now - self._began:6.1f} s  {kind} is killed, {stats['in_flight']} calls in flight, {rate:.0f} calls/s",
+            flush=True,
+        )
 
     def allowed(self, kind: str) -> int:
         """Calls that the kills of a kind may have made to be paid again."""
-        return self.in_flight[kind] + self.kills[kind] * _WINDOW_ROWS[kind]
+        return self.in_flight[kind] + self.in_windows[kind]
 
     def table(self) -> str:
         """Kills by kind, and what each kind may have cost."""
         rows = [f"{'kind':<10} kills  in flight  flush windows"]
         for kind in self.kills:
-            rows.append(
-                f"{kind:<10} {self.kills[kind]:>5}  {self.in_flight[kind]:>9}  "
-                f"{self.kills[kind] * _WINDOW_ROWS[kind]:>13}"
-            )
+            rows.append(f"{kind:<10} {self.kills[kind]:>5}  {self.in_flight[kind]:>9}  {self.in_windows[kind]:>13}")
         return "\n".join(rows)

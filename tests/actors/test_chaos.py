@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from havoc import ACTORS, Driver, Havoc
+from havoc import ACTORS, AGENT_PROCESSES, Driver, Havoc
 from nodes import nodes
 from simulate_process import serving, write_questions
 
@@ -61,7 +61,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
         command = ["run", "--task", task, "--seed", str(SEED), "--model", server.model, "--placement", "actors"]
         command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
-        command += ["--cluster", "moderators=2", "--cluster", "agent_processes=2"]
+        command += ["--cluster", "moderators=2", "--cluster", f"agent_processes={AGENT_PROCESSES}"]
         driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)
         try:
             began = time.monotonic()
