@@ -10,10 +10,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled
+from journal_writer import _debate, batch, closing, debate_rows, labelled
 from stored_record import Dying, at_once, pulled, store_in, write
 
+from moot.actors.record.compaction import compact, compact_leftovers
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
@@ -247,6 +249,44 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     assert_whole(found)
     mine = [row["reply_id"] for row in read_table(found, "turns").to_pylist() if row["case_id"] == "c001"]
     assert sorted(mine) == ["second-c001-a", "second-c001-j"]
+
+
+async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_parts(tmp_path: Path) -> None:
+    """One at the take-over, one at the end, by the same owner: the second takes nothing of the first away."""
+    store = store_in(tmp_path / "store")
+    await write(store, 2, ends=False)
+    killed(store)
+    mirror = Mirror(store)
+    record = RunFolder(mirror.folder, store)
+
+    async def work(epoch: int) -> None:
+        for number, ends in ((2, False), (3, True)):  # the first life of the writer is killed
+            copy = Mirror(store)
+            copy.pull()
+            life = Recorder(RunFolder(copy.folder, store), epoch)
+            await life.load()
+            life.register([labelled(number)])
+            await _debate(life, labelled(number).case.id, f"life{number}")
+            await life.close(compact=ends)
+        mirror.pull()
+        compact_leftovers(record, epoch)
+
+    await (await Owner.take(record)).hold(work)
+    found = pulled(store, tmp_path / "found")
+    assert ids(found) == ALL
+    assert_whole(found)
+    assert [name for name in store.sizes("parts") if "rest" in name] == [
+        "parts/e0002-rest0.json",
+        "parts/e0002-rest1.json",
+    ]
+
+
+async def test_a_committed_part_is_not_written_again(tmp_path: Path) -> None:
+    await write(store_in(tmp_path / "store"), 1)
+    folder = RunFolder(pulled(store_in(tmp_path / "store"), tmp_path / "found"))
+    with pytest.raises(RecordError, match="e0001-w0-r0000 is there already"):
+        compact(folder, "e0001-w0-r0000", {})
+    assert ids(folder.path) == {"c000"}
 
 
 async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) -> None:
