@@ -9,7 +9,7 @@ import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
 from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
 from moot.actors.record.claims import Claims
@@ -95,3 +95,11 @@ async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp
     with pytest.raises(RecordError, match="another process has taken the run over"):
         older.write(older.page(purses))
     assert younger.held() == {"usd": 1.0}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]"])
+async def test_a_limiter_that_cannot_read_what_was_spent_grants_nothing(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "limits.json").write_bytes(data)
+    with pytest.raises(RecordError, match=r"limits.json cannot be read: "):
+        LedgeredLimiter({}, {"usd": Purse(5.0)}, Ledger(RunFolder(tmp_path), 1))
+    assert (tmp_path / "limits.json").read_bytes() == data

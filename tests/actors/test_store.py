@@ -5,12 +5,15 @@ from __future__ import annotations
 import fcntl
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_writer import _debate, batch, closing, debate_rows, labelled
+from pyarrow import ArrowNotImplementedError
+from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
 from moot.actors.record.compaction import compact, compact_leftovers
@@ -73,6 +76,53 @@ def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
     store.delete(["three", "none"])
     store.delete_folder("a")
     assert store.sizes() == {}
+
+
+class Opening(LocalFileSystem):
+    """Objects are seen, empty, as soon as they are opened, as Azure's are."""
+
+    type_name = "abfs"
+
+
+def test_an_object_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
+    store = Store(Opening(), str(tmp_path), "abfss://box/run")
+    (tmp_path / "whole").write_bytes(b"data")
+    seen = list[bytes | None]()
+
+    def fill(stream: Any) -> None:
+        stream.write(b"more")
+        seen.append(store.get("one"))
+
+    store._write("one", fill)
+    assert (seen, store.get("one"), list(store.sizes())) == ([None], b"more", ["one", "whole"])
+
+
+def test_a_store_that_cannot_rename_is_refused_in_one_line(tmp_path: Path) -> None:
+    class Flat(Opening):
+        """As an account without a hierarchical namespace."""
+
+        def move(self, src: str, dest: str) -> None:
+            raise ArrowNotImplementedError("not for\naccounts without a namespace")
+
+    store = Store(Flat(), str(tmp_path), "abfss://box/run")
+    with pytest.raises(RecordError, match="abfss://box/run: objects cannot be renamed there: not for accounts"):
+        store.put("one", b"1")
+    assert store.sizes() == {}
+
+
+@pytest.mark.parametrize("data", [b"", b"[{", b'{"tables": 3}'])
+@pytest.mark.parametrize("name", ["epochs.json", "parts/e0001-w0-r0000.json"])
+async def test_an_illegible_file_of_the_record_is_said_in_one_line(tmp_path: Path, name: str, data: bytes) -> None:
+    store = store_in(tmp_path / "store")
+    await write(store, 1)
+    found = pulled(store, tmp_path / "found")
+    (found / name).write_bytes(data)
+    with pytest.raises(RecordError, match=f"{name} cannot be read: ") as refused:
+        ids(found)
+    assert "\n" not in str(refused.value)
+    store.put(name, data)
+    with pytest.raises(RecordError, match=f"{name} cannot be read: "):
+        ids(pulled(store, tmp_path / "again"))
 
 
 def test_a_forbidden_store_takes_nothing(tmp_path: Path) -> None:
