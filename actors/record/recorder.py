@@ -30,6 +30,7 @@ from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
+from moot.actors.record.threads import to_its_end
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -230,7 +231,7 @@ class Recorder:
             return [History() for _ in keys]
         await self._journal.readable()
         async with self._journal.lock:
-            read = await asyncio.to_thread(histories, self._folder, known)
+            read = await to_its_end(lambda: histories(self._folder, known))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 

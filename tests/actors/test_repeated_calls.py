@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journal_writer import batch, closing, debate_rows, labelled
@@ -14,7 +16,9 @@ from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
 
 
@@ -103,3 +107,42 @@ async def test_a_limiter_that_cannot_read_what_was_spent_grants_nothing(tmp_path
     with pytest.raises(RecordError, match=r"limits.json cannot be read: "):
         LedgeredLimiter({}, {"usd": Purse(5.0)}, Ledger(RunFolder(tmp_path), 1))
     assert (tmp_path / "limits.json").read_bytes() == data
+
+
+@pytest.mark.parametrize("asked", ["history", "flush"])
+async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    inside, most, begun, go_on = 0, 0, threading.Event(), threading.Event()
+    append = Journal._append
+
+    def held(self: Journal, taken: Any) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        begun.set()
+        go_on.wait(30)
+        append(self, taken)
+        inside -= 1
+
+    monkeypatch.setattr(Journal, "_append", held)
+    (tmp_path / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(tmp_path))
+    recorder = Recorder(tmp_path, owner.epoch)
+    recorder.register([labelled(0)])
+    ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
+    first = asyncio.create_task(ask[asked]())
+    await asyncio.to_thread(begun.wait, 30)
+    first.cancel()
+    await asyncio.sleep(0)
+    recorder.register([labelled(1)])
+    second = asyncio.create_task(recorder.flush())
+    await asyncio.sleep(0.05)
+    first.cancel()
+    asyncio.get_running_loop().call_later(0.05, go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await second
+    await recorder.close(compact=False)
+    assert (most, read_table(tmp_path, "cases", []).num_rows) == (1, 2)
+    owner.release()

@@ -301,6 +301,26 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     assert sorted(mine) == ["second-c001-a", "second-c001-j"]
 
 
+async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path: Path) -> None:
+    """It has looked before the old one, which is out of reach and not dead, puts something more."""
+    store = store_in(tmp_path / "store")
+    await write(store, 1, ends=False)
+    mirrors = [Mirror(store), Mirror(store)]
+    for mirror in mirrors:
+        mirror.pull()
+    old = Recorder(RunFolder(mirrors[0].folder, store), 1)
+    await old.load()
+    mirrors[1].pull()
+    old.register([labelled(1)])
+    await _debate(old, "c001", "old")
+    new = Recorder(RunFolder(mirrors[1].folder, store), 1)
+    await new.load()
+    assert new.progress.counts.finished == 2
+    assert ids(mirrors[1].folder) == ids(pulled(store, tmp_path / "found")) == {"c000", "c001"}
+    for life in (old, new):
+        await life.close(compact=False)
+
+
 async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_parts(tmp_path: Path) -> None:
     """One at the take-over, one at the end, by the same owner: the second takes nothing of the first away."""
     store = store_in(tmp_path / "store")
