@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _AT_ONCE = 8
+_MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 _PART = re.compile(r"e(\d+)-")
 _SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
 
@@ -79,6 +80,15 @@ class RunFolder:
     def exists(self) -> bool:
         """Whether a run has been started here."""
         return (self.path / "run.yaml").is_file()
+
+    def is_new(self) -> bool:
+        """Whether nothing lies here but what its first owner makes on taking it. In a store: as this copy knows.
+
+        Raises:
+            RecordError: the file that lists the owners is illegible.
+        """
+        others = [path for path in self.path.iterdir() if path.name not in _MADE_BY_OWNERS]
+        return not others and [epoch.number for epoch in self.epochs()] == [1]
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file whole, see `write_whole`, and put it into the store.

@@ -105,14 +105,14 @@ class Session:
         try:
             await self._unless_stopped(check_models(prepared))
             warn(prepared)
-            fresh = not folder.exists() if folder.store is not None else not folder.path.exists()
             owner = await self._unless_stopped(Owner.take(folder))
-            return await owner.hold(lambda epoch: self._owned(epoch, fresh))
+            return await owner.hold(self._owned)
         except Stopped:
             return _outcome(prepared, "interrupted", left=None, worked=False)
 
-    async def _owned(self, epoch: int, fresh: bool) -> Run:
+    async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
+        fresh = await asyncio.to_thread(folder.is_new)
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
