@@ -39,6 +39,9 @@ from moot.protocols.tasks.scoring import is_correct
 
 _PATIENCE_S = 10.0
 _MAX_ATTEMPTS = 16
+_NOTED = 20_000
+"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
+
 _REPLY_KEYS = [
     "case_id",
     "attempt",
@@ -99,6 +102,7 @@ class Recorder:
         self._cases_written: set[str] = set()
         self._endings, self._reading_endings = KnownEndings(), asyncio.Lock()
         self._not_durable: set[str] = set()
+        self._noted: dict[tuple[str, int, str, str, float], None] = {}
         self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
         self.signals = SignalKeeper()
@@ -222,6 +226,8 @@ class Recorder:
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
+        if event.kind in BOOKKEEPING_EVENTS and self._came_before((case_id, attempt, event.kind, event.path, at)):
+            return
         self._journal.append(
             "events",
             case_id=case_id,
@@ -232,6 +238,14 @@ class Recorder:
             at=at,
         )
         self.progress.event(case_id, attempt, event, at)
+
+    def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
+        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
+        known = note in self._noted
+        self._noted[note] = None
+        if len(self._noted) > _NOTED:
+            del self._noted[next(iter(self._noted))]
+        return known
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""

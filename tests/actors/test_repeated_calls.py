@@ -18,8 +18,11 @@ from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.recovery import rows_as_written
+from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
 
 
 class Granting:
@@ -146,3 +149,28 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
     await recorder.close(compact=False)
     assert (most, read_table(tmp_path, "cases", []).num_rows) == (1, 2)
     owner.release()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) -> None:
+    """Also after their debate's end, and of replies that were dropped."""
+    (tmp_path / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(tmp_path))
+    recorder = Recorder(tmp_path, owner.epoch)
+    await recorder.load()
+    recorder.register([labelled(1)])
+    rows = debate_rows("c001", "e1")
+    recorder.add_replies(batch(rows))
+    if ended:
+        await recorder.commit([closing("c001", {row["path"]: row["reply_id"] for row in rows})])
+    told = {"model": "simulated", "tokens_at_most": 7}
+    dropped = batch([{**rows[0], "reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}])
+    for _ in range(2):
+        recorder.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
+        recorder.add_replies(dropped)
+    _, seen = recorder.progress.events_since(0)
+    assert [event.kind for event in seen].count(ABANDONED) == 3
+    await recorder.close(compact=False)
+    owner.release()
+    written = rows_as_written(owner.folder, "events", "events", ["kind"])
+    assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3
