@@ -13,6 +13,7 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
+from moot.actors.record.folder import decode_file
 from moot.protocols.errors import RecordError
 
 _FILE = "limits.json"
@@ -111,7 +112,11 @@ class Ledger:
         self._files, self._epoch = files, epoch
 
     def open(self, purses: Mapping[str, Purse]) -> bool:
-        """Fill the purses with what a limiter of the same owner wrote; False when there was none before."""
+        """Fill the purses with what a limiter of the same owner wrote; False when there was none before.
+
+        Raises:
+            RecordError: what it wrote cannot be read, or nothing can be written.
+        """
         page = self.read()
         if page is None or page.epoch != self._epoch:
             self.write(self.page(purses))
@@ -139,23 +144,36 @@ class Ledger:
         self._files.put(_FILE, msgspec.json.encode(page))
 
     def held(self) -> dict[str, float]:
-        """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing."""
+        """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing.
+
+        Raises:
+            RecordError: as `read`.
+        """
         page = self.read()
         if page is None or page.epoch != self._epoch:
             return {}
         return {name: sum(reserved for reserved, _ in totals.values()) for name, totals in page.budgets.items()}
 
     def bound(self) -> dict[str, float]:
-        """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing."""
+        """By budget, at most how much the run had used when this owner last wrote; empty when it wrote nothing.
+
+        Raises:
+            RecordError: as `read`.
+        """
         page = self.read()
         return page.at_most if page is not None and page.epoch == self._epoch else {}
 
     def read(self) -> Page | None:
-        """What lies in the file; None when there is none, or nothing legible."""
+        """What lies in the file; None when there is none.
+
+        Raises:
+            RecordError: it cannot be read or is illegible, so that nobody knows what has been spent.
+        """
         try:
-            return msgspec.json.decode(self._files.get(_FILE) or b"", type=Page)
-        except (OSError, msgspec.DecodeError):
-            return None
+            raw = self._files.get(_FILE)
+        except OSError as error:
+            raise RecordError(f"{_FILE} cannot be read: {error.strerror}") from error
+        return None if raw is None else decode_file(_FILE, raw, Page)
 
 
 def _bound(purse: Purse) -> float:

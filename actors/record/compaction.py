@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -73,7 +74,12 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
         segments: by stream, the segments with the length that counts.
 
     A crash at any point leaves either the segments or the committed part to be read, never both and never neither.
+
+    Raises:
+        RecordError: a part of that name is committed already, or it cannot be written; the segments are left then.
     """
+    if folder.get(f"parts/{name}.json") is not None:
+        raise RecordError(f"{folder.path}: the part {name} is there already, and is not written again")
     files: dict[str, str] = {}
     for stream, paths in segments.items():
         with ExitStack() as open_parts:
@@ -148,6 +154,12 @@ class _PartWriter:
         return self._name
 
 
+def _free_name(folder: RunFolder, epoch: int) -> str:
+    """Of a part with what is left: an owner in a store may make several, at its start and at its end."""
+    names = (f"e{epoch:04d}-rest{number}" for number in count())
+    return next(name for name in names if folder.get(f"parts/{name}.json") is None)
+
+
 def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     """Turn every segment that is left, of whatever owner, into one part; remove stray temporary files.
 
@@ -161,7 +173,7 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
             segments[stream] = found
     if segments:
         try:
-            compact(folder, f"e{epoch:04d}-rest", segments)
+            compact(folder, _free_name(folder, epoch), segments)
         except OSError as error:
             raise RecordError(f"cannot write to {folder.path}: {error.strerror}") from error
     for table in TABLES:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -32,7 +32,10 @@ from moot.protocols.errors import RecordError, RunFolderBusy
 if TYPE_CHECKING:
     from moot.actors.record.store.store import Store
 
+T = TypeVar("T")
+
 _AT_ONCE = 8
+_MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 _PART = re.compile(r"e(\d+)-")
 _SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
 
@@ -78,6 +81,15 @@ class RunFolder:
         """Whether a run has been started here."""
         return (self.path / "run.yaml").is_file()
 
+    def is_new(self) -> bool:
+        """Whether nothing lies here but what its first owner makes on taking it. In a store: as this copy knows.
+
+        Raises:
+            RecordError: the file that lists the owners is illegible.
+        """
+        others = [path for path in self.path.iterdir() if path.name not in _MADE_BY_OWNERS]
+        return not others and [epoch.number for epoch in self.epochs()] == [1]
+
     def put(self, name: str, data: bytes) -> None:
         """Write a file whole, see `write_whole`, and put it into the store.
 
@@ -122,17 +134,21 @@ class RunFolder:
         return False
 
     def epochs(self) -> list[Epoch]:
-        """All owners so far, oldest first."""
+        """All owners so far, oldest first.
+
+        Raises:
+            RecordError: the file that lists them is illegible.
+        """
         file = self.path / "epochs.json"
-        return msgspec.json.decode(file.read_bytes(), type=list[Epoch]) if file.exists() else []
+        return decode_file(file, file.read_bytes(), list[Epoch]) if file.exists() else []
 
     def is_owned_by(self, epoch: int) -> bool:
         """Whether no other owner has taken over from the one with this number.
 
         Raises:
-            RecordError: the store cannot be read.
+            RecordError: the store cannot be read, or what it holds is illegible.
         """
-        epochs = msgspec.json.decode(self.get("epochs.json") or b"[]", type=list[Epoch])
+        epochs = decode_file(self.path / "epochs.json", self.get("epochs.json") or b"[]", list[Epoch])
         return bool(epochs) and epochs[-1].number == epoch
 
     def valid_bytes(self) -> dict[str, int]:
@@ -144,10 +160,10 @@ class RunFolder:
         return found
 
     def committed_parts(self) -> list[Part]:
-        """Every committed roll that counts, in order of name."""
+        """Every committed roll that counts, in order of name. Raises as `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
         files = [p for p in sorted(self.parts.glob("*.json")) if not _came_too_late(p.stem, epochs)]
-        return [msgspec.json.decode(p.read_bytes(), type=Part) for p in files]
+        return [decode_file(p, p.read_bytes(), Part) for p in files]
 
     def segments(self, stream: str | None = None, writer: int | None = None) -> Iterator[tuple[Path, int | None]]:
         """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
@@ -178,6 +194,21 @@ class RunFolder:
         ]
         done = [int(p.stem.rsplit("-r", 1)[1]) for p in self.parts.glob(f"e{epoch:04d}-w{writer}-r*.json")]
         return max([*rolls, *done], default=-1) + 1
+
+
+def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
+    """The content of one of a record's JSON files.
+
+    Args:
+        file: what errors call it.
+
+    Raises:
+        RecordError: it is illegible.
+    """
+    try:
+        return msgspec.json.decode(data, type=what)
+    except msgspec.DecodeError as error:
+        raise RecordError(f"{file} cannot be read: {error}") from error
 
 
 def _came_too_late(part: str, epochs: Sequence[Epoch]) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from moot.actors.record.rows import Rows
 from moot.actors.record.schema import JOURNAL
 from moot.actors.record.segments import SegmentWriter
 from moot.actors.record.store.deltas import DeltaWriter, rolls_of, seal
+from moot.actors.record.store.mirror import pull
 from moot.actors.record.store.store import Store
+from moot.actors.record.threads import to_its_end
 from moot.protocols.errors import RecordError
 
 FLUSH_ROWS = 256
@@ -63,7 +65,8 @@ class Journal:
         self._segments = self._new_segments()
 
     async def begin(self) -> None:
-        """Tell the store, if there is one, that the writer begins: nothing more counts of its earlier lives.
+        """Tell the store, if there is one, that the writer begins: nothing more counts of its earlier lives, and what
+        does is here.
 
         Raises:
             RecordError: the store cannot be written.
@@ -75,6 +78,8 @@ class Journal:
         mine = roll_name(self._epoch, self._writer, 0)[: -len("0000")]
         earlier = {roll: names for roll, names in rolls_of(store).items() if roll.startswith(mine)}
         seal(store, earlier)
+        if earlier:  # what one of them has put since this life looked counts, too
+            pull(store, self._folder.path)
         self._roll = max([self._roll, *(int(roll.removeprefix(mine)) + 1 for roll in earlier)])
         self._segments = self._new_segments()
         self._begin_roll()
@@ -180,9 +185,20 @@ class Journal:
 
     async def _in_thread(self, write: Callable[[dict[str, list[pa.RecordBatch]]], None]) -> None:
         replies, self._replies = self._replies, []
-        try:
+        with self._noting_failure():
             taken = {stream: [rows.take()] for stream, rows in self._rows.items() if len(rows)}
-            await asyncio.to_thread(write, {**taken, "replies": replies})
+
+        def checked() -> None:
+            with self._noting_failure():
+                write({**taken, "replies": replies})
+
+        await to_its_end(checked)
+
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """Let nothing follow what could not be written."""
+        try:
+            yield
         except RecordError as error:
             self._failed = error
             raise
@@ -253,7 +269,7 @@ class Journal:
         try:
             await self.flush()
             async with self._flushing:
-                await asyncio.to_thread(self._compact if compact else self._end_segments)
+                await to_its_end(self._compact if compact else self._end_segments)
         finally:
             for segment in self._segments.values():
                 segment.let_go()

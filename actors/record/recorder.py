@@ -23,6 +23,7 @@ from moot.actors.record.columns import case_columns, sorted_json, verdict_column
 from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
+from moot.actors.record.known_endings import KnownEndings, Used
 from moot.actors.record.progress import Progress
 from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
@@ -30,6 +31,7 @@ from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
+from moot.actors.record.threads import to_its_end
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -37,6 +39,9 @@ from moot.protocols.tasks.scoring import is_correct
 
 _PATIENCE_S = 10.0
 _MAX_ATTEMPTS = 16
+_NOTED = 20_000
+"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
+
 _REPLY_KEYS = [
     "case_id",
     "attempt",
@@ -46,6 +51,7 @@ _REPLY_KEYS = [
     "reused_from",
     "prompt_tokens",
     "completion_tokens",
+    "model",
 ]
 
 _DROPPED_COLUMNS = [
@@ -65,12 +71,13 @@ CaseKey = tuple[str, int]
 class _Open:
     """What the recorder keeps in mind of a debate without verdict."""
 
-    __slots__ = ("arrived", "events", "reply_ids")
+    __slots__ = ("arrived", "events", "reply_ids", "used")
 
     def __init__(self) -> None:
         self.reply_ids: dict[str, str] = {}
         self.events: dict[tuple[str, str], int] = {}
         self.arrived = asyncio.Event()
+        self.used = Used()
 
 
 class Recorder:
@@ -93,6 +100,9 @@ class Recorder:
         self._finished: set[CaseKey] = set()
         self._right: dict[str, tuple[str | None, Reference]] = {}
         self._cases_written: set[str] = set()
+        self._endings, self._reading_endings = KnownEndings(), asyncio.Lock()
+        self._not_durable: set[str] = set()
+        self._noted: dict[tuple[str, int, str, str, float], None] = {}
         self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
         self.progress = Progress()
         self.signals = SignalKeeper()
@@ -105,7 +115,9 @@ class Recorder:
         self._finished = state.finished
         self._cases_written = state.cases
         for case_id, attempt, path, reply_id in state.replies:
-            self._debate(case_id, attempt).reply_ids[path] = reply_id
+            debate = self._debate(case_id, attempt)
+            debate.reply_ids[path] = reply_id
+            debate.used.known = False
         for case_id, attempt, kind, path, digest in state.events:
             self._debate(case_id, attempt).events[kind, path] = digest
         self.progress = state.progress
@@ -168,6 +180,7 @@ class Recorder:
         reused_from: str | None,
         prompt_tokens: int | None,
         completion_tokens: int | None,
+        model: str | None,
     ) -> bool:
         reused = reused_from is not None
         if (case_id, attempt) in self._finished:
@@ -180,6 +193,7 @@ class Recorder:
                 self._late(prompt_tokens, completion_tokens, reused=reused)
             return False
         debate.reply_ids[path] = reply_id
+        debate.used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         debate.arrived.set()
         if not reply_id.startswith(DECISION):
             self.progress.reply(prompt_tokens, completion_tokens, reused=reused)
@@ -212,6 +226,8 @@ class Recorder:
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
+        if event.kind in BOOKKEEPING_EVENTS and self._came_before((case_id, attempt, event.kind, event.path, at)):
+            return
         self._journal.append(
             "events",
             case_id=case_id,
@@ -223,6 +239,14 @@ class Recorder:
         )
         self.progress.event(case_id, attempt, event, at)
 
+    def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
+        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
+        known = note in self._noted
+        self._noted[note] = None
+        if len(self._noted) > _NOTED:
+            del self._noted[next(iter(self._noted))]
+        return known
+
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
         known = [key for key in keys if not self._is_shared_and_new(key)]
@@ -230,15 +254,20 @@ class Recorder:
             return [History() for _ in keys]
         await self._journal.readable()
         async with self._journal.lock:
-            read = await asyncio.to_thread(histories, self._folder, known)
+            read = await to_its_end(lambda: histories(self._folder, known))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
-        """See `recorded_endings`."""
-        await self.flush()
-        async with self._journal.lock:
-            return await asyncio.to_thread(recorded_endings, self._folder, case_ids)
+        """See `recorded_endings`; the last ones are known. What has to be read is read beside what is written."""
+        if not self._not_durable.isdisjoint(case_ids):
+            await self.flush()
+            self._not_durable.difference_update(case_ids)
+        found = self._endings.of(case_ids)
+        if missing := [case_id for case_id in case_ids if case_id not in found]:
+            async with self._reading_endings:
+                found |= await to_its_end(lambda: recorded_endings(self._folder, missing))
+        return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
@@ -287,6 +316,7 @@ class Recorder:
             ended = self._tally.ended
             await self._journal.durable()
             self._tally.settle(ended)
+            self._not_durable.difference_update(closing.case_id for closing in closings)
         return [bool(ok) for ok in accepted]
 
     def _admit_at_once(self, closing: Closing) -> bool | None:
@@ -300,8 +330,10 @@ class Recorder:
         if any(replies[path] != reply_id for path, reply_id in closing.replies.items()):
             return False
         self._finished.add(key)
+        used = self._debate(*key).used
         self._open.pop(key, None)
         self._write_verdict(closing)
+        self._endings.put(closing, used.by_model() if used.known else None)
         return True
 
     def _incomplete(self, closing: Closing) -> bool:
@@ -329,6 +361,7 @@ class Recorder:
         failed = bool(closing.failure)
         correct = None if failed else is_correct(closing.answer, gold, reference)
         columns = verdict_columns(closing, gold, correct, time.time())
+        self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)

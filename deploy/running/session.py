@@ -105,14 +105,14 @@ class Session:
         try:
             await self._unless_stopped(check_models(prepared))
             warn(prepared)
-            fresh = not folder.exists() if folder.store is not None else not folder.path.exists()
             owner = await self._unless_stopped(Owner.take(folder))
-            return await owner.hold(lambda epoch: self._owned(epoch, fresh))
+            return await owner.hold(self._owned)
         except Stopped:
             return _outcome(prepared, "interrupted", left=None, worked=False)
 
-    async def _owned(self, epoch: int, fresh: bool) -> Run:
+    async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
+        fresh = await asyncio.to_thread(folder.is_new)
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
@@ -130,7 +130,7 @@ class Session:
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
             left = await asyncio.to_thread(_left, prepared, recorded_past(prepared, retry_failed=False))
-            status = _status(arena, left, self._out_of_time)
+            status = _status(prepared, arena, left, self._out_of_time)
             stopped_by = self._why(arena) if status == "stopped" else ""
             record.stopped_by(stopped_by)
             return _outcome(prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by)
@@ -271,12 +271,22 @@ def _left(prepared: Prepared, past: Past) -> int | None:
     return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
 
 
-def _status(arena: Arena, left: int | None, out_of_time: bool) -> Status:
+def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: bool) -> Status:
+    """How the session ended.
+
+    Raises:
+        RecordError: nobody stopped the run, every debate was held, and yet the record lacks verdicts.
+    """
     waiting = len(set(arena.parked))
     if arena.stopped_by or (out_of_time and (left is None or left > waiting)):
         return "stopped"
     if arena.stopping and (left is None or left > waiting):
         return "interrupted"
+    if left is not None and left > waiting:
+        raise RecordError(
+            f"{prepared.config.out}: {left - waiting} of {prepared.total} cases have no verdict on record although "
+            f"every debate was held; the same command holds them again"
+        )
     return "waiting" if waiting else "finished"
 
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
 from moot.actors.limits.envelopes import Grant, Report
-from moot.actors.limits.ledger import Ledger
+from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.recovery import rows_as_written
+from moot.actors.record.schema import ABANDONED
+from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
 
 
 class Granting:
@@ -95,3 +102,75 @@ async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp
     with pytest.raises(RecordError, match="another process has taken the run over"):
         older.write(older.page(purses))
     assert younger.held() == {"usd": 1.0}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]"])
+async def test_a_limiter_that_cannot_read_what_was_spent_grants_nothing(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "limits.json").write_bytes(data)
+    with pytest.raises(RecordError, match=r"limits.json cannot be read: "):
+        LedgeredLimiter({}, {"usd": Purse(5.0)}, Ledger(RunFolder(tmp_path), 1))
+    assert (tmp_path / "limits.json").read_bytes() == data
+
+
+@pytest.mark.parametrize("asked", ["history", "flush"])
+async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    inside, most, begun, go_on = 0, 0, threading.Event(), threading.Event()
+    append = Journal._append
+
+    def held(self: Journal, taken: Any) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        begun.set()
+        go_on.wait(30)
+        append(self, taken)
+        inside -= 1
+
+    monkeypatch.setattr(Journal, "_append", held)
+    (tmp_path / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(tmp_path))
+    recorder = Recorder(tmp_path, owner.epoch)
+    recorder.register([labelled(0)])
+    ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
+    first = asyncio.create_task(ask[asked]())
+    await asyncio.to_thread(begun.wait, 30)
+    first.cancel()
+    await asyncio.sleep(0)
+    recorder.register([labelled(1)])
+    second = asyncio.create_task(recorder.flush())
+    await asyncio.sleep(0.05)
+    first.cancel()
+    asyncio.get_running_loop().call_later(0.05, go_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await second
+    await recorder.close(compact=False)
+    assert (most, read_table(tmp_path, "cases", []).num_rows) == (1, 2)
+    owner.release()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) -> None:
+    """Also after their debate's end, and of replies that were dropped."""
+    (tmp_path / "run.yaml").touch()
+    owner = Ownership.take(RunFolder(tmp_path))
+    recorder = Recorder(tmp_path, owner.epoch)
+    await recorder.load()
+    recorder.register([labelled(1)])
+    rows = debate_rows("c001", "e1")
+    recorder.add_replies(batch(rows))
+    if ended:
+        await recorder.commit([closing("c001", {row["path"]: row["reply_id"] for row in rows})])
+    told = {"model": "simulated", "tokens_at_most": 7}
+    dropped = batch([{**rows[0], "reply_id": "other", "unconfirmed_attempts": 1, "unconfirmed_tokens_max": 9}])
+    for _ in range(2):
+        recorder.add_events([("c001", 0, Event(ABANDONED, "a", told), at) for at in (1.0, 2.0)])
+        recorder.add_replies(dropped)
+    _, seen = recorder.progress.events_since(0)
+    assert [event.kind for event in seen].count(ABANDONED) == 3
+    await recorder.close(compact=False)
+    owner.release()
+    written = rows_as_written(owner.folder, "events", "events", ["kind"])
+    assert sum(batch["kind"].to_pylist().count(ABANDONED) for batch in written) == 3

@@ -5,15 +5,20 @@ from __future__ import annotations
 import fcntl
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled
+from journal_writer import _debate, batch, closing, debate_rows, labelled
+from pyarrow import ArrowNotImplementedError
+from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
+from moot.actors.record.compaction import compact, compact_leftovers
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import KEYS, TABLES
 from moot.actors.record.store.deltas import DeltaWriter, decode_delta, encode_delta, replay, rolls_of, seal
@@ -71,6 +76,53 @@ def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
     store.delete(["three", "none"])
     store.delete_folder("a")
     assert store.sizes() == {}
+
+
+class Opening(LocalFileSystem):
+    """Objects are seen, empty, as soon as they are opened, as Azure's are."""
+
+    type_name = "abfs"
+
+
+def test_an_object_is_not_seen_before_it_is_whole(tmp_path: Path) -> None:
+    store = Store(Opening(), str(tmp_path), "abfss://box/run")
+    (tmp_path / "whole").write_bytes(b"data")
+    seen = list[bytes | None]()
+
+    def fill(stream: Any) -> None:
+        stream.write(b"more")
+        seen.append(store.get("one"))
+
+    store._write("one", fill)
+    assert (seen, store.get("one"), list(store.sizes())) == ([None], b"more", ["one", "whole"])
+
+
+def test_a_store_that_cannot_rename_is_refused_in_one_line(tmp_path: Path) -> None:
+    class Flat(Opening):
+        """As an account without a hierarchical namespace."""
+
+        def move(self, src: str, dest: str) -> None:
+            raise ArrowNotImplementedError("not for\naccounts without a namespace")
+
+    store = Store(Flat(), str(tmp_path), "abfss://box/run")
+    with pytest.raises(RecordError, match="abfss://box/run: objects cannot be renamed there: not for accounts"):
+        store.put("one", b"1")
+    assert store.sizes() == {}
+
+
+@pytest.mark.parametrize("data", [b"", b"[{", b'{"tables": 3}'])
+@pytest.mark.parametrize("name", ["epochs.json", "parts/e0001-w0-r0000.json"])
+async def test_an_illegible_file_of_the_record_is_said_in_one_line(tmp_path: Path, name: str, data: bytes) -> None:
+    store = store_in(tmp_path / "store")
+    await write(store, 1)
+    found = pulled(store, tmp_path / "found")
+    (found / name).write_bytes(data)
+    with pytest.raises(RecordError, match=f"{name} cannot be read: ") as refused:
+        ids(found)
+    assert "\n" not in str(refused.value)
+    store.put(name, data)
+    with pytest.raises(RecordError, match=f"{name} cannot be read: "):
+        ids(pulled(store, tmp_path / "again"))
 
 
 def test_a_forbidden_store_takes_nothing(tmp_path: Path) -> None:
@@ -247,6 +299,64 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
     assert_whole(found)
     mine = [row["reply_id"] for row in read_table(found, "turns").to_pylist() if row["case_id"] == "c001"]
     assert sorted(mine) == ["second-c001-a", "second-c001-j"]
+
+
+async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path: Path) -> None:
+    """It has looked before the old one, which is out of reach and not dead, puts something more."""
+    store = store_in(tmp_path / "store")
+    await write(store, 1, ends=False)
+    mirrors = [Mirror(store), Mirror(store)]
+    for mirror in mirrors:
+        mirror.pull()
+    old = Recorder(RunFolder(mirrors[0].folder, store), 1)
+    await old.load()
+    mirrors[1].pull()
+    old.register([labelled(1)])
+    await _debate(old, "c001", "old")
+    new = Recorder(RunFolder(mirrors[1].folder, store), 1)
+    await new.load()
+    assert new.progress.counts.finished == 2
+    assert ids(mirrors[1].folder) == ids(pulled(store, tmp_path / "found")) == {"c000", "c001"}
+    for life in (old, new):
+        await life.close(compact=False)
+
+
+async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_parts(tmp_path: Path) -> None:
+    """One at the take-over, one at the end, by the same owner: the second takes nothing of the first away."""
+    store = store_in(tmp_path / "store")
+    await write(store, 2, ends=False)
+    killed(store)
+    mirror = Mirror(store)
+    record = RunFolder(mirror.folder, store)
+
+    async def work(epoch: int) -> None:
+        for number, ends in ((2, False), (3, True)):  # the first life of the writer is killed
+            copy = Mirror(store)
+            copy.pull()
+            life = Recorder(RunFolder(copy.folder, store), epoch)
+            await life.load()
+            life.register([labelled(number)])
+            await _debate(life, labelled(number).case.id, f"life{number}")
+            await life.close(compact=ends)
+        mirror.pull()
+        compact_leftovers(record, epoch)
+
+    await (await Owner.take(record)).hold(work)
+    found = pulled(store, tmp_path / "found")
+    assert ids(found) == ALL
+    assert_whole(found)
+    assert [name for name in store.sizes("parts") if "rest" in name] == [
+        "parts/e0002-rest0.json",
+        "parts/e0002-rest1.json",
+    ]
+
+
+async def test_a_committed_part_is_not_written_again(tmp_path: Path) -> None:
+    await write(store_in(tmp_path / "store"), 1)
+    folder = RunFolder(pulled(store_in(tmp_path / "store"), tmp_path / "found"))
+    with pytest.raises(RecordError, match="e0001-w0-r0000 is there already"):
+        compact(folder, "e0001-w0-r0000", {})
+    assert ids(folder.path) == {"c000"}
 
 
 async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) -> None:

@@ -20,14 +20,18 @@ from object_store import ObjectStore, object_store
 from simulate_server import simulated_server
 from stored_record import pulled
 
+from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record import journal
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.owner import Owner
 from moot.actors.record.store import lease
 from moot.actors.record.store import store as stores
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.store.store import Store
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app
+from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide
 from moot.deploy.running.decide import waiting as decisions
@@ -162,6 +166,43 @@ def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_
     steps = [(row["case_id"], row["path"]) for row in read_table(found, "turns").to_pylist()]
     assert len(steps) == len(set(steps)) == len(calls)
     assert sum(calls.values()) - len(calls) <= PAID_AGAIN < len(calls)
+
+
+def test_a_run_whose_record_lacks_verdicts_is_not_finished(
+    bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(folder: RunFolder, epoch: int) -> None:
+        for part in folder.parts.glob("*.json"):
+            part.unlink()
+
+    monkeypatch.setattr(session, "compact_leftovers", lose)
+    with pytest.raises(RecordError, match=r"s3://.*: 2 of 2 cases have no verdict on record"):
+        hold(bucket.uri("run"), limit=2)
+    assert b"status: failed" in bucket.objects["run/run.yaml"][0]
+
+
+@pytest.mark.parametrize("kind", ["bucket", "folder"])
+def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
+    kind: str, bucket: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there when this one becomes its owner, and was not when this one looked."""
+    out = bucket.uri("run") if kind == "bucket" else str(tmp_path / "run")
+    take = Owner.take
+
+    async def late(folder: RunFolder) -> Owner:
+        monkeypatch.setattr(session.Owner, "take", take)
+        await asyncio.to_thread(hold, out, limit=2)
+
+        async def fail(self: object) -> None:
+            raise RecordError("this engine does not start")
+
+        monkeypatch.setattr(InlineRuntime, "start", fail)
+        return await take(folder)
+
+    monkeypatch.setattr(session.Owner, "take", late)
+    with pytest.raises(RecordError, match="does not start"):
+        hold(out, limit=3)
+    assert read_table(record_path(out), "verdicts", []).num_rows == 2
 
 
 def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore, tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-import msgspec
-
+from moot.actors.record.folder import Part, decode_file
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.scratch import Scratch
 from moot.actors.record.store.store import Store
@@ -57,13 +56,13 @@ def pull(store: Store, folder: Path) -> None:
     The journal comes first: what becomes a part meanwhile is read twice, never missed.
 
     Raises:
-        RecordError: the store cannot be read.
+        RecordError: the store cannot be read, or what it holds is illegible.
     """
     (folder / "journal").mkdir(exist_ok=True)
     for roll, names in rolls_of(store).items():
         replay(store, roll, names, folder / "journal")
     listed = {name: size for name, size in store.sizes().items() if not name.startswith("journal/")}
-    parts = [name for name in listed if name.startswith("parts/")]
+    parts = [name for name in listed if name.startswith("parts/") and name.endswith(".json")]
     _fetch(store, folder, (name for name in parts if not (folder / name).exists()))
     tables = set(_tables(folder / name for name in parts))
     missing = [name for name in tables if not (folder / name).exists()]
@@ -81,7 +80,7 @@ def _changes(name: str) -> bool:
 def _tables(parts: Iterable[Path]) -> Iterator[str]:
     for part in parts:
         if part.exists():
-            yield from msgspec.json.decode(part.read_bytes())["tables"].values()
+            yield from decode_file(part, part.read_bytes(), Part).tables.values()
 
 
 def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:

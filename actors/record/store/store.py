@@ -23,7 +23,9 @@ _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _LASTING = frozenset(
     {"ACCESS_DENIED", "NO_SUCH_BUCKET", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN"}
 )
-_ATOMIC = ("s3", "gcs", "abfs")
+_ATOMIC = ("s3", "gcs")
+"""Where an object is seen when it is complete; Arrow's stream to Azure shows an empty one as soon as it is opened."""
+
 _COPY_BYTES = 8 * 2**20
 _LONGEST = 240
 
@@ -160,7 +162,7 @@ class Store:
         return sorted((info.path[start:], info) for info in infos if info.type == FileType.File)
 
     def _write(self, name: str, fill: Callable[[NativeFile], object]) -> None:
-        """Object stores show an object when it is complete; elsewhere it is written aside and renamed."""
+        """Where an object is seen before it is complete it is written aside and renamed."""
         path = self._path(name)
         draft = path if self._fs.type_name in _ATOMIC else f"{path}.{uuid4().hex[:8]}.tmp"
         try:
@@ -171,7 +173,14 @@ class Store:
         with stream:
             fill(stream)
         if draft != path:
+            self._rename(draft, path)
+
+    def _rename(self, draft: str, path: str) -> None:
+        try:
             self._fs.move(draft, path)
+        except NotImplementedError as error:
+            self._drop(self._fs.delete_file, draft)
+            raise RecordError(f"{self.uri}: objects cannot be renamed there: {_reason(error)}") from error
 
     @staticmethod
     def _drop(delete: Callable[[str], None], path: str) -> None:
@@ -204,7 +213,7 @@ def _is_lasting(error: OSError) -> bool:
     return isinstance(error, PermissionError | FileNotFoundError) or any(word in said for word in _LASTING)
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: Exception) -> str:
     """What pyarrow says, on one line."""
     said = " ".join(str(error).split())
     return said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
