@@ -85,7 +85,7 @@ async def test_without_a_place_a_stream_is_refused_and_a_post_does_not_wait(
         reading = asyncio.create_task(client.get("/v1/debates/one/events"))
 
         async def streams() -> bool:
-            return client.services._held == 1
+            return bool(client.services._held == 1)
 
         await eventually(streams)
         await client.ask("DELETE", "/v1/debates/one")

@@ -84,7 +84,7 @@ class _Asked:
     """One request to a guard, and what it said."""
 
     def __init__(self, method: str, path: str) -> None:
-        self.scope = {"type": "http", "method": method, "path": path, "headers": []}
+        self.scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": []}
         self.sent: list[Any] = []
 
     async def send(self, message: Any) -> None:
