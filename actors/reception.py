@@ -176,6 +176,11 @@ class Reception:
         the run was closed or stopped by a budget."""
         return self._refusal if isinstance(self._refusal, RunBroken) else None
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing is held any more, a budget or worse; empty while cases are taken."""
+        return "" if self._refusal is None else str(self._refusal)
+
     async def close(self, drain_s: float) -> int:
         """Take nothing more; debates may end for so many seconds, then they are put aside. Gives how many were."""
         self._refuse(NotHeld("the run is being closed"))

@@ -60,10 +60,15 @@ _OF_DEBATES = ("protocol", "agents", "docs", "roles", "set")
 """Flags that mean nothing to a panel of judges; documents are for checks, too."""
 
 
+_OF_ONE_KIND = ("concurrency", "requests_per_min", "tokens_per_min", "max_cost_usd", "max_tokens")
+"""Bounds that every kind of request would have for itself: with several of them, as many times what was said."""
+
+
 def _config(file: Path | None, parameters: dict[str, Any]) -> ServeConfig:
     """The file's configuration with the flags over it."""
     from moot.deploy.running.flags import flag_of
     from moot.deploy.serving.settings import ServeConfig
+    from moot.protocols.errors import ConfigError
 
     base = ServeConfig.build(file)
     own = ("out", "max_open", "max_queued", "drain_s", "token_env")
@@ -84,5 +89,12 @@ def _config(file: Path | None, parameters: dict[str, Any]) -> ServeConfig:
         sections["checks"] = {**(base.checks or {}), **common, **documents}
     if sections["debates"] is not None and "docs" in given and sections["checks"] is not None:
         sections["debates"].pop("docs")
+    offered = [kind for kind, section in sections.items() if section is not None]
+    bound = next((name for name in _OF_ONE_KIND if name in given), None)
+    if bound is not None and len(offered) > 1:
+        raise ConfigError(
+            f"{flag_of(bound)} would bound {' and '.join(offered)} each by itself: give it in a file, "
+            f"`{offered[-1]}: {{{bound}: ...}}`"
+        )
     found = ServeConfig.build({**base.model_dump(exclude_unset=True), **sections}, flags, flag_of)
     return found.model_copy(update={"out": str(Path(found.out).expanduser().absolute())})

@@ -171,6 +171,11 @@ class OpenRun:
         return None if self._reception is None else self._reception.broken
 
     @property
+    def refusal(self) -> str:
+        """Why no case is held any more; empty while they are."""
+        return "" if self._reception is None else self._reception.refusal
+
+    @property
     def waiting(self) -> int:
         """How many cases have come and have not ended."""
         return 0 if self._reception is None else self._reception.waiting

@@ -2,22 +2,23 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
-from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
+from moot.deploy.serving.bodies import describe, described, json_of
 from moot.deploy.serving.guard import Guard, refusal
-from moot.deploy.serving.refusals import Refused, first_of
-from moot.deploy.serving.requests import ID, Asked, CheckRequest, DebateRequest, JudgmentRequest
-from moot.deploy.serving.service import Job, Service
-from moot.deploy.serving.services import Services
+from moot.deploy.serving.job import Job
+from moot.deploy.serving.refusals import Refused, invalid
+from moot.deploy.serving.requests import ID
+from moot.deploy.serving.service import Service
+from moot.deploy.serving.services import REQUESTS, Services
 from moot.deploy.serving.settings import KINDS, Kind
 from moot.deploy.serving.stream import stream
 from moot.protocols.errors import ActorGone
@@ -29,9 +30,11 @@ Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to w
 LastEventId = Annotated[str, Header(description="The id of the last event that was read; what follows it is sent.")]
 
 _WHY = {
+    400: "the body is no JSON",
     401: "the token is missing or wrong",
     403: "no token is configured, and the client is not on this machine",
     404: "unknown, or not offered by this server",
+    408: "the body did not come in time",
     409: "the id has other content, or the request has ended already",
     413: "the body is too long",
     422: "the body or a parameter is not what it should be",
@@ -65,7 +68,8 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
         base, one, singular = f"/v1/{kind}", f"/v1/{kind}/{{id}}", kind.removesuffix("s")
         app.add_api_route(
             base, post[kind], methods=["POST"], status_code=202, operation_id=f"ask_{singular}",
-            responses={**_ENDED, **_errors(401, 403, 404, 409, 413, 422, 429, 503)}, **wanted,
+            openapi_extra=described(REQUESTS[kind]),
+            responses={**_ENDED, **_errors(400, 401, 403, 404, 408, 409, 413, 422, 429, 503)}, **wanted,
         )  # fmt: skip
         app.add_api_route(
             one, routes.read, methods=["GET"], operation_id=f"read_{singular}",
@@ -82,28 +86,12 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
         )  # fmt: skip
     app.add_exception_handler(HTTPException, _tell)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
-    _declare_token(app)
+    describe(app, *REQUESTS.values())
     return Guard(app, token, services.config.max_body_bytes)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: {"model": ErrorBody, "description": _WHY[status]} for status in statuses}
-
-
-def _declare_token(app: FastAPI) -> None:
-    """Say in the schema that the token is sent as `Authorization: Bearer`; the guard asks for it."""
-    made = app.openapi
-
-    def with_token() -> dict[str, Any]:
-        schema = made()
-        bearer = HTTPBearer().model.model_dump(mode="json", by_alias=True, exclude_none=True)
-        schema.setdefault("components", {})["securitySchemes"] = {"token": bearer}
-        for path, operations in schema["paths"].items():
-            for operation in operations.values():
-                operation["security"] = [{"token": []}] if path.startswith("/v1/") else []
-        return schema
-
-    app.openapi = with_token  # type: ignore[method-assign]
 
 
 def _add_probes(app: FastAPI, services: Services) -> None:
@@ -130,27 +118,28 @@ def _add_probes(app: FastAPI, services: Services) -> None:
     app.add_api_route("/v1/stats", stats, response_model=Stats, responses=_errors(401, 403), tags=["probes"])
 
 
-async def _accept(request: Request, kind: Kind, asked: Asked, wait_s: float) -> Response:
+async def _accept(request: Request, kind: Kind, wait_s: float) -> Response:
     services: Services = request.app.state.services
     service = services.of(kind)
-    job = await service.accept(asked)
-    await _wait(services, job, wait_s)
+    job = await service.accept(await json_of(request))
+    if services.has_place:
+        await _wait(services, job, wait_s)
     return _told(service, job, 200 if job.done.is_set() else 202)
 
 
-async def _post_debate(request: Request, body: DebateRequest, wait_s: Wait = 0.0) -> Response:
+async def _post_debate(request: Request, wait_s: Wait = 0.0) -> Response:
     """Have a case debated. 202 says where its verdict will be; 200 has it, where there was one in time."""
-    return await _accept(request, "debates", body, wait_s)
+    return await _accept(request, "debates", wait_s)
 
 
-async def _post_judgment(request: Request, body: JudgmentRequest, wait_s: Wait = 0.0) -> Response:
+async def _post_judgment(request: Request, wait_s: Wait = 0.0) -> Response:
     """Have a reply judged by the panel. 202 says where that will be; 200 has it, where there was one in time."""
-    return await _accept(request, "judgments", body, wait_s)
+    return await _accept(request, "judgments", wait_s)
 
 
-async def _post_check(request: Request, body: CheckRequest, wait_s: Wait = 0.0) -> Response:
+async def _post_check(request: Request, wait_s: Wait = 0.0) -> Response:
     """Have a claim checked. 202 says where the verdict will be; 200 has it, where there was one in time."""
-    return await _accept(request, "checks", body, wait_s)
+    return await _accept(request, "checks", wait_s)
 
 
 async def _wait(services: Services, job: Job, wait_s: float) -> None:
@@ -165,6 +154,23 @@ def _told(service: Service, job: Job, status: int = 200) -> Response:
     if job.engine_s is not None:
         headers["Server-Timing"] = f"engine;dur={1000 * job.engine_s:.1f}"
     return Response(service.state(job).model_dump_json(), status, headers, "application/json")
+
+
+class _Stream(StreamingResponse):
+    """A stream that has its place before its first header, and gives it back when it has been sent or has broken off.
+
+    Args:
+        place: closed at the end.
+    """
+
+    def __init__(self, place: ExitStack, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 class _Routes:
@@ -198,13 +204,11 @@ class _Routes:
         """What happens, as server-sent events, from the first one to `end`. Hanging up cancels nothing."""
         service, job = await self._find(id)
 
-        async def chunks() -> Any:
-            with self._services.holding():
-                async for chunk in stream(service, job, last_event_id, self._services.config.stream_s):
-                    yield chunk
-
+        chunks = stream(service, job, last_event_id, self._services.config.stream_s)
+        place = ExitStack()
+        place.enter_context(self._services.holding())
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(chunks(), media_type="text/event-stream", headers=headers)
+        return _Stream(place, chunks, media_type="text/event-stream", headers=headers)
 
 
 async def _tell(request: Request, error: Exception) -> Response:
@@ -214,6 +218,4 @@ async def _tell(request: Request, error: Exception) -> Response:
 
 async def _tell_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors = error.errors()
-    status = 400 if errors and errors[0].get("type") == "json_invalid" else 422
-    return refusal(Refused(status, first_of(errors)))
+    return refusal(invalid(error.errors()))

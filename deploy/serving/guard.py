@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from urllib.parse import urlsplit
 
@@ -17,6 +18,9 @@ from moot.deploy.serving.settings import is_loopback
 _log = structlog.get_logger(__name__)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """What anybody may ask: whether the server lives, and nothing else."""
+
+_BODY_S = 120.0
+"""Seconds that a body may take to come."""
 
 
 class Guard:
@@ -48,10 +52,13 @@ class Guard:
             await send(message)
 
         try:
-            if scope["path"] not in OPEN_PATHS:
+            if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
                 self._check(scope)
             await self._app(scope, await self._bounded(scope, receive), sending)
         except HTTPException as error:
+            if started:
+                _log.error("an answer was broken off", path=scope["path"][:200], error=repr(error)[:500])
+                return
             await refusal(error)(scope, receive, send)
         except Exception as error:
             _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
@@ -85,18 +92,13 @@ class Guard:
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > self._most):
             raise self._too_large()
-        chunks: list[bytes] = []
-        size, more = 0, True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                break
-            chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
-            more = message.get("more_body", False)
-            if size > self._most:
-                raise self._too_large()
-        whole: Message | None = {"type": "http.request", "body": b"".join(chunks), "more_body": False}
+        try:
+            async with asyncio.timeout(_BODY_S):
+                body = await self._whole(receive)
+        except TimeoutError:
+            late = f"the body has not come within {_BODY_S:g} seconds"
+            raise Refused(408, late, headers={"Connection": "close"}) from None
+        whole: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
         async def again() -> Message:
             nonlocal whole
@@ -106,6 +108,20 @@ class Guard:
             return message
 
         return again
+
+    async def _whole(self, receive: Receive) -> bytes:
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refused(400, "the body has broken off", headers={"Connection": "close"})
+            chunks.append(message.get("body", b""))
+            size += len(chunks[-1])
+            more = message.get("more_body", False)
+            if size > self._most:
+                raise self._too_large()
+        return b"".join(chunks)
 
     def _too_large(self) -> Refused:
         return Refused(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})

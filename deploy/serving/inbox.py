@@ -31,6 +31,17 @@ ON CONFLICT (kind, id) DO UPDATE SET cancelled = 0, body = excluded.body
 """
 
 
+_INDEX = "CREATE INDEX IF NOT EXISTS cancelled_ones ON requests (kind, number) WHERE cancelled = 1"
+_CANCEL = "UPDATE requests SET cancelled = 1, body = NULL WHERE kind = ? AND id = ?"
+_TRIM = """
+DELETE FROM requests WHERE kind = ?1 AND cancelled = 1 AND number <= (
+    SELECT number FROM requests WHERE kind = ?1 AND cancelled = 1 ORDER BY number DESC LIMIT 1 OFFSET ?2
+)
+"""
+KEPT_CANCELLED = 10_000
+"""Cancelled requests that are remembered, of each kind: those that were accepted last."""
+
+
 @dataclass(frozen=True)
 class _Change:
     statement: str
@@ -70,6 +81,7 @@ class Inbox:
             for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
             connection.execute(_TABLE)
+            connection.execute(_INDEX)
         except sqlite3.Error as error:
             connection.close()
             raise RecordError(f"{self._file} cannot be opened: {error}") from None
@@ -84,8 +96,8 @@ class Inbox:
         return self._change("DELETE FROM requests WHERE kind = ? AND id = ?", kind, case_id)
 
     def cancel(self, kind: str, case_id: str) -> asyncio.Future[None]:
-        """It was cancelled: that is remembered, and what was asked is not."""
-        return self._change("UPDATE requests SET cancelled = 1, body = NULL WHERE kind = ? AND id = ?", kind, case_id)
+        """It was cancelled: that is remembered, among the last `KEPT_CANCELLED`, and what was asked is not."""
+        return self._change(_CANCEL, kind, case_id)
 
     def _change(self, statement: str, *values: str | bytes) -> asyncio.Future[None]:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -142,6 +154,8 @@ def _all_of(connection: sqlite3.Connection, batch: list[_Change]) -> list[tuple[
     try:
         for change in batch:
             connection.execute(change.statement, change.values)
+        for kind in {change.values[0] for change in batch if change.statement == _CANCEL}:
+            connection.execute(_TRIM, (kind, KEPT_CANCELLED))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.open_run import OpenRun
@@ -26,7 +27,9 @@ from moot.deploy.running.resume import check_resumable
 from moot.deploy.serving.settings import ServeConfig, is_loopback
 from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
 
-_OBJECT_STORE_BYTES = 200 * 2**20
+if TYPE_CHECKING:
+    from moot.actors.remote.joining import Membership
+
 _LET_GO_S = 15.0
 """Seconds that a server which was killed may need until its actors are gone, too."""
 
@@ -43,7 +46,7 @@ class Listening:
     Attributes:
         host: an address of this machine.
         port: 0 takes a free one.
-        address: the Ray cluster to join; None starts a local one.
+        address: the Ray cluster to join; None starts a local one, unless `RAY_ADDRESS` names one.
     """
 
     host: str = "127.0.0.1"
@@ -64,8 +67,8 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     port = _free(where.host, where.port)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     print("starting Ray and the server ...", file=sys.stderr, flush=True)
-    with _ray(where.address):
-        left = _serve(config, where, port)
+    with _ray(where.address) as membership:
+        left = _serve(config, where, port, joined=membership.can_grow)
     if left:
         print(f"stopped; {left:,} put aside: the same command goes on with them", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -80,12 +83,11 @@ def _check(config: ServeConfig, where: Listening) -> None:
     token = config.read_token()
     if token is None and not is_loopback(where.host):
         raise ConfigError(f"--host {where.host} is open to others: name the token's variable with --token-env")
-    if (where.address or "").startswith("ray://"):
-        raise ConfigError("ray:// is not supported: submit the server with `ray job submit -- moot serve ...`")
+    joined = cluster_address(where.address)
     for run in [OpenRun(each) for each in config.runs().values()]:
         prepared = run.prepared
         check_resumable(prepared)
-        if where.address is None:
+        if joined is None:
             asyncio.run(check_models(prepared))
         _wait_for(RunFolder(prepared.folder))
 
@@ -125,24 +127,19 @@ def _free(host: str, port: int) -> int:
 
 
 @contextmanager
-def _ray(address: str | None) -> Iterator[None]:
+def _ray(address: str | None) -> Iterator[Membership]:
     """Ray, started here or joined, and left as it was found."""
-    import ray
+    from moot.actors.remote.joining import Membership
 
-    local: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
-    options = local if address is None else {}
+    membership = Membership(address)
     try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="error", **options)
-    except Exception as error:  # Ray raises bare ones, too
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ConfigError(f"cannot {'reach' if address else 'start'} Ray: {reason}") from None
-    try:
-        yield
+        membership.join()
+        yield membership
     finally:
-        ray.shutdown()
+        membership.leave()
 
 
-def _serve(config: ServeConfig, where: Listening, port: int) -> int:
+def _serve(config: ServeConfig, where: Listening, port: int, *, joined: bool) -> int:
     """Have Ray Serve run the server until a signal; gives how many debates were put aside."""
     from ray import serve
 
@@ -163,7 +160,7 @@ def _serve(config: ServeConfig, where: Listening, port: int) -> int:
             print(f"draining for at most {config.drain_s:g} s (again: stop at once)", file=sys.stderr, flush=True)
             return _drained(handle, config.drain_s + _CLOSE_S)
     finally:
-        if where.address is not None:  # a Ray that was started here goes as a whole
+        if joined:  # a Ray that was started here goes as a whole
             _take_down(serve, NAME)
 
 

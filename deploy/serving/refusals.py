@@ -18,6 +18,7 @@ _CODES = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "too_slow",
     409: "conflict",
     413: "too_large",
     415: "unsupported_media_type",
@@ -53,6 +54,12 @@ class Refused(HTTPException):
             told["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
         super().__init__(status, message, told or None)
         self.code = code or _CODES.get(status, "error")
+
+
+def invalid(errors: Sequence[Mapping[str, Any]]) -> Refused:
+    """The refusal of a request by what pydantic says of it: 400 when it is no JSON, else 422."""
+    no_json = bool(errors) and errors[0].get("type") == "json_invalid"
+    return Refused(400 if no_json else 422, first_of(errors))
 
 
 def code_of(status: int) -> str:

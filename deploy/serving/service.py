@@ -13,12 +13,12 @@ from pydantic import ValidationError
 
 from moot.actors.reception import NotHeld
 from moot.deploy.running.config import RunConfig
-from moot.deploy.running.held import Held
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
 from moot.deploy.serving.inbox import Inbox
+from moot.deploy.serving.job import Job
 from moot.deploy.serving.rate import EndingRate
-from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.refusals import Refused, invalid
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
@@ -32,35 +32,6 @@ _AGAIN_S = 0.5
 _READERS = 2
 
 
-class Job:
-    """A request that was accepted.
-
-    Attributes:
-        id: of its case.
-        content: the hash of its case; empty for one that is known from the record alone.
-        trail: tells its events from those of another time that it was asked.
-        held: its end, once it has one.
-        why: what put it aside.
-        engine_s: seconds that the engine had it, until its verdict was durable; None before, and from the record.
-        done: set when there is nothing more to wait for.
-    """
-
-    def __init__(self, case_id: str, content: str = "", trail: str = "record") -> None:
-        self.id, self.content, self.trail = case_id, content, trail
-        self.held: Held | None = None
-        self.cancelled = False
-        self.why = ""
-        self.mismatch: RunMismatch | None = None
-        self.engine_s: float | None = None
-        self.done = asyncio.Event()
-        self.holding: asyncio.Task[None] | None = None
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether asking again finds this one: it is being debated, or has a verdict."""
-        return not self.done.is_set() or (self.held is not None and not self.held.failure)
-
-
 class Service:
     """Holds one open run for clients. Lives in one event loop.
 
@@ -70,6 +41,7 @@ class Service:
         request: the model of a request's body.
         inbox: keeps what was accepted.
         max_queued: most that wait beyond those that are open.
+        max_queued_bytes: longest that the bodies of all that are open or wait may be together.
 
     Attributes:
         draining: whether nothing more is taken.
@@ -77,11 +49,21 @@ class Service:
         closed: whether the record is closed, too, or is being closed.
     """
 
-    def __init__(self, kind: Kind, config: RunConfig, request: type[Asked], inbox: Inbox, *, max_queued: int) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        config: RunConfig,
+        request: type[Asked],
+        inbox: Inbox,
+        *,
+        max_queued: int,
+        max_queued_bytes: int,
+    ) -> None:
         self.kind = kind
         self.run = OpenRun(config)
         self._request, self._inbox = request, inbox
-        self._most = config.max_open + max_queued
+        self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
+        self._size = 0
         self._jobs: dict[str, Job] = {}
         self._ended: OrderedDict[str, Job] = OrderedDict()
         self._rate = EndingRate(time.monotonic)
@@ -119,61 +101,97 @@ class Service:
         pending = await self._inbox.pending(self.kind)
         for case_id, body in pending:
             try:
-                asked = self._request.model_validate_json(body)
-                labelled = await asyncio.to_thread(self.run.labelled, asked.case())
-            except (ValidationError, UserError) as error:
-                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=str(error))
+                labelled, content = await asyncio.to_thread(self._read, body)
+            except Refused as error:
+                why = str(error.detail)
+                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
                 continue
-            self._begin(labelled)
+            self._begin(labelled, content, len(body))
         return len(pending)
 
-    async def accept(self, asked: Asked) -> Job:
-        """Take a request; it is kept on disk when this returns.
+    async def accept(self, body: bytes) -> Job:
+        """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
+
+        Cancelling this leaves it accepted.
 
         Raises:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
         self._check_open(closed=self.draining)
-        labelled = await asyncio.to_thread(self._labelled, asked)
-        case_id, content = labelled.case.id, labelled.case.content_hash()
+        labelled, content = await asyncio.to_thread(self._read, body)
+        case_id = labelled.case.id
         known = self._jobs.get(case_id) or self._ended.get(case_id)
         if known is not None and known.content and known.content != content:
             raise _other_content(case_id)
         if known is not None and known.content and known.goes_on:
+            if known.taking is not None and not known.done.is_set():
+                await asyncio.shield(known.taking)
             return known
-        if len(self._jobs) >= self._most:
-            self._count["refused"] += 1
-            wait_s = self._rate.seconds_until(1 + len(self._jobs) - self._most)
-            full = f"{self._most:,} are open or queued: ask again later"
-            raise Refused(429, full, "queue_full", retry_after_s=wait_s)
-        job = self._begin(labelled)
+        self._check_open(closed=self.draining)
+        if why := self.run.refusal:
+            raise Refused(503, why, "stopped")
+        self._check_room(len(body))
+        job = self._begin(labelled, content, len(body))
+        job.taking = asyncio.create_task(self._take(job, body, known))
+        job.taking.add_done_callback(_seen)
+        await asyncio.shield(job.taking)
+        return job
+
+    async def _take(self, job: Job, body: bytes, before: Job | None) -> None:
+        """Keep a request that the engine has taken; one that is refused leaves what was known of its id `before`."""
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
-            raise _other_content(case_id)
+            self._undo(job, before)
+            raise _other_content(job.id)
         if job.why:
+            self._undo(job, before)
             raise Refused(503, job.why, "stopped")
         try:
-            await self._inbox.accept(self.kind, case_id, asked.model_dump_json(round_trip=True).encode())
+            await self._inbox.accept(self.kind, job.id, body)
         except RecordError:
+            job.unkept = True
             await self.withdraw(job)
-            raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
-        return job
+            if job.held is None:
+                self._undo(job, before)
+                raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
+
+    def _undo(self, job: Job, before: Job | None) -> None:
+        if self._ended.get(job.id) is job:
+            del self._ended[job.id]
+        if before is not None and job.id not in self._jobs:
+            self._keep(before)
+
+    def _check_room(self, size: int) -> None:
+        over = 1 + len(self._jobs) - self._most
+        if over <= 0 and (not self._jobs or self._size + size <= self._most_bytes):
+            return
+        self._count["refused"] += 1
+        full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
+        wait_s = self._rate.seconds_until(max(1, over))
+        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
 
     def _check_open(self, *, closed: bool) -> None:
         if closed:
             raise Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
 
-    def _labelled(self, asked: Asked) -> LabelledCase:
+    def _read(self, body: bytes) -> tuple[LabelledCase, str]:
+        """The case of a request, and the hash of its content; long for a long body, so not for the event loop."""
+        if not body.strip():
+            raise Refused(422, "the body is empty: JSON is expected")
         try:
-            return self.run.labelled(asked.case())
+            labelled = self.run.labelled(self._request.model_validate_json(body).case())
+        except ValidationError as error:
+            raise invalid(error.errors(include_url=False, include_context=False, include_input=False)) from None
         except TaskFileError as error:
             raise Refused(422, f"{error.field}: {error.expected}" if error.field else error.expected) from None
         except UserError as error:
             raise Refused(422, str(error)) from None
+        return labelled, labelled.case.content_hash()
 
-    def _begin(self, labelled: LabelledCase) -> Job:
+    def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
         case_id = labelled.case.id
-        job = self._jobs[case_id] = Job(case_id, labelled.case.content_hash(), token_hex(4))
+        job = self._jobs[case_id] = Job(case_id, content, token_hex(4), size)
+        self._size += size
         self._ended.pop(case_id, None)
         job.holding = asyncio.create_task(self._hold(job, labelled))
         return job
@@ -184,7 +202,9 @@ class Service:
             job.held = await self.run.hold_labelled(labelled)
             job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
-            job.mismatch = error
+            job.mismatch = error  # what the inbox has under this id is not of this request
+            if job.taking is None:
+                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=job.id, error=str(error))
         except NotHeld as error:
             job.why = "" if job.cancelled else str(error)
         except Exception as error:
@@ -195,17 +215,17 @@ class Service:
     def _end(self, job: Job) -> None:
         """What has ended is on record, and what was put aside stays in the inbox."""
         del self._jobs[job.id]
+        self._size -= job.size
+        job.done.set()
         if job.mismatch is None:
             self._keep(job)
             if job.held is not None or job.cancelled:
                 self._count[self.status(job)] += 1
         if job.held is not None:
             self._rate.ended()
-        if job.held is not None or job.mismatch is not None:
             self._inbox.forget(self.kind, job.id)
-        elif job.cancelled:
+        elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
-        job.done.set()
 
     def _keep(self, job: Job) -> None:
         self._ended[job.id] = job
@@ -248,9 +268,18 @@ class Service:
         return job
 
     async def withdraw(self, job: Job) -> bool:
-        """Cancel a request; False when it has ended."""
+        """Cancel a request; False when it has ended. Those who ask for it at once are told the same.
+
+        Cancelling this leaves the request being cancelled.
+        """
         if job.done.is_set() or self.closed:
             return False
+        if job.withdrawing is None:
+            job.withdrawing = asyncio.create_task(self._withdraw(job))
+            job.withdrawing.add_done_callback(_seen)
+        return await asyncio.shield(job.withdrawing)
+
+    async def _withdraw(self, job: Job) -> bool:
         job.cancelled = True
         if not await self.run.withdraw(job.id):
             job.cancelled = False  # its verdict is on its way
@@ -276,9 +305,16 @@ class Service:
         self.draining = self.closed = True
         left = [job for job in self._jobs.values() if job.holding is not None]
         await self.run.close()
+        await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
         if left:
             await asyncio.wait([job.holding for job in left if job.holding is not None])
         return sum(job.held is None and not job.cancelled for job in left)
+
+
+def _seen(task: asyncio.Task[None] | asyncio.Task[bool]) -> None:
+    """Whoever has asked for it may be gone: an error is told to those who wait for it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _other_content(case_id: str) -> Refused:

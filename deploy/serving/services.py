@@ -19,11 +19,12 @@ MOST_HELD = 4000
 """Requests that wait or stream at once; more are refused with 429. Ray Serve's own bound is above this and what is
 queued, so that its own refusals are never seen."""
 
-_REQUESTS: dict[Kind, type[Asked]] = {
+REQUESTS: dict[Kind, type[Asked]] = {
     "debates": DebateRequest,
     "judgments": JudgmentRequest,
     "checks": CheckRequest,
 }
+"""The models of bodies."""
 
 
 class Services:
@@ -40,7 +41,14 @@ class Services:
         self.config = config
         self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
         self._by_kind = {
-            kind: Service(kind, run, _REQUESTS[kind], self._inbox, max_queued=config.max_queued)
+            kind: Service(
+                kind,
+                run,
+                REQUESTS[kind],
+                self._inbox,
+                max_queued=config.max_queued,
+                max_queued_bytes=config.max_queued_bytes,
+            )
             for kind, run in config.runs().items()
         }
         self._ready = False
@@ -80,8 +88,13 @@ class Services:
 
     @property
     def ready(self) -> bool:
-        """Whether requests are taken now."""
-        return self._ready and not any(each.draining for each in self._by_kind.values())
+        """Whether requests are taken now, of every kind that is offered."""
+        return self._ready and not any(each.draining or each.run.refusal for each in self._by_kind.values())
+
+    @property
+    def has_place(self) -> bool:
+        """Whether one more request may wait or stream."""
+        return self._held < MOST_HELD
 
     def check(self) -> None:
         """Raise `ActorGone` when an engine is broken for good, so that the server should be started anew."""
@@ -96,7 +109,7 @@ class Services:
         Raises:
             Refused: there are too many of them.
         """
-        if self._held >= MOST_HELD:
+        if not self.has_place:
             raise Refused(429, f"{MOST_HELD:,} requests wait or stream: ask again later", retry_after_s=10)
         self._held += 1
         try:

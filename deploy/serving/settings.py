@@ -39,6 +39,8 @@ class ServeConfig(BaseModel):
         out: the folder of the records, one below it for each of the three.
         max_open: most debates open at once, of each of the three.
         max_queued: most that wait for a place beyond them; more are refused with 429.
+        max_queued_bytes: longest that the bodies of all requests that are open or wait may be together, of each of the
+            three; more are refused with 429.
         max_body_bytes: longest body of a request; a longer one is refused with 413.
         drain_s: seconds that open debates may end in when the server stops.
         stream_s: seconds after which a stream of events is ended, for its reader to come again; debates go on.
@@ -54,6 +56,7 @@ class ServeConfig(BaseModel):
     out: str = Field(default="runs/serve", min_length=1)
     max_open: int = Field(default=200, ge=1)
     max_queued: int = Field(default=1000, ge=0)
+    max_queued_bytes: int = Field(default=512 * 2**20, ge=1024)
     max_body_bytes: int = Field(default=32 * 2**20, ge=1024)
     drain_s: float = Field(default=30.0, ge=0, allow_inf_nan=False)
     stream_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)

@@ -8,12 +8,16 @@ from contextlib import suppress
 
 import msgspec
 import pyarrow.compute as pc
+import structlog
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.record.tables import read_table
-from moot.deploy.serving.service import Job, Service
+from moot.deploy.serving.job import Job
+from moot.deploy.serving.refusals import body
+from moot.deploy.serving.service import Service
 
+_log = structlog.get_logger(__name__)
 HEARTBEAT_S = 15.0
 _GATHER_S = 0.05
 _MOST = 256
@@ -22,10 +26,15 @@ _RECORD = "record"
 
 
 class _Pump:
-    """Takes events from where they come, so that they can be waited for with a deadline, and many at once."""
+    """Takes events from where they come, so that they can be waited for with a deadline, and many at once.
+
+    Attributes:
+        error: why no more come though there may be more; None at a true end.
+    """
 
     def __init__(self, events: AsyncIterator[StreamedEvent]) -> None:
         self._events = events
+        self.error: Exception | None = None
         self._taken: list[StreamedEvent] = []
         self._news = asyncio.Event()
         self._pumping = asyncio.create_task(self._run())
@@ -35,6 +44,8 @@ class _Pump:
             async for event in self._events:
                 self._taken.append(event)
                 self._news.set()
+        except Exception as error:
+            self.error = error
         finally:
             self._news.set()
 
@@ -66,7 +77,8 @@ def resumed_at(trail: str, last_event_id: str) -> int:
 
 async def stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncIterator[bytes]:
     """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
-    where the request stands. A stream that has lasted `longest_s` is ended before; its reader comes again by itself.
+    where the request stands; `error` instead when they cannot all be read. A stream that has lasted `longest_s` is
+    ended before; its reader comes again by itself.
     """
     yield f"retry: {_AGAIN_MS}\n\n".encode()
     live = None if service.closed else service.run.events(job.id) if job.trail != _RECORD else None
@@ -89,6 +101,10 @@ async def stream(service: Service, job: Job, last_event_id: str, longest_s: floa
             if not found:
                 yield b": still here\n\n"
             await asyncio.sleep(_GATHER_S)
+        if pump.error is not None:
+            _log.error("a stream was broken off", kind=service.kind, id=job.id, error=repr(pump.error)[:500])
+            yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: ask again")
+            return
         await job.done.wait()
         yield _message("end", service.state(job).model_dump_json().encode(), f"{trail}-{seen}")
     finally:

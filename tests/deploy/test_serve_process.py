@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,13 +35,13 @@ TOKEN_ENV, TOKEN = "MOOT_SERVE_TEST_TOKEN", "a-long-token-of-the-test"
 class Server:
     """A process of `moot serve`, and everything that it starts."""
 
-    def __init__(self, folder: Path, log: Path, *options: str) -> None:
-        env = {**os.environ, TOKEN_ENV: TOKEN}
+    def __init__(self, folder: Path, log: Path, temporary: Path, *options: str) -> None:
+        env = {**os.environ, TOKEN_ENV: TOKEN, "RAY_TMPDIR": str(temporary)}
         with log.open("wb") as sink:
             self.process = subprocess.Popen(
                 [*MOOT, "--port", "0", "--out", "served", *options], cwd=folder, env=env, stdout=sink, stderr=sink
             )
-        self._log = log
+        self._log, self._temporary = log, temporary
         self._everybody: dict[int, psutil.Process] = {}
 
     @property
@@ -67,6 +68,10 @@ class Server:
         )  # fmt: skip
         return json.loads(done.stdout)
 
+    def folders(self) -> list[Path]:
+        """What it and its Ray have left where temporary files go."""
+        return [path for path in self._temporary.rglob("*") if path.name != "ray"]
+
     def left(self) -> list[psutil.Process]:
         """Processes of its that live, some seconds after its end."""
         _, alive = psutil.wait_procs(list(self._everybody.values()), timeout=20)
@@ -75,16 +80,18 @@ class Server:
 
 @contextmanager
 def serving(folder: Path, name: str, *options: str) -> Iterator[Server]:
-    server = Server(folder, folder / f"{name}.log", *options)
-    try:
-        yield server
-    finally:
-        if server.process.poll() is None:
-            server.process.kill()
-        server.process.wait()
-        for process in server.left():
-            with suppress(psutil.Error):
-                process.kill()
+    # Ray's sockets need a short path.
+    with tempfile.TemporaryDirectory(prefix="moot-", ignore_cleanup_errors=True) as temporary:
+        server = Server(folder, folder / f"{name}.log", Path(temporary), *options)
+        try:
+            yield server
+        finally:
+            if server.process.poll() is None:
+                server.process.kill()
+            server.process.wait()
+            for process in server.left():
+                with suppress(psutil.Error):
+                    process.kill()
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -117,6 +124,7 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
         server.process.terminate()
         assert server.process.wait(timeout=90) == 130
         assert server.left() == []
+        assert server.folders() == []
         assert server.said.splitlines()[-1].startswith("stopped; 1 put aside")
         for said in (server.said, (tmp_path / "first.log").read_text()):
             assert "Traceback" not in said
@@ -153,6 +161,27 @@ def test_what_cannot_be_is_said_before_anything_is_started(
     with pytest.raises(UserError, match=said):
         app(["serve", *options], standalone_mode=False)
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--max-cost", "5"), ("--rpm", "60"), ("--max-tokens", "100")])
+def test_a_bound_is_not_taken_for_each_of_several_kinds(
+    flag: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("moot.deploy.serving.process.run_server", lambda config, where: 0)
+    options = ["serve", flag, value, "--prices", str(_prices(tmp_path))]
+    with pytest.raises(UserError, match=f"^{flag} would bound debates and judgments and checks each") as error:
+        app([*options, "--checks", "--judge-rubric", "reasoning"], standalone_mode=False)
+    assert "\n" not in str(error.value)
+    app(options, standalone_mode=False)
+    (tmp_path / "each.yaml").write_text("debates: {max_tokens: 100}\nchecks: {max_tokens: 10}\n")
+    app(["serve", "each.yaml"], standalone_mode=False)
+
+
+def _prices(folder: Path) -> Path:
+    file = folder / "prices.yaml"
+    file.write_text("models:\n  simulated: {input: 1.0, output: 1.0}\n")
+    return file
 
 
 def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ from moot.deploy.serving.settings import CONFIG_ENV
 # Ray Serve's own code warns while it is imported and while it runs.
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 TOKEN_ENV, TOKEN = "MOOT_SERVE_TEST_TOKEN", "a-long-token-of-the-test"
+MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
 DEBATES = {"engine": "ray", "placement": "packed", "model": "simulated?latency_ms=300"}
 
 
@@ -137,12 +140,31 @@ async def test_the_application_is_configured_by_a_file_that_the_environment_name
         marked = {"question": "is this passage logged", "passage": "a-passage-for-no-log", "id": "one"}
         assert (await asked.post("/v1/debates", marked)).status == 202
         assert (await asked.end("/v1/debates/one"))["status"] == "done"
+        await asyncio.to_thread(_worker_goes)
+        assert (await asked.post("/v1/debates", {**marked, "id": "two"})).status == 503
+    record = yaml.safe_load((tmp_path / "out" / "debates" / "run.yaml").read_text())
+    assert record["sessions"][-1]["status"] == "finished"
     await asyncio.to_thread(serve.delete, "moot")
     logs = Path(_session()) / "logs"
     written = [path.read_bytes() for path in logs.rglob("*") if path.is_file()]
     assert any(b"POST / 202" in each for each in written)
     for secret in (TOKEN.encode(), b"a-passage-for-no-log"):
         assert not any(secret in each for each in written)
+
+
+def _worker_goes() -> None:
+    """What the manifest has a worker's pod do before it is ended."""
+    import ray
+
+    service = list(yaml.safe_load_all(MANIFEST.read_text()))[1]
+    (workers,) = service["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+    (container,) = workers["template"]["spec"]["containers"]
+    place = {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    env = {**os.environ, **place, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = container["lifecycle"]["preStop"]["exec"]["command"]
+    done = subprocess.run(["/bin/sh", "-x", *command[1:]], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "sleep" not in done.stderr  # it drained the replica, and did not wait for one
 
 
 def _session() -> str:

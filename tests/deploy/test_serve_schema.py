@@ -15,6 +15,7 @@ from moot.deploy.serving.settings import CONFIG_ENV, KINDS, ServeConfig
 from moot.protocols.errors import ConfigError
 
 METHODS = {"get", "post", "delete"}
+MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
 
 
 async def _schema(tmp_path: Path) -> Any:
@@ -76,8 +77,7 @@ async def test_answers_are_what_the_schema_says(tmp_path: Path) -> None:
 
 
 def test_the_manifest_configures_a_server_that_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    manifest = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
-    config_map, service = list(yaml.safe_load_all(manifest.read_text()))[:2]
+    config_map, service = list(yaml.safe_load_all(MANIFEST.read_text()))[:2]
     config = ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"]))
     monkeypatch.setenv("MOOT_SERVE_TOKEN", "a-long-token-of-the-test")
     assert config.read_token() is not None
@@ -87,6 +87,26 @@ def test_the_manifest_configures_a_server_that_wants_a_token(monkeypatch: pytest
     assert application["import_path"] == "moot.deploy.app:app"
     assert [each["name"] for each in application["deployments"]] == ["moot"]
     assert config.runs()["debates"].out == "/runs/api/debates"
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray Serve's own code warns while it is imported
+def test_the_manifest_gives_its_server_the_time_to_drain_and_begins_it() -> None:
+    from ray.serve.scripts import cli
+
+    from moot.deploy.serving.deployment import NAME, grace_s
+
+    config_map, service = list(yaml.safe_load_all(MANIFEST.read_text()))[:2]
+    needed_s = grace_s(ServeConfig.build(yaml.safe_load(config_map["data"]["serve.yaml"])))
+    cluster = service["spec"]["rayClusterConfig"]
+    pods = [group["template"]["spec"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    hooks = []
+    for pod in pods:
+        assert pod["terminationGracePeriodSeconds"] >= needed_s + 10
+        hooks += [each["lifecycle"]["preStop"]["exec"]["command"][-1] for each in pod["containers"]]
+    head, worker = hooks
+    assert "serve shutdown -y" in head
+    assert "-y" in {name for option in cli.commands["shutdown"].params for name in option.opts}
+    assert f"get_app_handle('{NAME}').drain." in worker
 
 
 @pytest.mark.parametrize(

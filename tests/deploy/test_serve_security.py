@@ -14,6 +14,7 @@ from served import CASE, Client, served
 
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.process import Listening, run_server
+from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.settings import ServeConfig
 from moot.protocols.errors import ConfigError, MissingKey
 
@@ -77,6 +78,49 @@ async def test_a_server_without_a_token_refuses_whoever_comes_from_elsewhere(ser
     await Guard(app, None, 100)(scope, asyncio.Queue().get, send)
     assert sent[0]["status"] == 403
     assert json.loads(sent[1]["body"])["error"]["code"] == "no_token"
+
+
+class _Asked:
+    """One request to a guard, and what it said."""
+
+    def __init__(self, method: str, path: str) -> None:
+        self.scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "headers": []}
+        self.sent: list[Any] = []
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_no_body_is_read_for_a_probe_without_the_token(method: str) -> None:
+    async def never(*_: Any) -> Any:
+        raise AssertionError("was read")
+
+    asked = _Asked(method, "/healthz")
+    await Guard(never, TOKEN, 100)(asked.scope, never, asked.send)
+    assert asked.sent[0]["status"] == 401
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any) -> Any:
+        raise AssertionError("was asked")
+
+    monkeypatch.setattr("moot.deploy.serving.guard._BODY_S", 0.05)
+    asked = _Asked("POST", "/v1/debates")
+    asked.scope |= {"server": ("127.0.0.1", 1), "headers": [(b"host", b"localhost")]}
+    await Guard(never, None, 100)(asked.scope, asyncio.Queue().get, asked.send)
+    assert asked.sent[0]["status"] == 408
+    assert json.loads(asked.sent[1]["body"])["error"]["code"] == "too_slow"
+
+
+async def test_a_refusal_after_the_first_header_adds_no_second_answer() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise Refused(429, "too late")
+
+    asked = _Asked("GET", "/healthz")
+    await Guard(app, TOKEN, 100)(asked.scope, asyncio.Queue().get, asked.send)
+    assert [message.get("status") for message in asked.sent] == [200]
 
 
 async def test_an_error_inside_says_nothing_of_it() -> None:
@@ -161,7 +205,7 @@ async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp
     mark = "MARK" * 500
     bodies: list[tuple[str, int]] = [
         ("{", 400), ("", 422), ("[]", 422), ("null", 422), ('"x"', 422), ("[" * 100_000, 400), ("{}", 422),
-        ('{"question": "\\ud800"}', 422), ('{"question": 5}', 422), ('{"question": ""}', 422),
+        ('{"question": "\\ud800"}', 400), ('{"question": 5}', 422), ('{"question": ""}', 422),
         ('{"question": "x", "labels": ["one"]}', 422), ('{"question": "x", "labels": ["a", "A"]}', 422),
         (json.dumps({"question": "x", mark: mark}), 422), (json.dumps({"question": [mark]}), 422),
         (json.dumps({"question": "x", "labels": [mark, mark]}), 422), (json.dumps({**CASE, "id": mark}), 422),
