@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
 import ray.data
+import yaml
 from ray.exceptions import RayTaskError
 
 import moot
@@ -168,6 +170,31 @@ def test_an_early_end_puts_debates_aside(tmp_path: Path) -> None:
         while ray.get(waiting.waiting.remote()) and time.monotonic() < last:
             time.sleep(0.05)
         assert ray.get(waiting.waiting.remote()) == 0
+
+
+def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.dataset.engine.MOST_BATCHES", 2)
+    with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", protocol="single-agent") as stage:
+        actor = ray.get_actor(stage.__reduce__()[1][0].actor)
+        batches = [[{"question": f"is {n} odd", "labels": ["Yes", "No"]}] for n in range(5)]
+        calls = [actor.debate.remote(("run", "task", n), msgspec.msgpack.encode(b)) for n, b in enumerate(batches)]
+        last = time.monotonic() + 60
+        while ray.get(actor.waiting.remote()) < 2 and time.monotonic() < last:
+            time.sleep(0.05)
+        ray.get(actor.close.remote(0.0), timeout=60)
+        put_aside = refused = 0
+        for call in calls:
+            try:
+                (row,) = msgspec.msgpack.decode(ray.get(call, timeout=60))
+                put_aside += row["failure"] == "not_held"
+            except ConfigError as error:
+                refused += "the stage was closed" in str(error)
+        assert (put_aside, refused) == (2, 3)
+    said = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
+    assert [session["status"] for session in said["sessions"]] == ["interrupted"]
+    assert gone_within(30), actors()
 
 
 def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
