@@ -143,9 +143,8 @@ def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_pa
     with moot.DebateStage(
         out=tmp_path / "run", protocol="single-agent", placement="packed", labels=("Yes", "No")
     ) as stage:
-        mapped = ds.map_batches(stage, batch_size=2)
-        first = [row["case_id"] for row in mapped.take_all()]
-        second = mapped.take_all()
+        first = [row["case_id"] for row in ds.map_batches(stage, batch_size=2).take_all()]
+        second = [row for batch in (rows[5:], rows[:5]) for row in stage(pa.Table.from_pylist(batch)).to_pylist()]
     stems = {case_id.partition("~")[0] for case_id in first}
     assert len(set(first)) == 9
     assert len(stems) == 2
@@ -209,7 +208,7 @@ def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
     ]
     judges = ["simulated", "simulated?judge_noise=0.5"]
     with moot.JudgeStage(judges=judges, passes=2, id_column="id", placement="packed", out=tmp_path / "j") as judging:
-        judged = moot.debate_dataset(ray.data.from_items(replies), judging).take_all()
+        judged = judging(pa.Table.from_pylist(replies)).to_pylist()
     found = moot.judge(replies[:1], rubric="reasoning", judges=judges, passes=2, engine="inline").verdicts[0]
     assert judged[0]["quality"] == found.quality
     assert (judged[0]["marks"], judged[0]["missing"]) == (found.marks, 0)
