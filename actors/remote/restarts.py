@@ -1,9 +1,10 @@
 """What Ray does when an actor of a run dies: one row per kind, with the reason.
 
-Every actor comes back, however often it dies, and none of its calls is made again by Ray: that would pay for replies
-twice. Who called sees the loss, waits until the actor is back (`peers.Peer.back`) and makes again only what is
+Every actor comes back, however often it dies, and none of a run's calls is made again by Ray: that would pay for
+replies twice. Who called sees the loss, waits until the actor is back (`peers.Peer.back`) and makes again only what is
 journalled or has no effect when it comes twice (`peers.Peer.call_until_done`). A node's death is the same to us, only
-later: Ray restarts the actor elsewhere once it has missed the node's health checks.
+later: Ray restarts the actor elsewhere once it has missed the node's health checks. Only the actor around a run,
+`STAGE`, is called again by Ray: it goes by the run's record.
 """
 
 from __future__ import annotations
@@ -61,3 +62,11 @@ RESTARTS: Mapping[Kind, Restarts] = MappingProxyType(
     }
 )
 """By kind of actor."""
+
+STAGE = Restarts(
+    FOREVER,
+    FOREVER,
+    "it holds a run's driver and no reply; a batch that is made again is told from the record what has ended, its open "
+    "debates are replayed from the journal, and closing twice is harmless",
+)
+"""Of `deploy.dataset.stage_actor.StageActor`, which is no process of a run and has no place in its configuration."""

@@ -14,6 +14,8 @@ from moot.deploy.dataset.batches import Batch, as_table, cells, with_columns
 from moot.deploy.dataset.fields import Fields
 from moot.protocols.errors import ConfigError, MootError
 
+CLOSED = "the stage was closed while its dataset was in use"
+
 
 class Caller:
     """What a stage is in a Ray Data task.
@@ -58,7 +60,7 @@ class Caller:
         try:
             handle = ray.get_actor(self.actor, namespace=self._namespace)
         except ValueError:
-            raise ConfigError("the stage was closed while its dataset was in use") from None
+            raise ConfigError(CLOSED) from None
         try:
             raw = ray.get(handle.debate.remote(key, msgspec.msgpack.encode(rows)))
         except RayTaskError as error:

@@ -16,11 +16,15 @@ import ray
 import structlog
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from moot.actors.remote.restarts import STAGE
 from moot.deploy.dataset.kinds import Kind
-from moot.deploy.dataset.stage_actor import StageActor
+from moot.deploy.dataset.stage_actor import CONTROL, StageActor
 from moot.protocols.errors import ConfigError
 
 _log = structlog.get_logger(__name__)
+MOST_BATCHES = 1000
+"""Under way at once; what comes beyond waits at the actor."""
+
 _CLOSE_WITHIN_S = 90.0
 """Beyond the drain: seconds for flushing the record and taking the engine down."""
 
@@ -35,17 +39,16 @@ class Started:
     def __init__(self, *args: Any) -> None:
         context = ray.get_runtime_context()
         self.name, self.namespace, self.node = f"moot-stage-{uuid4().hex[:8]}", context.namespace, context.get_node_id()
-        # The record's folder is a folder of this node. Both methods may be called again: one goes by the record, and
-        # closing twice is harmless.
+        # The record's folder is a folder of this node.
         here = NodeAffinitySchedulingStrategy(self.node, soft=False)
         self._handle = (
-            ray.remote(StageActor)
+            ray.remote(concurrency_groups={CONTROL: 4})(StageActor)
             .options(
                 name=self.name,
                 num_cpus=0,
-                max_restarts=-1,
-                max_task_retries=-1,
-                max_concurrency=1000,
+                max_restarts=STAGE.max_restarts,
+                max_task_retries=STAGE.max_task_retries,
+                max_concurrency=MOST_BATCHES,
                 scheduling_strategy=here,
             )
             .remote(*args)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 
 BatchKey = tuple[str, str, int]
 """Names one batch for as long as its pipeline goes on: the execution, the Ray task, and the place in it. Ray calls a
 task that was lost again under the same id, so a batch that comes again has the key that it had."""
+
+MOST_EXECUTIONS = 16
+"""Remembered, those that had a batch last: each takes memory by its rows. Only where more pipelines than this go on at
+once over one stage are the copies of one numbered anew."""
 
 
 class Numbering:
@@ -18,7 +22,7 @@ class Numbering:
     """
 
     def __init__(self) -> None:
-        self._executions: dict[str, dict[str, list[tuple[BatchKey, int, int]]]] = {}
+        self._executions: OrderedDict[str, _Execution] = OrderedDict()
 
     def ids(self, key: BatchKey, hashes: Sequence[str]) -> list[str]:
         """An id for each row of a batch; the same ones when the batch comes again.
@@ -29,22 +33,30 @@ class Numbering:
         >>> numbering.ids(("one", "task", 0), ["a", "b", "a"]), numbering.ids(("two", "task", 0), ["a"])
         (['a', 'b', 'a~1'], ['a'])
         """
-        known = self._executions.setdefault(key[0], {})
-        following = {
-            each: self._first(known.setdefault(each, []), key, count) for each, count in Counter(hashes).items()
-        }
+        execution = self._executions.setdefault(key[0], _Execution())
+        self._executions.move_to_end(key[0])
+        while len(self._executions) > MOST_EXECUTIONS:
+            self._executions.popitem(last=False)
+        following = execution.firsts(key, Counter(hashes))
         ids = []
         for each in hashes:
             ids.append(f"{each}~{following[each]}" if following[each] else each)
             following[each] += 1
         return ids
 
-    @staticmethod
-    def _first(batches: list[tuple[BatchKey, int, int]], key: BatchKey, count: int) -> int:
-        """The number of the first copy in a batch."""
-        for batch, first, _ in batches:
-            if batch == key:
-                return first
-        first = sum(batches[-1][1:]) if batches else 0
-        batches.append((key, first, count))
-        return first
+
+class _Execution:
+    """The copies of one execution."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._batches: dict[BatchKey, dict[str, int]] = {}
+
+    def firsts(self, key: BatchKey, counts: Counter[str]) -> dict[str, int]:
+        """By hash the number of the first copy in a batch."""
+        known = self._batches.setdefault(key, {})
+        for each, count in counts.items():
+            if each not in known:
+                known[each] = self._seen[each]
+                self._seen[each] += count
+        return {each: known[each] for each in counts}

@@ -10,20 +10,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+import ray
 
 from moot.actors.log import configure_json
 from moot.actors.reception import NotHeld, RunBroken
+from moot.deploy.dataset.caller import CLOSED
 from moot.deploy.dataset.fields import ID
 from moot.deploy.dataset.kinds import Kind, refused
 from moot.deploy.dataset.numbering import BatchKey, Numbering
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import RunFolderBusy, UserError
+from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
 PUT_ASIDE = "not_held"
 """The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
 pipeline goes on with it."""
+
+CONTROL = "control"
+"""The concurrency group of what is not to wait behind batches."""
 
 _ID_DIGITS = 16
 _LET_GO_WITHIN_S = 30.0
@@ -49,6 +54,8 @@ class StageActor:
         self._numbering = Numbering()
         self._opening = asyncio.Lock()
         self._run: OpenRun | None = None
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._holders: Counter[str] = Counter()
 
     async def debate(self, key: BatchKey, raw: bytes) -> bytes:
@@ -62,9 +69,10 @@ class StageActor:
             raw: rows as plain data, encoded.
 
         Raises:
-            UserError: the run cannot be opened.
+            UserError: the run cannot be opened, or the stage was closed before.
             RunBroken: it cannot go on.
         """
+        self._loop = asyncio.get_running_loop()
         run = await self._opened()
         rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
         cases = await asyncio.to_thread(self._cases, rows)
@@ -77,12 +85,23 @@ class StageActor:
             raise
         return msgspec.msgpack.encode(ends)
 
+    @ray.method(concurrency_group=CONTROL)
     async def waiting(self) -> int:
         """How many debates somebody waits for."""
         return len(self._holders)
 
+    @ray.method(concurrency_group=CONTROL)
     async def close(self, drain_s: float) -> None:
-        """Let debates end for so many seconds, then leave the record in order."""
+        """Take no batch any more, let debates end for so many seconds, then leave the record in order.
+
+        Ray calls it in a loop of its group's own, and the run lives in that of the batches. `debate` notes its loop
+        before it looks whether the stage is closed: where there is none yet, there is no run and will be none.
+        """
+        self._closed = True
+        if self._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(drain_s), self._loop))
+
+    async def _close(self, drain_s: float) -> None:
         async with self._opening:
             run, self._run = self._run, None
             if run is not None:
@@ -90,6 +109,8 @@ class StageActor:
 
     async def _opened(self) -> OpenRun:
         async with self._opening:
+            if self._closed:
+                raise ConfigError(CLOSED)
             if self._run is None:
                 self._run = await self._open()
             return self._run
@@ -139,6 +160,8 @@ class StageActor:
         try:
             return self._kind.ended(await run.hold(case))
         except UserError as error:
+            if self._closed:  # between its batch's coming and its own
+                return {"case_id": case_id, "failure": PUT_ASIDE, "error": CLOSED}
             return {"case_id": case_id, **refused(error)}
         except RunBroken:
             raise

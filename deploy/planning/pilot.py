@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -161,8 +162,9 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     if prices is not None:
         known |= {model: price for model in reading.models if (price := prices.price(model)) is not None}
     sessions = [session for session in content.get("sessions") or [{}] if isinstance(session, dict)]
-    debates = reading.debates({case: [r for r in of_case[case] if _paid(r)] for case in taken}, first, shared)
     begun = {row["case_id"] for row in rows if not row["case_id"].startswith(f"{SHARED}-")}
+    paid = {case: [row for row in of_case[case] if _paid(row)] for case in taken}
+    debates = reading.debates(paid, first, shared, {case: reading.began_at(of_case[case]) for case in begun})
     return Pilot(
         path=facts.path,
         protocol=facts.protocol or "",
@@ -200,13 +202,27 @@ class _Reading:
         self._asked_at, self._marks = asked_at, marks
         self.waits_unknown = self.interrupted = 0
 
+    def began_at(self, rows: Iterable[Row]) -> float:
+        """When the first of a case's calls was asked; infinity for a case without any."""
+        return min((self._times(row)[0].asked_at for row in rows), default=float("inf"))
+
     def debates(
-        self, rows: Mapping[str, list[Row]], verdicts: Mapping[str, Row], shared: list[Row]
+        self,
+        rows: Mapping[str, list[Row]],
+        verdicts: Mapping[str, Row],
+        shared: list[Row],
+        begins: Mapping[str, float],
     ) -> tuple[Debate, ...]:
-        """The debates of some cases, in order; shared replies go to those that were open when they were asked."""
+        """The debates of some cases, in order, each with the shared replies that it was the last to begin before.
+
+        Args:
+            rows: of the cases that are taken.
+            verdicts: of these, at least.
+            shared: replies that cases share.
+            begins: of every case of the run, so that what fell to others is not put on those that are taken.
+        """
         calls = {case: self._calls(found) for case, found in rows.items()}
         orders = waits_for([[timed for timed, _, _ in found] for found in calls.values()])
-        begins = {case: min(timed.asked_at for timed, _, _ in found) for case, found in calls.items() if found}
         extra = _adopted(self._calls(shared), begins)
         return tuple(
             self._debate(case, found, order, extra.get(case, []), verdicts[case])
@@ -286,10 +302,11 @@ def _adopted(
 ) -> dict[str, list[tuple[Timed, float, Row]]]:
     """Shared calls by the case that was opened last before each."""
     found: dict[str, list[tuple[Timed, float, Row]]] = {}
-    cases = sorted(begins, key=lambda case: begins[case])
+    cases = sorted((case for case in begins if begins[case] < float("inf")), key=lambda case: begins[case])
+    opened = [begins[case] for case in cases]
     for call in shared if cases else ():
-        opened = [case for case in cases if begins[case] <= call[0].asked_at] or cases[:1]
-        found.setdefault(opened[-1], []).append(call)
+        last = max(0, bisect_right(opened, call[0].asked_at) - 1)
+        found.setdefault(cases[last], []).append(call)
     return found
 
 

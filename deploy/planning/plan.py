@@ -17,16 +17,17 @@ from moot.deploy.planning.costs import ENGINE, Needs, needs
 from moot.deploy.planning.pilot import Pilot, read_pilot
 from moot.deploy.planning.programme import Programme, programme_of
 from moot.deploy.planning.remarks import remarks
+from moot.deploy.planning.resampled import resampled
 from moot.deploy.planning.scenario import Constraint, Scenario
 from moot.deploy.planning.settings import PlanSettings
-from moot.deploy.planning.steady import Forecast, forecast
+from moot.deploy.planning.steady import forecast
 from moot.deploy.planning.totals import LEVEL, Estimate, Totals, totals
 from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError
 
 _MAX_OPEN = 200
-_CALLS, _CALLS_RELAXED, _CALLS_RESAMPLED = 80_000, 30_000, 10_000
-_RESAMPLES, _DRAWS = 20, 25
+_CALLS, _CALLS_RELAXED = 80_000, 30_000
+_DRAWS = 25
 _RAMP = 1.1
 """Without its growth from 32 on, the adapted number of calls under way would have to save a tenth to be what binds."""
 
@@ -40,8 +41,9 @@ class RunPlan:
         pilot_debates: how many the plan rests on.
         time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
         totals: calls, tokens, money, failures.
-        in_flight, open_debates: mean and 95th percentile.
+        in_flight, open_debates: mean and 95th percentile, each with an interval.
         needs: cores, moderators, memory; cores_at_hand: None when no nodes were named.
+        needs_low, needs_high: the ends of their intervals.
         binding: what holds the run back.
         alone_s: how long it would take by each bound alone.
         relaxed_s: the time without the bound that binds; None where `latency` does.
@@ -61,9 +63,11 @@ class RunPlan:
     pilot_debates: int
     time_s: Estimate
     totals: Totals
-    in_flight: tuple[float, float]
-    open_debates: tuple[float, float]
+    in_flight: tuple[Estimate, Estimate]
+    open_debates: tuple[Estimate, Estimate]
     needs: Needs
+    needs_low: Needs
+    needs_high: Needs
     cores_at_hand: int | None
     binding: Constraint
     alone_s: Mapping[Constraint, float]
@@ -109,9 +113,9 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         bound = "concurrency" if seen.time_s > _RAMP * at_once.time_s else bound
     relaxed_s, then = _relaxed(programme, everyone, scenario, settings.cases, bound, random)
     used = totals(pilot, settings.cases, random)
-    peak = float(min(scenario.max_open, settings.cases))
-    nodes = settings.nodes or 1
-    per_s = used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0
+    others = resampled(programme, scenario, settings.cases, random)
+    per_s = others.around(used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0, others.calls_per_s)
+    needed, needed_low, needed_high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
     return RunPlan(
         pilot=pilot.path,
         protocol=pilot.protocol,
@@ -121,11 +125,13 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         scenario=scenario,
         placement=placement,
         pilot_debates=len(pilot.debates),
-        time_s=_time(programme, seen, scenario, settings.cases, random),
+        time_s=others.around(seen.time_s, others.time_s),
         totals=used,
-        in_flight=seen.in_flight,
-        open_debates=seen.open_debates,
-        needs=needs(per_s, 1000.0 * scenario.cpu_s, peak, placement, pilot.log_probabilities, nodes),
+        in_flight=others.around_pair(seen.in_flight, others.in_flight),
+        open_debates=others.around_pair(seen.open_debates, others.open_debates),
+        needs=needed,
+        needs_low=needed_low,
+        needs_high=needed_high,
         cores_at_hand=None if scenario.cores is None else int(scenario.cores),
         binding=bound,
         alone_s=alone,
@@ -139,6 +145,12 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
 
 def _placement(pilot: Pilot) -> Placement:
     return "packed" if pilot.engine == "inline" or pilot.placement == "packed" else "actors"
+
+
+def _needs(per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement) -> Needs:
+    peak = float(min(scenario.max_open, settings.cases))
+    cpu_ms, nodes = 1000.0 * scenario.cpu_s, settings.nodes or 1
+    return needs(per_s, cpu_ms, peak, placement, pilot.log_probabilities, nodes)
 
 
 def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Scenario:
@@ -175,20 +187,3 @@ def _relaxed(
     without = scenario.without(bound, cases)
     seen = forecast(programme, chosen, without, cases, _CALLS_RELAXED, random, draws=_DRAWS)
     return seen.time_s, binding(alone_s(programme, chosen, without, cases))
-
-
-def _time(
-    programme: Programme, seen: Forecast, scenario: Scenario, cases: int, random: np.random.Generator
-) -> Estimate:
-    """The time, and how far it would be another with another pilot of as many cases: the same simulation, smaller, of
-    pilots that are drawn from this one with replacement."""
-    count = len(programme.parts)
-    times = np.array(
-        [
-            forecast(programme, random.choice(count, count), scenario, cases, _CALLS_RESAMPLED, random).time_s
-            for _ in range(_RESAMPLES)
-        ]
-    )
-    middle = float(np.median(times))
-    low, high = np.quantile(times, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]) / (middle or 1.0)
-    return Estimate(seen.time_s, seen.time_s * min(1.0, float(low)), seen.time_s * max(1.0, float(high)))

@@ -26,8 +26,8 @@ class Shown(BaseModel):
     bounds: dict[str, Any]
     time_s: dict[str, Any]
     totals: dict[str, Any]
-    in_flight: dict[str, float]
-    open_debates: dict[str, float]
+    in_flight: dict[str, Any]
+    open_debates: dict[str, Any]
     needs: dict[str, Any]
     binding: dict[str, Any]
     simulated_cases: int
@@ -86,11 +86,8 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     yield "cost", _cost(found)
     yield "cases that fail", _with_interval(used.failed, whole)
     yield "cases skipped", _with_interval(used.skipped, lambda share: f"{share:.1%}")
-    yield "calls in flight", f"{found.in_flight[0]:,.0f} on average, 95 % of the time at most {found.in_flight[1]:,.0f}"
-    yield (
-        "debates open",
-        (f"{found.open_debates[0]:,.0f} on average, 95 % of the time at most {found.open_debates[1]:,.0f}"),
-    )
+    yield "calls in flight", _standing(found.in_flight)
+    yield "debates open", _standing(found.open_debates)
     yield "needs", _needs(found)
     yield (
         "simulated",
@@ -126,11 +123,20 @@ def _cost(found: RunPlan) -> str:
     return ("" if known else "at least ") + _with_interval(cost, dollars)
 
 
+def _standing(found: tuple[Estimate, Estimate]) -> str:
+    mean, most = (_with_interval(each, whole) for each in found)
+    return f"{mean} on average, 95 % of the time at most {most}"
+
+
 def _needs(found: RunPlan) -> str:
-    need = found.needs
-    cores = f"{need.cores:,} {'core' if need.cores == 1 else 'cores'}"
-    moderators = f"{need.moderators:,} {'moderator' if need.moderators == 1 else 'moderators'}"
-    return f"{cores}, {moderators} ({found.placement}), {need.memory_mb / 1024:.1f} GiB of memory"
+    need, low, high = found.needs, found.needs_low, found.needs_high
+    cores = f"{need.cores:,} [{low.cores:,} to {high.cores:,}] {'core' if need.cores == 1 else 'cores'}"
+    moderators = f"{need.moderators:,} [{low.moderators:,} to {high.moderators:,}]"
+    memory = " to ".join(f"{each.memory_mb / 1024:.1f}" for each in (low, high))
+    return (
+        f"{cores}, {moderators} {'moderator' if need.moderators == 1 else 'moderators'} ({found.placement}), "
+        f"{need.memory_mb / 1024:.1f} [{memory}] GiB of memory"
+    )
 
 
 def _with_interval(estimate: Estimate, words: Any) -> str:
@@ -168,6 +174,10 @@ def _estimate(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else {"value": estimate.value, "interval": [estimate.low, estimate.high]}
 
 
+def _standing_json(found: tuple[Estimate, Estimate]) -> dict[str, Any]:
+    return {"mean": _estimate(found[0]), "p95": _estimate(found[1])}
+
+
 def _json(found: RunPlan) -> Shown:
     used, scenario = found.totals, found.scenario
     alone: dict[Constraint, float] = dict(found.alone_s)
@@ -203,9 +213,12 @@ def _json(found: RunPlan) -> Shown:
             "failed_cases": _estimate(used.failed),
             "skipped_share": _estimate(used.skipped),
         },
-        in_flight={"mean": found.in_flight[0], "p95": found.in_flight[1]},
-        open_debates={"mean": found.open_debates[0], "p95": found.open_debates[1]},
-        needs=found.needs._asdict(),
+        in_flight=_standing_json(found.in_flight),
+        open_debates=_standing_json(found.open_debates),
+        needs={
+            name: {"value": value, "interval": [getattr(found.needs_low, name), getattr(found.needs_high, name)]}
+            for name, value in found.needs._asdict().items()
+        },
         binding={
             "constraint": found.binding,
             "alone_s": alone,

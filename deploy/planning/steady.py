@@ -36,12 +36,14 @@ class Forecast:
         in_flight, open_debates: mean and 95th percentile: while cases are being opened, of a run that was not
             simulated whole.
         simulated: cases that were simulated.
+        drawn: whether its cases were drawn one by one, as those of a run are; else each debate comes equally often.
     """
 
     time_s: float
     in_flight: tuple[float, float]
     open_debates: tuple[float, float]
     simulated: int
+    drawn: bool
 
 
 def forecast(
@@ -75,6 +77,7 @@ def forecast(
             _mean([course.in_flight for course in courses]),
             _mean([course.open_debates for course in courses]),
             cases,
+            drawn=True,
         )
     small, roomy = _small(programme, chosen, scenario, cases, most_calls / calls)
     wanted = cases / small.shrunk
@@ -89,7 +92,7 @@ def forecast(
     open_debates = (course.open_debates[0] * small.shrunk, course.open_debates[1] * small.shrunk)
     if roomy:
         open_debates = (float(min(scenario.max_open, cases)),) * 2
-    return Forecast(course.time_s + rest * per_case_s, in_flight, open_debates, held)
+    return Forecast(course.time_s + rest * per_case_s, in_flight, open_debates, held, drawn=False)
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

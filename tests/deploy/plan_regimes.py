@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from simulate_server import simulated_server
 
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
-from moot.deploy.planning.pilot import read_pilot
+from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
+from moot.deploy.planning.settings import PlanSettings
 from moot.deploy.planning.simulate import simulate
 from moot.deploy.running.run import run
 
@@ -23,13 +25,13 @@ LATENCY = {"latency_ms": 300.0, "jitter_ms": 200.0}
 
 REGIMES: Mapping[str, dict[str, Any]] = {
     "max_open": {"max_open": 16, "concurrency": 1000},
-    "rpm": {"limit_rpm": 2700, "max_open": 400, "concurrency": 1000},
+    "rpm": {"limit_rpm": 3600, "max_open": 400, "concurrency": 1000},
     "concurrency": {"concurrency": 32, "max_open": 400},
-    "tpm": {"limit_tpm": 900_000, "max_open": 400, "concurrency": 1000},
+    "tpm": {"limit_tpm": 1_350_000, "max_open": 400, "concurrency": 1000},
 }
 """Bounds by what is to bind."""
 
-PILOT = {"max_open": 25}
+PILOT = {"max_open": 40}
 """Of the pilot: few debates at once, so that what is measured is the server and not this machine."""
 
 _FLAG_OF = {"limit_rpm": "requests_per_min", "limit_tpm": "tokens_per_min"}
@@ -109,6 +111,35 @@ def simulated_again(out: Path, bounds: Mapping[str, int]) -> float:
         max_open=bounds["max_open"],
     )
     return simulate(programme_of(pilot), order, scenario).time_s
+
+
+def plan_as_slow(pilot: Path, run_like: Path, **wanted: Any) -> RunPlan:
+    """A plan from a pilot whose calls and gaps are stretched to take as long, on average, as those of another run.
+
+    A plan takes servers, and the machine itself, to be as quick as in the pilot; this one knows how quick they were.
+    """
+    return plan_of(_stretched(read_pilot(pilot), read_pilot(run_like)), PlanSettings.model_validate(wanted))
+
+
+def _stretched(pilot: Pilot, other: Pilot) -> Pilot:
+    busy, gap = (_mean_of_steps(other, name) / _mean_of_steps(pilot, name) for name in ("busy_s", "gap_s"))
+    closing = sum(each.closing_s for each in other.debates) / len(other.debates)
+    return replace(
+        pilot,
+        debates=tuple(
+            replace(
+                debate,
+                steps=tuple(replace(step, busy_s=busy * step.busy_s, gap_s=gap * step.gap_s) for step in debate.steps),
+                closing_s=closing,
+            )
+            for debate in pilot.debates
+        ),
+    )
+
+
+def _mean_of_steps(pilot: Pilot, name: str) -> float:
+    steps = [getattr(step, name) for debate in pilot.debates for step in debate.steps]
+    return max(1e-9, sum(steps) / len(steps))
 
 
 def scaled(bounds: Mapping[str, int], by: int) -> dict[str, Any]:

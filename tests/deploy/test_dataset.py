@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import ray
 import ray.data
+import yaml
 from ray.exceptions import RayTaskError
 
 import moot
@@ -141,9 +143,8 @@ def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_pa
     with moot.DebateStage(
         out=tmp_path / "run", protocol="single-agent", placement="packed", labels=("Yes", "No")
     ) as stage:
-        mapped = ds.map_batches(stage, batch_size=2)
-        first = [row["case_id"] for row in mapped.take_all()]
-        second = mapped.take_all()
+        first = [row["case_id"] for row in ds.map_batches(stage, batch_size=2).take_all()]
+        second = [row for batch in (rows[5:], rows[:5]) for row in stage(pa.Table.from_pylist(batch)).to_pylist()]
     stems = {case_id.partition("~")[0] for case_id in first}
     assert len(set(first)) == 9
     assert len(stems) == 2
@@ -170,6 +171,31 @@ def test_an_early_end_puts_debates_aside(tmp_path: Path) -> None:
         assert ray.get(waiting.waiting.remote()) == 0
 
 
+def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.dataset.engine.MOST_BATCHES", 2)
+    with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", protocol="single-agent") as stage:
+        actor = ray.get_actor(stage.__reduce__()[1][0].actor)
+        batches = [[{"question": f"is {n} odd", "labels": ["Yes", "No"]}] for n in range(5)]
+        calls = [actor.debate.remote(("run", "task", n), msgspec.msgpack.encode(b)) for n, b in enumerate(batches)]
+        last = time.monotonic() + 60
+        while ray.get(actor.waiting.remote()) < 2 and time.monotonic() < last:
+            time.sleep(0.05)
+        ray.get(actor.close.remote(0.0), timeout=60)
+        put_aside = refused = 0
+        for call in calls:
+            try:
+                (row,) = msgspec.msgpack.decode(ray.get(call, timeout=60))
+                put_aside += row["failure"] == "not_held"
+            except ConfigError as error:
+                refused += "the stage was closed" in str(error)
+        assert (put_aside, refused) == (2, 3)
+    said = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
+    assert [session["status"] for session in said["sessions"]] == ["interrupted"]
+    assert gone_within(30), actors()
+
+
 def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
     claims = [{"claim": "Water is wet.", "passage": "Water wets."}, {"claim": "Fish fly.", "passage": "Fish swim."}]
     with moot.DebateStage(protocol="ceda", placement="packed", out=tmp_path / "claims", seed=1) as stage:
@@ -182,7 +208,7 @@ def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
     ]
     judges = ["simulated", "simulated?judge_noise=0.5"]
     with moot.JudgeStage(judges=judges, passes=2, id_column="id", placement="packed", out=tmp_path / "j") as judging:
-        judged = moot.debate_dataset(ray.data.from_items(replies), judging).take_all()
+        judged = judging(pa.Table.from_pylist(replies)).to_pylist()
     found = moot.judge(replies[:1], rubric="reasoning", judges=judges, passes=2, engine="inline").verdicts[0]
     assert judged[0]["quality"] == found.quality
     assert (judged[0]["marks"], judged[0]["missing"]) == (found.marks, 0)

@@ -13,7 +13,7 @@ import moot
 from moot.deploy.dataset.batches import as_table, cells, with_columns
 from moot.deploy.dataset.fields import Fields
 from moot.deploy.dataset.kinds import Debates, Judgings
-from moot.deploy.dataset.numbering import Numbering
+from moot.deploy.dataset.numbering import MOST_EXECUTIONS, Numbering
 from moot.deploy.dataset.plain import plain
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
 
@@ -90,6 +90,15 @@ def test_copies_are_numbered_over_batches_and_a_batch_that_comes_again_keeps_its
     hashes = [each for found in batches.values() for each in found]
     assert sorted([*other.ids(("x", "t", 0), hashes[4:]), *other.ids(("x", "u", 0), hashes[:4])]) == sorted(ids)
     assert numbering.ids(("again", "task1", 0), ["a"]) == ["a"]
+
+
+def test_executions_that_are_over_are_forgotten_and_one_that_goes_on_is_not() -> None:
+    numbering = Numbering()
+    for n in range(5 * MOST_EXECUTIONS):
+        assert numbering.ids((f"short {n}", "task", 0), ["a", "a"]) == ["a", "a~1"]
+        assert numbering.ids(("long", f"task{n}", 0), ["a"]) == [f"a~{n}" if n else "a"]
+    assert len(numbering._executions) == MOST_EXECUTIONS
+    assert numbering.ids(("long", "task7", 0), ["a"]) == ["a~7"]
 
 
 def test_what_is_no_case_is_refused() -> None:

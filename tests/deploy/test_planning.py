@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -39,11 +40,20 @@ BOUNDS = st.fixed_dictionaries(
 )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _short() -> Iterator[None]:
+    """Plans from a quarter of the calls: what holds here holds of any number of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, calls in (("_CALLS", 20_000), ("_CALLS_RELAXED", 10_000)):
+            patch.setattr(f"moot.deploy.planning.plan.{name}", calls)
+        yield
+
+
 def planned(**given_settings: int | float | str) -> RunPlan:
     return plan_of(PILOT, PlanSettings.model_validate(given_settings))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ORDERS, BOUNDS)
 def test_no_run_is_quicker_than_its_longest_debate_or_than_any_bound_allows(
     order: list[int], bounds: dict[str, float | None]
@@ -65,14 +75,14 @@ def test_no_run_is_quicker_than_its_longest_debate_or_than_any_bound_allows(
     assert course.open_debates[1] <= scenario.max_open
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ORDERS)
 def test_without_bounds_a_run_takes_as_long_as_its_longest_debate(order: list[int]) -> None:
     course = simulate(PROGRAMME, order, Scenario(max_open=len(order), adapts=False))
     assert course.time_s == pytest.approx(max(PILOT.debates[n].alone_s for n in order))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ORDERS, st.sampled_from(["rpm", "tpm", "concurrency", "cores"]), st.data())
 def test_wider_bounds_never_make_a_run_slower(order: list[int], name: str, data: st.DataObject) -> None:
     """First come, first served can be a little slower with more room, by the order in which debates end (Graham's

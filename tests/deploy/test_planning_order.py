@@ -75,9 +75,12 @@ Order = dict[str, set[tuple[str, str]]]
 """By case, pairs of steps of which the first one's reply had come when the second was asked."""
 
 
-@pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> Order:
-    """What really came before what in the runs of a test: noted by the floor, without a clock."""
+Run = tuple[Path, Order]
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
+def held(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of each protocol, with what really came before what in it: noted by the floor, without a clock."""
     order: Order = {}
     pay = CaseFloor._pay
 
@@ -89,8 +92,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Order:
         return answered
 
     replied: dict[str, set[str]] = {}
-    monkeypatch.setattr(CaseFloor, "_pay", noting)
-    return order
+    out = tmp_path_factory.mktemp("planning") / str(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CaseFloor, "_pay", noting)
+        hold(str(request.param), out)
+    return out, order
 
 
 def hold(name: str, out: Path) -> None:
@@ -118,11 +124,10 @@ def befores(debate: Debate, paths: list[str]) -> set[tuple[str, str]]:
     return {(paths[before], paths[number]) for number, all_before in enumerate(found) for before in all_before}
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_what_the_record_says_of_the_order_is_what_the_protocol_did(name: str, tmp_path: Path, asked: Order) -> None:
-    hold(name, tmp_path / name)
-    pilot = read_pilot(tmp_path / name)
-    steps = {debate.case_id: paths_of(tmp_path / name, debate) for debate in pilot.debates}
+def test_what_the_record_says_of_the_order_is_what_the_protocol_did(held: Run) -> None:
+    folder, asked = held
+    pilot = read_pilot(folder)
+    steps = {debate.case_id: paths_of(folder, debate) for debate in pilot.debates}
     never = {
         (one, other)
         for case, paths in steps.items()
@@ -137,12 +142,11 @@ def test_what_the_record_says_of_the_order_is_what_the_protocol_did(name: str, t
         assert befores(debate, paths) == {pair for pair in always if set(pair) <= set(paths)}
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_debate_that_is_simulated_alone_takes_as_long_as_it_took(name: str, tmp_path: Path) -> None:
-    hold(name, tmp_path / name)
-    pilot = read_pilot(tmp_path / name)
+def test_a_debate_that_is_simulated_alone_takes_as_long_as_it_took(held: Run) -> None:
+    folder, _ = held
+    pilot = read_pilot(folder)
     programme = programme_of(pilot)
-    walls = {row["case_id"]: row["wall_s"] for row in read_table(tmp_path / name, "verdicts", ["wall_s"]).to_pylist()}
+    walls = {row["case_id"]: row["wall_s"] for row in read_table(folder, "verdicts", ["wall_s"]).to_pylist()}
     for number, debate in enumerate(pilot.debates):
         course = simulate(programme, [number], Scenario())
         assert course.time_s == pytest.approx(debate.alone_s, abs=1e-9)
