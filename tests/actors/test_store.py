@@ -78,7 +78,7 @@ def test_objects_are_put_read_listed_and_deleted(tmp_path: Path) -> None:
     assert store.sizes() == {}
 
 
-class Opening(LocalFileSystem):
+class Opening(LocalFileSystem):  # type: ignore[misc]
     """Objects are seen, empty, as soon as they are opened, as Azure's are."""
 
     type_name = "abfs"

@@ -190,7 +190,7 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
     take = Owner.take
 
     async def late(folder: RunFolder) -> Owner:
-        monkeypatch.setattr(session.Owner, "take", take)
+        monkeypatch.setattr(Owner, "take", take)
         await asyncio.to_thread(hold, out, limit=2)
 
         async def fail(self: object) -> None:
@@ -199,7 +199,7 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
         monkeypatch.setattr(InlineRuntime, "start", fail)
         return await take(folder)
 
-    monkeypatch.setattr(session.Owner, "take", late)
+    monkeypatch.setattr(Owner, "take", late)
     with pytest.raises(RecordError, match="does not start"):
         hold(out, limit=3)
     assert read_table(record_path(out), "verdicts", []).num_rows == 2
