@@ -85,12 +85,12 @@ class StageActor:
             raise
         return msgspec.msgpack.encode(ends)
 
-    @ray.method(concurrency_group=CONTROL)
+    @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def waiting(self) -> int:
         """How many debates somebody waits for."""
         return len(self._holders)
 
-    @ray.method(concurrency_group=CONTROL)
+    @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def close(self, drain_s: float) -> None:
         """Take no batch any more, let debates end for so many seconds, then leave the record in order.
 
