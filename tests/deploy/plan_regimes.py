@@ -138,7 +138,7 @@ def _stretched(pilot: Pilot, other: Pilot) -> Pilot:
 
 
 def _mean_of_steps(pilot: Pilot, name: str) -> float:
-    steps: list[float] = [getattr(step, name) for debate in pilot.debates for step in debate.steps]
+    steps = [float(getattr(step, name)) for debate in pilot.debates for step in debate.steps]
     return max(1e-9, sum(steps) / len(steps))
 
 
