@@ -76,6 +76,10 @@ NOT_RUN = {
     "needs the extra sentence-transformers": 2,
     "needs the extra setfit": 1,
     "needs weights of yours": 1,
+    "it needs several machines": 1,
+    "it starts a cluster that stays": 1,
+    "tests/deploy/test_cluster_jobs.py builds and uses one": 1,
+    "tests/deploy/test_cluster_jobs.py runs it on a cluster of its own": 1,
     "takes an hour of a quiet machine": 2,
 }
 """Why a block may not be run, and how many blocks may say so."""
