@@ -207,7 +207,7 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
 
 def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore, tmp_path: Path) -> None:
     uri = bucket.uri("run")
-    with simulated_server(KEY, port=0, seed=5, latency_ms=100.0) as port:
+    with simulated_server(KEY, port=0, seed=5, latency_ms=500.0) as port:
         zombie = moot(*run_command(uri, port, "inline"))
         while sum(key.endswith(".delta") for key in bucket.puts) < 2:
             time.sleep(0.02)
