@@ -207,14 +207,14 @@ def test_a_run_that_another_has_held_meanwhile_is_not_taken_away(
 
 def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore, tmp_path: Path) -> None:
     uri = bucket.uri("run")
-    with simulated_server(KEY, port=0, seed=5, latency_ms=100.0) as port:
+    with simulated_server(KEY, port=0, seed=5, latency_ms=300.0) as port:
         zombie = moot(*run_command(uri, port, "inline"))
         while sum(key.endswith(".delta") for key in bucket.puts) < 2:
             time.sleep(0.02)
             assert zombie.poll() is None
         zombie.send_signal(signal.SIGSTOP)
         done = hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
-        assert (done.status, done.done) == ("finished", CASES)
+        assert (done.status, done.done, done.worked) == ("finished", CASES, True)
         before = pulled(Store.of(uri), tmp_path / "before")
         owner = bucket.objects["run/owner.json"]
         zombie.send_signal(signal.SIGCONT)
