@@ -214,7 +214,7 @@ def test_a_driver_that_stood_still_changes_nothing_any_more(bucket: ObjectStore,
             assert zombie.poll() is None
         zombie.send_signal(signal.SIGSTOP)
         done = hold(uri, limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
-        assert (done.status, done.done) == ("finished", CASES)
+        assert (done.status, done.done, done.worked) == ("finished", CASES, True)
         before = pulled(Store.of(uri), tmp_path / "before")
         owner = bucket.objects["run/owner.json"]
         zombie.send_signal(signal.SIGCONT)
