@@ -29,6 +29,15 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         return
     if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
         config.option.numprocesses, config.option.dist = PROCESSES, "loadfile"
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a suite that is shared out the longest files come first, so that no process is left alone with one."""
+    if not hasattr(config, "workerinput"):
+        return
+    long = {item.path for item in items if item.get_closest_marker("kill")}
+    items.sort(key=lambda item: 0 if item.path in long else 1 if PAGE in item.nodeid else 2)
 
 
 @pytest.hookimpl(optionalhook=True)
