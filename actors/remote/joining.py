@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.util.client import ray as client
+from ray.util import client
 
 from moot.actors.placement import Site, cluster_address
 from moot.protocols.errors import ConfigError
@@ -49,7 +49,7 @@ class Membership:
         Raises:
             ConfigError: Ray cannot be reached or started, or the program speaks to it as a client only.
         """
-        if client.is_connected():
+        if client.ray.is_connected():
             raise ConfigError(
                 "this program is a Ray client (ray://), which a run cannot be part of; submit it to the cluster with "
                 "`ray job submit --working-dir . -- python ...`"
