@@ -10,24 +10,24 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
+from moot.actors.record.arrivals import Arrivals
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
 from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
-from moot.actors.record.known_endings import KnownEndings, Used
+from moot.actors.record.known_endings import KnownEndings
 from moot.actors.record.progress import Progress
-from moot.actors.record.recovery import History, histories, recover
+from moot.actors.record.recovery import CaseKey, History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
-from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, DUPLICATE
+from moot.actors.record.schema import ABANDONED, DUPLICATE
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
@@ -39,9 +39,6 @@ from moot.protocols.tasks.scoring import is_correct
 
 _PATIENCE_S = 10.0
 _MAX_ATTEMPTS = 16
-_NOTED = 20_000
-"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
-
 _REPLY_KEYS = [
     "case_id",
     "attempt",
@@ -65,20 +62,6 @@ _DROPPED_COLUMNS = [
     "unconfirmed_tokens_max",
 ]
 
-CaseKey = tuple[str, int]
-
-
-class _Open:
-    """What the recorder keeps in mind of a debate without verdict."""
-
-    __slots__ = ("arrived", "events", "reply_ids", "used")
-
-    def __init__(self) -> None:
-        self.reply_ids: dict[str, str] = {}
-        self.events: dict[tuple[str, str], int] = {}
-        self.arrived = asyncio.Event()
-        self.used = Used()
-
 
 class Recorder:
     """Writes the rows of the cases that hash to it.
@@ -96,14 +79,12 @@ class Recorder:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
         self._journal = Journal(self._folder, epoch, writer)
-        self._open: dict[CaseKey, _Open] = {}
-        self._finished: set[CaseKey] = set()
+        self._arrivals = Arrivals()
         self._right: dict[str, tuple[str | None, Reference]] = {}
         self._cases_written: set[str] = set()
         self._endings, self._reading_endings = KnownEndings(), asyncio.Lock()
         self._not_durable: set[str] = set()
-        self._noted: dict[tuple[str, int, str, str, float], None] = {}
-        self.claims = Claims(lambda key: SHARED in self._debate(key, 0).reply_ids)
+        self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
         self.signals = SignalKeeper()
         self._tally = Tally(meter)
@@ -112,20 +93,11 @@ class Recorder:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
         await self._journal.begin()
         state = await asyncio.to_thread(recover, self._folder, self._mine)
-        self._finished = state.finished
         self._cases_written = state.cases
-        for case_id, attempt, path, reply_id in state.replies:
-            debate = self._debate(case_id, attempt)
-            debate.reply_ids[path] = reply_id
-            debate.used.known = False
-        for case_id, attempt, kind, path, digest in state.events:
-            self._debate(case_id, attempt).events[kind, path] = digest
+        self._arrivals.recover(state.finished, state.replies, state.events)
         self.progress = state.progress
         waiting = {(case_id, attempt, path): reply_id for case_id, attempt, path, reply_id in state.replies}
         self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, waiting)
-
-    def _debate(self, case_id: str, attempt: int) -> _Open:
-        return self._open.get((case_id, attempt)) or self._open.setdefault((case_id, attempt), _Open())
 
     def _mine(self, case_id: str) -> bool:
         return writer_of(case_id, self._writers) == self._writer
@@ -136,8 +108,8 @@ class Recorder:
             case = labelled.case
             self._right[case.id] = (labelled.gold, labelled.reference)
             for attempt in range(_MAX_ATTEMPTS):
-                if (case.id, attempt) in self._open:
-                    self._open[case.id, attempt].arrived.set()
+                if (debate := self._arrivals.known((case.id, attempt))) is not None:
+                    debate.arrived.set()
             if case.id in self._cases_written:
                 continue
             self._cases_written.add(case.id)
@@ -158,7 +130,8 @@ class Recorder:
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
         """What attempts behind dropped rows may have cost is kept; a row that only came twice has cost nothing more."""
         for row in dropped.select(_DROPPED_COLUMNS).to_pylist():
-            debate = self._open.get((row["case_id"], row["attempt"]))
+            key = (row["case_id"], row["attempt"])
+            debate = self._arrivals.known(key)
             known = None if debate is None else debate.reply_ids.get(row["path"])
             if row["unconfirmed_attempts"] and known != row["reply_id"]:
                 told = {
@@ -167,8 +140,9 @@ class Recorder:
                     "attempts": row["unconfirmed_attempts"],
                     "tokens_at_most": row["unconfirmed_tokens_max"],
                 }
-                event = Event(ABANDONED, row["path"], told)
-                self._write_event(row["case_id"], row["attempt"], event, row["at"] or time.time())
+                event, at = Event(ABANDONED, row["path"], told), row["at"] or time.time()
+                if self._arrivals.event(key, event, at):
+                    self._write_event(*key, event, at)
 
     def _accept(
         self,
@@ -183,51 +157,28 @@ class Recorder:
         model: str | None,
     ) -> bool:
         reused = reused_from is not None
-        if (case_id, attempt) in self._finished:
-            self._late(prompt_tokens, completion_tokens, reused=reused)
+        arrival = self._arrivals.reply((case_id, attempt), path, reply_id, supersedes)
+        if arrival == "late" and not reused:  # paid for twice; what another run has paid for was not
+            self.progress.late_reply(prompt_tokens, completion_tokens)
+        if arrival != "new":
             return False
-        debate = self._debate(case_id, attempt)
-        known = debate.reply_ids.get(path)
-        if known is not None and supersedes != known:
-            if known != reply_id:
-                self._late(prompt_tokens, completion_tokens, reused=reused)
-            return False
-        debate.reply_ids[path] = reply_id
-        debate.used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
-        debate.arrived.set()
+        used = self._arrivals.debate((case_id, attempt)).used
+        used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         if not reply_id.startswith(DECISION):
             self.progress.reply(prompt_tokens, completion_tokens, reused=reused)
         return True
 
-    def _late(self, prompt_tokens: int | None, completion_tokens: int | None, *, reused: bool) -> None:
-        """Tokens that were paid for twice; what was taken from another run was not paid for at all."""
-        if not reused:
-            self.progress.late_reply(prompt_tokens, completion_tokens)
-
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
         """Take (case id, attempt, event, unix time); what was noted before in the same words is dropped."""
         for case_id, attempt, event, at in events:
-            key = (case_id, attempt)
-            if event.kind == ABANDONED:  # a cancelled call may have cost something even if its debate is over
-                self._write_event(case_id, attempt, event, at)
+            if not self._arrivals.event((case_id, attempt), event, at):
                 continue
-            if key in self._finished:
-                continue
-            debate = self._debate(*key)
-            if event.kind not in BOOKKEEPING_EVENTS:
-                # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
-                known = debate.events.get((event.kind, event.path))
-                debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
-                if known == digest:
-                    continue
             if event.kind == ASSESSMENT:
                 self.signals.take_assessment(case_id, attempt, event.data)
             self._tally.take_event(event)
             self._write_event(case_id, attempt, event, at)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
-        if event.kind in BOOKKEEPING_EVENTS and self._came_before((case_id, attempt, event.kind, event.path, at)):
-            return
         self._journal.append(
             "events",
             case_id=case_id,
@@ -238,14 +189,6 @@ class Recorder:
             at=at,
         )
         self.progress.event(case_id, attempt, event, at)
-
-    def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
-        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
-        known = note in self._noted
-        self._noted[note] = None
-        if len(self._noted) > _NOTED:
-            del self._noted[next(iter(self._noted))]
-        return known
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
@@ -271,7 +214,7 @@ class Recorder:
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
-        debate = self._open.get(key)
+        debate = self._arrivals.known(key)
         return key[0].startswith(f"{SHARED}-") and (debate is None or not debate.reply_ids)
 
     async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
@@ -286,7 +229,7 @@ class Recorder:
 
     async def has_shared(self, case_id: str) -> bool:
         """Whether the shared reply of a pseudo case is durable; waits for the flush that is due, not for the reply."""
-        if SHARED not in self._debate(case_id, 0).reply_ids:
+        if SHARED not in self._arrivals.debate((case_id, 0)).reply_ids:
             return False
         await self._journal.durable()
         return True
@@ -322,31 +265,30 @@ class Recorder:
     def _admit_at_once(self, closing: Closing) -> bool | None:
         """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for some."""
         key = (closing.case_id, closing.attempt)
-        if key in self._finished:
+        if self._arrivals.has_ended(key):
             return True
         if self._incomplete(closing):
             return None
-        replies = self._debate(*key).reply_ids
-        if any(replies[path] != reply_id for path, reply_id in closing.replies.items()):
+        debate = self._arrivals.debate(key)
+        if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
             return False
-        self._finished.add(key)
-        used = self._debate(*key).used
-        self._open.pop(key, None)
+        self._arrivals.end(key)
         self._write_verdict(closing)
-        self._endings.put(closing, used.by_model() if used.known else None)
+        self._endings.put(closing, debate.used.by_model() if debate.used.known else None)
         return True
 
     def _incomplete(self, closing: Closing) -> bool:
         """Whether what is right in the case or a reply of the verdict is not here yet; a verdict that came twice is
         complete when the first one is."""
-        if (closing.case_id, closing.attempt) in self._finished:
+        key = (closing.case_id, closing.attempt)
+        if self._arrivals.has_ended(key):
             return False
-        replies = self._debate(closing.case_id, closing.attempt).reply_ids
+        replies = self._arrivals.debate(key).reply_ids
         return closing.case_id not in self._right or any(path not in replies for path in closing.replies)
 
     async def _admit(self, closing: Closing) -> bool:
         """The same, waiting a little for what is on its way."""
-        debate = self._debate(closing.case_id, closing.attempt)
+        debate = self._arrivals.debate((closing.case_id, closing.attempt))
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while self._incomplete(closing):

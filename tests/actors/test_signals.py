@@ -89,7 +89,7 @@ async def test_a_run_that_was_gone_on_with_ends_with_the_same_signals(tmp_path: 
         first_reply_awaited = False
         while not first_reply_awaited:
             await asyncio.sleep(0.001)
-            first_reply_awaited = any(not debate.reply_ids for debate in runtime._recorder._open.values())
+            first_reply_awaited = any(not debate.reply_ids for debate in runtime._recorder._arrivals._open.values())
         arena.stop()
 
     for ended in (20, 40):

@@ -1,0 +1,118 @@
+"""What has come to a writer of the record: tells a row that is new from one that comes again, late, or for nobody.
+
+Rows are sent again when a call was lost on its way; a debate that is replayed notes the same again; and an ask that was
+paid for twice gives a second reply. The first reply of a path stands, unless a later one names it as superseded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Literal
+from zlib import crc32
+
+from moot.actors.record.columns import sorted_json
+from moot.actors.record.known_endings import Used
+from moot.actors.record.recovery import CaseKey
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
+from moot.protocols.messages import Event
+
+_NOTED = 20_000
+"""Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
+
+Arrival = Literal["new", "again", "late"]
+"""How a reply comes: first, once more, or beside the one that stands, so that it was paid for twice."""
+
+
+class OpenDebate:
+    """What is kept in mind of a debate without verdict.
+
+    Attributes:
+        reply_ids: of the replies that stand, by path.
+        events: digest of what was noted last, by kind and path.
+        arrived: set when something that a verdict may wait for has come.
+        used: what its replies used.
+    """
+
+    __slots__ = ("arrived", "events", "reply_ids", "used")
+
+    def __init__(self) -> None:
+        self.reply_ids: dict[str, str] = {}
+        self.events: dict[tuple[str, str], int] = {}
+        self.arrived = asyncio.Event()
+        self.used = Used()
+
+
+class Arrivals:
+    """The debates of one writer, as far as their rows have come."""
+
+    def __init__(self) -> None:
+        self._open: dict[CaseKey, OpenDebate] = {}
+        self._finished: set[CaseKey] = set()
+        self._noted: dict[tuple[str, int, str, str, float], None] = {}
+
+    def recover(
+        self,
+        finished: set[CaseKey],
+        replies: Iterable[tuple[str, int, str, str]],
+        events: Iterable[tuple[str, int, str, str, int]],
+    ) -> None:
+        """Know what earlier lives of the writer have recorded; see `recovery.State`."""
+        self._finished = finished
+        for case_id, attempt, path, reply_id in replies:
+            debate = self.debate((case_id, attempt))
+            debate.reply_ids[path] = reply_id
+            debate.used.known = False
+        for case_id, attempt, kind, path, digest in events:
+            self.debate((case_id, attempt)).events[kind, path] = digest
+
+    def debate(self, key: CaseKey) -> OpenDebate:
+        """What is known of a debate without verdict; a new one begins."""
+        return self._open.get(key) or self._open.setdefault(key, OpenDebate())
+
+    def known(self, key: CaseKey) -> OpenDebate | None:
+        """The same, without beginning one."""
+        return self._open.get(key)
+
+    def has_ended(self, key: CaseKey) -> bool:
+        """Whether a debate has its verdict."""
+        return key in self._finished
+
+    def end(self, key: CaseKey) -> None:
+        """A debate has its verdict: whatever comes of it from now on is late."""
+        self._finished.add(key)
+        self._open.pop(key, None)
+
+    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> Arrival:
+        """Take a reply in, unless another one stands in its place."""
+        if key in self._finished:
+            return "late"
+        debate = self.debate(key)
+        known = debate.reply_ids.get(path)
+        if known is not None and supersedes != known:
+            return "again" if known == reply_id else "late"
+        debate.reply_ids[path] = reply_id
+        debate.arrived.set()
+        return "new"
+
+    def event(self, key: CaseKey, event: Event, at: float) -> bool:
+        """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call
+        may have cost counts even after that."""
+        note = (*key, event.kind, event.path, at)
+        if key in self._finished:
+            return event.kind == ABANDONED and not self._came_before(note)
+        debate = self.debate(key)
+        if event.kind in BOOKKEEPING_EVENTS:
+            return not self._came_before(note)
+        # A replay notes the same again; one that had to pay anew may see other signals: the last ones count.
+        known = debate.events.get((event.kind, event.path))
+        debate.events[event.kind, event.path] = digest = crc32(sorted_json(event.data).encode())
+        return known != digest
+
+    def _came_before(self, note: tuple[str, int, str, str, float]) -> bool:
+        """Whether a note of an attempt to pay was delivered before: the same at the same time, as readers tell it."""
+        known = note in self._noted
+        self._noted[note] = None
+        if len(self._noted) > _NOTED:
+            del self._noted[next(iter(self._noted))]
+        return known
