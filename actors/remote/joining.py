@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from moot.actors.placement import Site, cluster_address
 from moot.protocols.errors import ConfigError
 
 _OBJECT_STORE_BYTES = 200 * 2**20
+_ANSWERS_WITHIN_S = 5.0
 _BREAKPOINT = "PYTHONBREAKPOINT"
 """Ray sets it for every process that connects, and leaves it."""
 
@@ -66,6 +68,8 @@ class Membership:
         options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
         self._ours = True  # even when it fails half-way
         try:
+            if not local:
+                _reach(str(self._address))
             context = ray.init(
                 address="local" if local else self._address,
                 include_dashboard=False if local else None,
@@ -110,6 +114,18 @@ class Membership:
             _read_auth_mode_again()
         if self._session is not None:
             _remove(self._session)
+
+
+def _reach(address: str) -> None:
+    """Ray itself waits minutes for a head that is not there, and Ctrl-C waits for Ray."""
+    named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address)
+    host, separator, port = (named or "").rpartition(":")
+    if not separator:
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
+    except OSError as error:
+        raise ConnectionError(f"nothing answers at {named} ({error.strerror or error})") from None
 
 
 def _of_ray(environment: Mapping[str, str]) -> dict[str, str]:

@@ -147,7 +147,7 @@ def duration(seconds: float) -> str:
     """Seconds in words.
 
     >>> duration(0.5), duration(95), duration(8000), duration(200000)
-    ('0.5 s', '1.6 min', '2.2 h', '2.3 days')
+    ('0.5 s', '1.58 min', '2.22 h', '2.31 days')
     """
     if seconds < _MINUTE_S:
         return f"{seconds:.3g} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from moot.actors.models.api_key import ApiKey
 from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
 from moot.actors.record.schema import TABLES
 from moot.actors.remote import placing as placing_module
+from moot.actors.remote.joining import Membership
 from moot.actors.remote.lives import Life, loss_of
 from moot.actors.remote.placing import Placer
 from moot.actors.remote.restarts import RESTARTS
@@ -77,6 +79,17 @@ def test_what_is_wrong_is_named(given: Mapping[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as error:
         RunConfig.build(None, {"cluster": given}, flag_of)
     assert said in str(error.value)
+
+
+def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray on its own waits for minutes, and Ctrl-C waits for Ray."""
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray was asked"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and listens not, so that nobody else can either
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConfigError, match=f"cannot reach Ray at '{address}': nothing answers at .*refused"):
+            Membership(address).join()
 
 
 def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from moot.protocols.errors import ConfigError, RecordError
 CASES = 48
 OPTIONS: dict[str, Any] = {
     "protocol": "constructor-auditor",
-    "model": "simulated?confidence_signal=0.8",
+    "model": "simulated?confidence_signal=0.8&latency_ms=5",  # or a run is over before whoever reads its stream
     "engine": "inline",
     "set": {"judge.passes": 2},
     "seed": 5,
