@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from many_settings import ManySettings, key_of, made_cases
 from moot.actors.arena import Arena
 from moot.actors.limits.settings import Budget
 from moot.actors.models.simulated.model import SimulatedModel
+from moot.actors.reception import Reception
 from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.tables import read_table
 from moot.actors.remote import peers
 from moot.protocols.case import LabelledCase
 
 SEED = 11
-SCHEDULES = 6
+SCHEDULES = 3
 TITLES = ("default", "every-agent", "resampled", "evince")
 PER_TITLE = 4
 
@@ -52,7 +55,33 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
-async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase]) -> None:
+Told = dict[str, tuple[str | None, str]]
+Hold = Callable[[WiredRuntime, Path, list[LabelledCase]], Awaitable[Told]]
+
+
+async def _as_a_task(runtime: WiredRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
+    """All cases are known when the run begins; nobody is told of any."""
+    await Arena(runtime, iter(cases), past_of(folder)).run()
+    return {}
+
+
+async def _as_they_come(runtime: WiredRuntime, folder: Path, cases: list[LabelledCase]) -> Told:
+    """Cases are brought while the run lives, each by somebody who is told of its verdict."""
+    reception = Reception(runtime, past_of(folder))
+    reception.open()
+
+    async def bring(number: int, case: LabelledCase) -> tuple[str | None, str]:
+        await asyncio.sleep(0.02 * number)
+        closing = (await reception.hold(case)).ended.closing
+        return closing.answer, closing.how
+
+    brought = await asyncio.gather(*(bring(number, case) for number, case in enumerate(cases)))
+    assert reception.broken is None
+    assert await reception.close(0.0) == 0
+    return {case.case.id: told for case, told in zip(cases, brought, strict=True)}
+
+
+async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase], how: Hold) -> Told:
     folder.mkdir()
     (folder / "run.yaml").write_text("test: true\n")
     owner = Ownership.take(RunFolder(folder))
@@ -69,14 +98,18 @@ async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase]) -> None:
     )
     runtime = WiredRuntime(spec, ManySettings(), wire)
     await runtime.start()
-    await Arena(runtime, iter(cases), past_of(folder)).run()
+    told = await how(runtime, folder, cases)
     await runtime.stop()
     owner.release()
+    return told
 
 
-@pytest.mark.parametrize("seed", range(SCHEDULES))
+@pytest.mark.parametrize(
+    ("seed", "how"),
+    [*((seed, _as_a_task) for seed in range(SCHEDULES)), *((seed, _as_they_come) for seed in range(SCHEDULES))],
+)
 def test_faults_of_messages_change_nothing(
-    seed: int, undisturbed: Path, paid: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, how: Hold, undisturbed: Path, paid: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire, cases = Wire(seed), _cases()
 
@@ -86,12 +119,15 @@ def test_faults_of_messages_change_nothing(
     monkeypatch.setattr(peers.Peer, "call", call)
     print(f"schedule {seed}")
 
-    async def within() -> None:
+    async def within() -> Told:
         async with asyncio.timeout(60):
-            await _hold(wire, tmp_path / "run", cases)
+            return await _hold(wire, tmp_path / "run", cases, how)
 
-    asyncio.run(within())
+    told = asyncio.run(within())
     assert min(wire.faults[kind] for kind in ("lost there", "lost back", "twice", "late again", "watch broken")) > 0
     assert_same_but_unpaid(undisturbed, tmp_path / "run")
     again = {step: times for step, times in paid.items() if times > 1}
     assert not again
+    if how is _as_they_come:
+        rows = read_table(tmp_path / "run", "verdicts").to_pylist()
+        assert told == {row["case_id"]: (row["answer"], row["how"]) for row in rows}
