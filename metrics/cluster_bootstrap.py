@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+import scipy
 
 from moot.metrics.class_separation import checked_flags
 from moot.metrics.distribution import Floats
@@ -268,7 +268,7 @@ def p_value_from(resamples: npt.ArrayLike, observed: npt.ArrayLike) -> Floats:
     low, high = interval_from(resamples, centre)
     with np.errstate(invalid="ignore", divide="ignore"):
         reach = (np.arctanh(high) - np.arctanh(low)) / (2 * NormalDist().inv_cdf(0.975))
-        return np.asarray(2.0 * ndtr(-np.abs(np.arctanh(centre) / reach)), dtype=np.float64)
+        return np.asarray(2.0 * scipy.special.ndtr(-np.abs(np.arctanh(centre) / reach)), dtype=np.float64)
 
 
 def _parts(x: Floats, y: Floats, weights: Weights) -> Iterator[tuple[Block, npt.NDArray[np.intp], Floats]]:

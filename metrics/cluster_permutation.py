@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, ndtr
+import scipy
 
 from moot.metrics.class_separation import checked_flags
 from moot.metrics.distribution import Floats
@@ -107,7 +107,7 @@ def permutation_test(
         null = _Null(observed)
         for sources in _sources(blocks, permutations, seed, 4 * int(known.sum()) * len(columns)):
             null.add(sums.statistics(sources))
-        least = float(np.exp(-sum(gammaln(len(block) + 1.0) for block in blocks)))
+        least = float(np.exp(-sum(scipy.special.gammaln(len(block) + 1.0) for block in blocks)))
         found.statistic[:, columns] = observed
         found.p_value[:, columns] = null.p_values(least)
         found.max_p_value[:, columns], found.null_quantile[columns] = null.max_p_values(least)
@@ -201,7 +201,7 @@ class _Null:
         spread = np.sqrt(np.maximum(self._squares / drawn - mean**2, 0.0))
         size = np.abs(self._observed)
         with np.errstate(invalid="ignore", divide="ignore"):
-            tail = ndtr((mean - size) / spread) + ndtr((-mean - size) / spread)
+            tail = scipy.special.ndtr((mean - size) / spread) + scipy.special.ndtr((-mean - size) / spread)
         counted = (self._extreme + 1.0) / (drawn + 1.0)
         fine = np.where(np.isnan(tail), counted, np.clip(tail, self._extreme / (drawn + 1.0), 1.0))
         found = np.maximum(np.where(self._extreme < _FEW, fine, counted), least)

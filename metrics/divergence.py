@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr, rel_entr, xlogy
+import scipy
 
 from moot.metrics.distribution import Floats, Unit, Values, known_pairs, known_rows, nats, row_sums, row_weights, values
 
@@ -32,7 +32,7 @@ def entropy(p: npt.ArrayLike, *, unit: Unit = "nat") -> Values:
     >>> entropy([0.5, 0.25, 0.25], unit="bit")
     1.5
     """
-    return values(row_sums(entr(known_rows(p))) / nats(unit))
+    return values(row_sums(scipy.special.entr(known_rows(p))) / nats(unit))
 
 
 def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None = None, unit: Unit = "nat") -> Values:
@@ -53,7 +53,7 @@ def cross_entropy(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     1.207518749639422
     """
     first, second = known_pairs(p, q)
-    found = -row_sums(xlogy(first, _smoothed(second, epsilon)))
+    found = -row_sums(scipy.special.xlogy(first, _smoothed(second, epsilon)))
     return values(np.maximum(found, 0.0) / nats(unit))
 
 
@@ -80,7 +80,7 @@ def kl_divergence(p: npt.ArrayLike, q: npt.ArrayLike, *, epsilon: float | None =
     (1.0, inf)
     """
     first, second = known_pairs(p, q)
-    found = row_sums(rel_entr(first, _smoothed(second, epsilon)))
+    found = row_sums(scipy.special.rel_entr(first, _smoothed(second, epsilon)))
     return values(np.maximum(found, 0.0) / nats(unit))
 
 
@@ -158,9 +158,9 @@ def generalised_jensen_shannon(
     share = row_weights(known, weights)
     mean = (share[..., None] * known).sum(axis=-2, keepdims=True)
     # Where the mean is rounded to 0, so is each row's part in it.
-    parts = rel_entr(np.where(mean > 0.0, known, 0.0), mean).sum(axis=-1)
+    parts = scipy.special.rel_entr(np.where(mean > 0.0, known, 0.0), mean).sum(axis=-1)
     found = (share * parts).sum(axis=-1)
-    return values(np.clip(found, 0.0, entr(share).sum(axis=-1)) / nats(unit))
+    return values(np.clip(found, 0.0, scipy.special.entr(share).sum(axis=-1)) / nats(unit))
 
 
 def total_variation(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:

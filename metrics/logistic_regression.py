@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+import scipy
 
 from moot.metrics.distribution import Floats
 
@@ -39,7 +39,7 @@ class LogisticModel:
 
     def probability(self, predictors: Floats) -> Floats:
         """The probability of 1 for rows `(n, k)`."""
-        return np.asarray(expit(self.log_odds(predictors)), dtype=np.float64)
+        return np.asarray(scipy.special.expit(self.log_odds(predictors)), dtype=np.float64)
 
 
 def fit_logistic(
@@ -104,7 +104,7 @@ def _as_they_are(rows: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _newton_step(design: Floats, ones: Floats, weights: Floats, penalty: Floats) -> Floats:
     """Newton's step, halved until the penalised likelihood does not fall."""
-    p = expit(design @ weights)
+    p = scipy.special.expit(design @ weights)
     slope = design.T @ (ones - p) - penalty * weights
     curve = (design * (p * (1.0 - p))[:, np.newaxis]).T @ design + np.diag(penalty)
     curve[0, 0] += 1e-12

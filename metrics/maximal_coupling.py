@@ -8,7 +8,7 @@ because identical distributions share all their entropy and sharp ones have litt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr, rel_entr, xlogy
+import scipy
 
 from moot.metrics.distribution import Floats, Unit, Values, known_pairs, nats, row_sums, values
 
@@ -92,7 +92,7 @@ def normalised_mutual_information(p: npt.ArrayLike, q: npt.ArrayLike) -> Values:
     [1.0, 0.0]
     """
     first, second = known_pairs(p, q)
-    larger = np.maximum(row_sums(entr(first)), row_sums(entr(second)))
+    larger = np.maximum(row_sums(scipy.special.entr(first)), row_sums(scipy.special.entr(second)))
     equal = np.where(np.isnan(larger), np.nan, (first == second).all(axis=-1))
     information = _mutual_information_nat(first, second)
     return values(np.minimum(np.divide(information, larger, out=equal, where=larger != 0.0), 1.0))
@@ -102,9 +102,13 @@ def _mutual_information_nat(p: Floats, q: Floats) -> Floats:
     """MI in nats, from known rows."""
     common, rest_p, rest_q = _split(p, q)
     moved = (row_sums(rest_p) + row_sums(rest_q)) / 2.0  # equal but for rounding, which must not tell p from q
-    parts = rel_entr(rest_p, p) + rel_entr(rest_q, q) - xlogy(common, np.maximum(p, q))
-    most = np.minimum(row_sums(entr(p)), row_sums(entr(q)))
-    found: Floats = np.clip(row_sums(parts) - xlogy(moved, moved), 0.0, most)
+    parts = (
+        scipy.special.rel_entr(rest_p, p)
+        + scipy.special.rel_entr(rest_q, q)
+        - scipy.special.xlogy(common, np.maximum(p, q))
+    )
+    most = np.minimum(row_sums(scipy.special.entr(p)), row_sums(scipy.special.entr(q)))
+    found: Floats = np.clip(row_sums(parts) - scipy.special.xlogy(moved, moved), 0.0, most)
     return found
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import entr
+import scipy
 
 from moot.metrics.distribution import Floats, Values, known_rows, row_weights, values
 from moot.metrics.divergence import entropy
@@ -35,7 +35,7 @@ def reliability_weights(rows: npt.ArrayLike) -> Floats:
     if known.ndim < 2:
         raise ValueError(f"several distributions have the shape (..., m, k), not {known.shape}")
     most = np.log(known.shape[-1]) if known.shape[-1] > 1 else 1.0
-    certain = 1.0 - entr(known).sum(axis=-1) / most
+    certain = 1.0 - scipy.special.entr(known).sum(axis=-1) / most
     if known.shape[-1] == 1:
         certain *= 0.0
     reliability = np.where(certain < _NONE, 0.0, certain)

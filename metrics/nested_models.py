@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import xlogy
+import scipy
 
 from moot.metrics.class_separation import within_groups_auroc
 from moot.metrics.cluster_bootstrap import cluster_weights
@@ -125,7 +125,9 @@ def _out_of_fold(predictors: Floats, outcome: Floats, fold: Numbers) -> Floats:
 def _losses(p: Floats, outcome: Floats) -> Floats:
     """Of each row, in nats."""
     inside = np.clip(p, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
-    return np.asarray(-(xlogy(outcome, inside) + xlogy(1.0 - outcome, 1.0 - inside)), dtype=np.float64)
+    return np.asarray(
+        -(scipy.special.xlogy(outcome, inside) + scipy.special.xlogy(1.0 - outcome, 1.0 - inside)), dtype=np.float64
+    )
 
 
 def _gain(differences: Floats, group: Numbers, drawn: Floats) -> tuple[float, float, float]:

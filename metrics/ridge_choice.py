@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import xlogy
+import scipy
 
 from moot.metrics.distribution import Floats
 from moot.metrics.grouped_folds import balanced_folds
@@ -108,7 +108,9 @@ def _held_out_losses(rows: Floats, ones: Floats, fold: Numbers, least: float) ->
         for place, ridge in enumerate(RIDGES):
             model = fit_logistic(rows[~out], ones[~out], ridge=ridge, standardise=False, start=model)
             p[place, out] = bounded(model.probability(rows[out]), least)
-    return np.asarray(-(xlogy(ones, p) + xlogy(1.0 - ones, 1.0 - p)).mean(axis=1), dtype=np.float64)
+    return np.asarray(
+        -(scipy.special.xlogy(ones, p) + scipy.special.xlogy(1.0 - ones, 1.0 - p)).mean(axis=1), dtype=np.float64
+    )
 
 
 def _few_columns(rows: Floats) -> Floats:

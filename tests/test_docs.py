@@ -32,6 +32,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import ray
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -57,6 +58,9 @@ from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
+OWN_RAY = ("README", "running", "cluster", "recovery", "monitoring", "ray-data", "serve", "kubernetes", "own-protocol")
+"""Pages whose commands start a Ray, as they do where there is none; those of the others join this process's."""
+
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 PLAYER = ROOT / "tests" / "actors" / "play_session.py"
 LONGEST_PAGE = 160
@@ -207,8 +211,8 @@ def _free_port() -> int:
         return port
 
 
-def run_page(page: Path, folder: Path) -> str:
-    """Run everything on a page; returns what was printed."""
+def run_page(page: Path, folder: Path, **settings: str) -> str:
+    """Run everything on a page, with environment variables set; returns what was printed."""
     script = script_of(page, folder)
     for port in sorted(set(_PORT.findall(script))):
         free = str(_free_port())
@@ -228,6 +232,7 @@ def run_page(page: Path, folder: Path) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",
         "COLUMNS": "88",
         "RAY_USAGE_STATS_ENABLED": "0",
+        **settings,
     }
     log = folder / ".log"
     with log.open("wb") as out:
@@ -254,8 +259,9 @@ def run_page(page: Path, folder: Path) -> str:
 
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_everything_on_a_page_runs(page: Path, tmp_path: Path) -> None:
-    said = {" ".join(line.split()) for line in run_page(page, tmp_path).splitlines()}
+def test_everything_on_a_page_runs(page: Path, tmp_path: Path, local_ray: None) -> None:
+    there = {} if page.stem in OWN_RAY else {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    said = {" ".join(line.split()) for line in run_page(page, tmp_path, **there).splitlines()}
     run = [block for block in blocks(page) if block.language == "console" and is_run(block)]
     missing = [line for block in run for line in block.shown() if _is_lasting(line) and _plain(line) not in said]
     assert not missing, "\n".join(missing)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+import scipy
 
 from moot.actors.classifiers.body import body_encoder, check_body
 from moot.actors.classifiers.card import BODY, CARD, Card, Head, read_card
@@ -61,7 +61,7 @@ def probabilities(head: Head, vectors: npt.NDArray[np.floating]) -> npt.NDArray[
     [0.9, 0.5]
     """
     odds = head.intercept + vectors.astype(np.float64) @ np.array(head.coefficients)
-    return bounded(expit(odds), head.least_probability)
+    return bounded(scipy.special.expit(odds), head.least_probability)
 
 
 class FoundClassifier(NamedTuple):
