@@ -69,6 +69,7 @@ class _Server:
                 web.post("/v1/embeddings", self._embeddings),
                 web.get("/v1/models", self._models),
                 web.get("/stats", self._show_stats),
+                web.get("/stats/totals", self._show_totals),
                 web.get("/health", self._health),
             ]
         )
@@ -175,6 +176,9 @@ class _Server:
 
     async def _show_stats(self, request: web.Request) -> web.Response:
         return _json(msgspec.json.encode(self._stats))
+
+    async def _show_totals(self, request: web.Request) -> web.Response:
+        return _json(msgspec.json.encode(self._stats.totals()))
 
     async def _health(self, request: web.Request) -> web.Response:
         return _json(b'{"status": "ok", "simulated": true}')

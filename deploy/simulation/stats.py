@@ -1,4 +1,4 @@
-"""What the server has served, in all and by step: `GET /stats`."""
+"""What the server has served, in all and by step: `GET /stats`; in all only, for who asks often: `GET /stats/totals`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class Stats(Served):
     """The same for all steps together, with what went wrong on purpose.
 
     Attributes:
+        steps: how many steps were served.
         by_step: what was served by step key.
         in_flight: calls that wait for their reply.
         failed, limited, garbled: calls answered with 500, with 429, and with a garbled reply.
@@ -39,6 +40,7 @@ class Stats(Served):
             not know what they used.
     """
 
+    steps: int = 0
     by_step: dict[str, Served] = {}
     in_flight: int = 0
     failed: int = 0
@@ -58,6 +60,11 @@ class Stats(Served):
         self.pictures += len(sizes)
         self.picture_bytes += sum(sizes)
         self.by_step.setdefault(step_key, Served()).add(reply)
+        self.steps = len(self.by_step)
+
+    def totals(self) -> dict[str, object]:
+        """All but `by_step`."""
+        return {name: getattr(self, name) for name in self.__struct_fields__ if name != "by_step"}
 
     @contextmanager
     def flying(self) -> Iterator[None]:

@@ -96,7 +96,7 @@ class Havoc:
         if not alive:
             return
         kind, victim = self._random.choice(alive)
-        before = self.server.stats()
+        before = self.server.totals()
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)
             self._note(kind, before)
@@ -108,13 +108,13 @@ class Havoc:
         """The worker node with most actors on it is gone, and another one comes."""
         homes = Counter(actor.node_id for actor in self._nodes.actors())
         victim = max(self._nodes.workers, key=lambda node: homes[node.node_id])
-        self._note("node", self.server.stats())
+        self._note("node", self.server.totals())
         self._nodes.lose(victim)
         self._nodes.add(2)
 
     def kill_the_driver(self, driver: Driver) -> None:
         """And start it again."""
-        self._note("driver", self.server.stats())
+        self._note("driver", self.server.totals())
         self._nodes.note_processes()
         driver.kill_and_start_again()
 

@@ -28,7 +28,14 @@ class Server:
 
     def stats(self) -> dict[str, Any]:
         """What it has served so far."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=30) as reply:
+        return self._get("/stats")
+
+    def totals(self) -> dict[str, Any]:
+        """The same without its steps, which may be thousands."""
+        return self._get("/stats/totals")
+
+    def _get(self, path: str) -> dict[str, Any]:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as reply:
             found: dict[str, Any] = json.load(reply)
             return found
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(720)]
 CASES = 2000
 OPEN = 72
 SEED = 11
-LATENCY_MS, JITTER_MS = 1000.0, 600.0
+LATENCY_MS, JITTER_MS = 600.0, 400.0
 EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
 CALLS_BETWEEN = 100
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
@@ -91,16 +91,16 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
 def _disturb(havoc: Havoc, driver: Driver, began: float, steps: int) -> None:
     """Until the driver has ended by itself."""
     driver_dies_at, node_dies_at = list(DRIVER_DIES_AT), [NODE_DIES_AT]
-    while driver.process.poll() is None and not havoc.server.served():
+    while driver.process.poll() is None and not havoc.server.totals()["steps"]:
         time.sleep(0.1)
     last_kill, served_before = time.monotonic(), 0
     while driver.process.poll() is None:
         assert time.monotonic() - began < ENDS_WITHIN_S, "the run hangs"
-        time.sleep(0.1)
+        time.sleep(0.2)
         since_s = time.monotonic() - last_kill
         if since_s < EVERY_S:
             continue
-        served = len(havoc.server.served())
+        served = havoc.server.totals()["steps"]
         if served - served_before < CALLS_BETWEEN and since_s < AT_LEAST_EVERY_S:
             continue
         last_kill, served_before = time.monotonic(), served

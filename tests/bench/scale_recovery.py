@@ -60,17 +60,17 @@ def _measured(config: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _lost_and_found(ray: Nodes, server: Server, driver: subprocess.Popen[bytes]) -> dict[str, Any]:
-    _until(lambda: server.stats()["calls"] > 2 * OPEN, driver)
+    _until(lambda: server.totals()["calls"] > 2 * OPEN, driver)
     agent = next(actor for actor in ray.actors() if "-role-agent-" in actor.name)
     beside = sum(actor.node_id == agent.node_id for actor in ray.actors()) - 1
     node = next(node for node in ray.workers if node.node_id == agent.node_id)
-    in_flight = server.stats()["in_flight"]
+    in_flight = server.totals()["in_flight"]
     began = time.monotonic()
     ray.lose(node)
-    _until(lambda: server.stats()["in_flight"] == 0, driver)
+    _until(lambda: server.totals()["in_flight"] == 0, driver)
     noticed_s = _until(lambda: not _alive(ray, agent.node_id), driver) - began
     restarted_s = _until(lambda: any(a.name == agent.name and a.node_id != agent.node_id for a in ray.actors()), driver)
-    called_s = _until(lambda: server.stats()["in_flight"] > 0, driver) - began
+    called_s = _until(lambda: server.totals()["in_flight"] > 0, driver) - began
     return {
         "in_flight": in_flight,
         "actors_beside": beside,

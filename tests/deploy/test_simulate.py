@@ -294,6 +294,9 @@ class TestFaults:
             stats = await get(address, "/stats")
             assert stats["calls"] == 6
             assert stats["limited"] >= 1
+            totals = await get(address, "/stats/totals")
+            assert totals == {name: stats[name] for name in stats.keys() - {"by_step"}}
+            assert totals["steps"] == len(stats["by_step"]) > 0
 
     def test_bucket(self) -> None:
         now = [100.0]
