@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -57,6 +58,14 @@ def _log_that_is_nobodys() -> Iterator[None]:
     """A command that ran in this process leaves no level, and no closed stream, to whichever test comes next."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _no_ray_but_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs in a Ray that its program has joined runs in this process where a test asks for no Ray, whichever
+    tests came before."""
+    if "local_ray" not in request.fixturenames and not request.node.get_closest_marker("ray") and "ray" in sys.modules:
+        monkeypatch.setattr("moot.deploy.running.single.sys", SimpleNamespace(modules={}))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the server has served, in all and by step: `GET /stats`; in all only, for who asks often: `GET /stats/totals`."""
+"""What the server has served, in all and by step: `GET /stats`. In all only: `GET /stats/totals`."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ from moot.protocols.tasks import Task
 from moot.protocols.templates import Templates
 
 RUNTIMES = ("inline", "packed", "actors")
+APART = ("inline", "actors")
+"""The two that differ most, where what a protocol records is compared and every runtime is elsewhere."""
 ENCODER = "hashed-ngrams-512-v1"
 QUICK = RetryPolicy(max_attempts=3, base_s=0.01, cap_s=0.02, total_s=30.0)
 

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(720)]
 CASES = 2000
 OPEN = 72
 SEED = 11
-LATENCY_MS, JITTER_MS = 600.0, 400.0
+LATENCY_MS, JITTER_MS = 450.0, 300.0
 EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
 CALLS_BETWEEN = 100
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start

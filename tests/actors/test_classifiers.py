@@ -239,8 +239,7 @@ async def test_a_run_has_summaries_classified_and_training_cases_flagged(tmp_pat
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("kind", ["packed", "actors"])
-async def test_every_runtime_classifies_alike(local_ray: None, tmp_path: Path, kind: str) -> None:
+async def test_a_process_of_judges_classifies_as_this_one_does(local_ray: None, tmp_path: Path) -> None:
     classifier = put(tmp_path / "clf", card())
     inline = await held("inline", tmp_path / "inline", classifier)
-    assert_equal_records(inline, await held(kind, tmp_path / kind, classifier))
+    assert_equal_records(inline, await held("actors", tmp_path / "actors", classifier))

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from houses import RUNTIMES, Held, assert_equal_records, hold, stable_rows
+from houses import APART, Held, assert_equal_records, hold, stable_rows
 from msgspec import structs
 from scripted_server import ScriptedServer
 
@@ -60,11 +60,11 @@ def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) ->
 def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
     """The same debates on every runtime."""
     folder = tmp_path_factory.mktemp("constructor-auditor")
-    return {kind: _held(kind, folder / kind, _cases()) for kind in RUNTIMES}
+    return {kind: _held(kind, folder / kind, _cases()) for kind in APART}
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("kind", RUNTIMES[1:])
+@pytest.mark.parametrize("kind", APART[1:])
 def test_the_record_is_the_same_everywhere(everywhere: dict[str, Held], kind: str) -> None:
     assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
     assert everywhere["inline"].counts == everywhere[kind].counts

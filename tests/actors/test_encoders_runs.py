@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from houses import RUNTIMES, Held, assert_equal_records, hold, make_spec, same_for_all
+from houses import APART, Held, assert_equal_records, hold, make_spec, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from simulate_server import simulated_server
 
@@ -115,7 +115,7 @@ def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dic
     cases = [case for i, name in enumerate(SETTINGS) for case in made_cases(8, name, start=8 * i)]
     held = {}
     with simulated_server(None, fail_rate=0.1, jitter_ms=5.0) as port:
-        for kind in RUNTIMES:
+        for kind in APART:
             changes: dict[str, Any] = {"encoder": f"http://127.0.0.1:{port}/v1#m", "seed": SEED, "key": key_of(cases)}
             roles = same_for_all("simulated")
             held[kind] = asyncio.run(hold(kind, folder / kind, ManySettings(), cases, roles, **changes))
@@ -123,7 +123,7 @@ def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("kind", RUNTIMES[1:])
+@pytest.mark.parametrize("kind", APART[1:])
 def test_a_served_encoder_gives_the_same_record_everywhere(everywhere: dict[str, Held], kind: str) -> None:
     assert everywhere["inline"].rows("embeddings")
     assert not any(row["failed"] for row in everywhere["inline"].rows("verdicts"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import RUNTIMES, Held, assert_equal_records, hold
+from houses import APART, Held, assert_equal_records, hold
 from simulate_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
@@ -86,6 +86,6 @@ def test_a_replay_gives_the_same_marks(embedded: Held, tmp_path: Path) -> None:
 
 @pytest.mark.ray
 def test_the_record_is_the_same_on_every_runtime(embedded: Held, local_ray: None, tmp_path: Path) -> None:
-    for kind in RUNTIMES[1:]:
+    for kind in APART[1:]:
         other = held(tmp_path / kind, panel("simulated", "simulated"), kind)
         assert_equal_records(embedded.folder, other.folder)

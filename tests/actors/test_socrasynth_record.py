@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import RUNTIMES, Held, assert_equal_records, hold, same_for_all, stable_rows
+from houses import APART, Held, assert_equal_records, hold, same_for_all, stable_rows
 from many_settings import made_cases
 
 from moot.actors.roles import RoleBinding
@@ -42,11 +42,11 @@ def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) ->
 def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
     """The same debates on every runtime."""
     folder, cases = tmp_path_factory.mktemp("socrasynth"), made_cases(CASES, "subject")
-    return {kind: _held(kind, folder / kind, cases) for kind in RUNTIMES}
+    return {kind: _held(kind, folder / kind, cases) for kind in APART}
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("kind", RUNTIMES[1:])
+@pytest.mark.parametrize("kind", APART[1:])
 def test_the_record_is_the_same_everywhere(everywhere: dict[str, Held], kind: str) -> None:
     assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
     assert everywhere["inline"].counts == everywhere[kind].counts

@@ -80,11 +80,10 @@ def test_the_run_had_it_all(inline: Run, port: int) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("placement", ["actors", "packed"])
 def test_the_record_is_the_same_on_every_engine(
-    placement: str, inline: Run, material: dict[str, Any], port: int, local_ray: None, tmp_path: Path
+    inline: Run, material: dict[str, Any], port: int, local_ray: None, tmp_path: Path
 ) -> None:
-    done = check(material, tmp_path / "run", roles=served_roles(port), engine="ray", placement=placement)
+    done = check(material, tmp_path / "run", roles=served_roles(port), engine="ray", placement="actors")
     assert_equal_records(inline.path, done.path)
     libraries = [sorted(path.name for path in (run.path / "library").iterdir()) for run in (inline, done)]
     assert libraries[0] == libraries[1]
