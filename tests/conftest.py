@@ -14,7 +14,7 @@ import structlog
 
 SUPPORT = str(Path(__file__).parent / "actors")
 sys.path.insert(0, SUPPORT)
-PROCESSES = 2
+PROCESSES = 3
 PAGE = "::test_everything_on_a_page_runs["
 
 # Hundreds of processes are started: without bytecode each compiles the package anew.

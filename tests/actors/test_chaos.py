@@ -26,7 +26,8 @@ pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(720)]
 CASES = 2000
 OPEN = 72
 SEED = 11
-LATENCY_MS, JITTER_MS = 450.0, 300.0
+SETTINGS = ["--seed", str(SEED), "--set", "agents=2"]
+LATENCY_MS, JITTER_MS = 600.0, 400.0
 EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
 CALLS_BETWEEN = 100
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
@@ -46,7 +47,7 @@ def _verdicts(folder: Path) -> list[dict[str, Any]]:
 
 def _undisturbed(task: str, folder: Path) -> list[dict[str, Any]]:
     """The embedded model of the same seed gives the server's replies, in a tenth of the time."""
-    command = [sys.executable, "-m", "moot", "run", "--task", task, "--seed", str(SEED), "--engine", "inline"]
+    command = [sys.executable, "-m", "moot", "run", "--task", task, *SETTINGS, "--engine", "inline"]
     command += ["--save-tokens", "none", "--quiet", "--out", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=200)
     return _verdicts(folder)
@@ -59,7 +60,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     steps = read_table(RunFolder(tmp_path / "undisturbed"), "turns", []).num_rows
     folder, log = tmp_path / "run", tmp_path / "driver.log"
     with serving(task, SEED, latency_ms=LATENCY_MS, jitter_ms=JITTER_MS) as server, nodes(0, [2, 2, 2]) as cluster:
-        command = ["run", "--task", task, "--seed", str(SEED), "--model", server.model, "--placement", "actors"]
+        command = ["run", "--task", task, *SETTINGS, "--model", server.model, "--placement", "actors"]
         command += ["--address", cluster.address, "--max-open", str(OPEN), "--out", str(folder), "--quiet"]
         command += ["--cluster", "moderators=2", "--cluster", f"agent_processes={AGENT_PROCESSES}"]
         driver, havoc = Driver(command, log), Havoc(cluster, server, SEED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +45,25 @@ def _quiet(local_ray: None) -> Iterator[None]:
     logger.setLevel(level)
 
 
-def actors() -> list[str]:
-    """Our actor processes under this one, the idle ones of other kinds aside."""
-    found = []
+def actors() -> dict[int, str]:
+    """Our actor processes under this one, the idle ones of other kinds aside: titles by process."""
+    found = {}
     for process in psutil.Process().children(recursive=True):
         try:
             title = (process.cmdline() or [""])[0]
         except psutil.Error:
             continue
         if title.startswith("ray::") and title.partition("ray::")[2].partition(".")[0].endswith("Actor"):
-            found.append(title)
-    return [title for title in found if "StageActor" in title or "Moderator" in title or "Writer" in title]
+            found[process.pid] = title
+    return {pid: found[pid] for pid in found if any(kind in found[pid] for kind in ("Stage", "Moderator", "Writer"))}
 
 
-def gone_within(seconds: float) -> bool:
+def gone_within(seconds: float, before: Collection[int]) -> bool:
+    """Whether no actor is left but those that were there before: of a stage that a test before has not closed."""
     last = time.monotonic() + seconds
-    while actors() and time.monotonic() < last:
+    while (left := actors().keys() - set(before)) and time.monotonic() < last:
         time.sleep(0.05)
-    return not actors()
+    return not left
 
 
 def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
@@ -70,6 +71,7 @@ def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp_path: Path) -> None:
+    before = actors()
     whole = verdicts(moot.run(task=CASES, seed=3, engine="inline", out=tmp_path / "whole").path)
     ds = ray.data.from_items([{**case, "n": i} for i, case in enumerate(CASES)], override_num_blocks=4)
     with moot.DebateStage(protocol="selene", model="simulated", seed=3, out=tmp_path / "run", id_column="id") as stage:
@@ -77,9 +79,9 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
         small = ds.repartition(len(CASES))
         mapped = moot.debate_dataset(small, stage, batch_size=8).materialize()
         again = mapped.take_all()
-        assert actors()
+        assert actors().keys() - before
     assert mapped.num_blocks() == 3  # small blocks travel together
-    assert gone_within(30), actors()
+    assert gone_within(30, before), actors()
     assert [row["n"] for row in rows] == list(range(len(CASES)))
     assert [row["case_id"] for row in rows] == [case["id"] for case in CASES]
     for row in rows:
@@ -175,6 +177,7 @@ def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.deploy.dataset.engine.MOST_BATCHES", 2)
+    before = actors()
     with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", protocol="single-agent") as stage:
         actor = ray.get_actor(stage.__reduce__()[1][0].actor)
         batches = [[{"question": f"is {n} odd", "labels": ["Yes", "No"]}] for n in range(5)]
@@ -193,7 +196,7 @@ def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
         assert (put_aside, refused) == (2, 3)
     said = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
     assert [session["status"] for session in said["sessions"]] == ["interrupted"]
-    assert gone_within(30), actors()
+    assert gone_within(30, before), actors()
 
 
 def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
