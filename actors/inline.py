@@ -16,7 +16,7 @@ from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.scribe import LocalScribe
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import make_tracer
+from moot.actors.tracing_choice import make_tracer
 from moot.actors.watch import Watch
 from moot.protocols.case import LabelledCase
 from moot.protocols.floor import DebateProtocol

@@ -1,24 +1,14 @@
 """One trace per debate: its W3C context, and the port that takes spans.
 
 A trace's id hangs on the run's place, the case and its attempt, so that a debate that is replayed after a crash, or
-gone on with another day, stays one trace. Spans are exported where OpenTelemetry is configured in the usual way, by its
-own environment variables; elsewhere nothing of it is imported.
+gone on with another day, stays one trace.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from hashlib import blake2b
-from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
-from moot.actors.spec import RunSpec
-
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_EXPORTER, _OFF = "OTEL_TRACES_EXPORTER", "OTEL_SDK_DISABLED"
-_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-_SPOKEN = "http/protobuf"
 _VERSION, _FIELDS, _SAMPLED = "00", (2, 32, 16, 2), 1
 
 Value = str | int | float | bool | None
@@ -143,40 +133,3 @@ class Untraced:
 
 
 UNTRACED: Tracer = Untraced("")
-
-
-def run_identity(spec: RunSpec) -> str:
-    """What tells a run from others, in all its sessions and processes."""
-    return spec.store or spec.folder
-
-
-def make_tracer(spec: RunSpec, environ: Mapping[str, str] = os.environ) -> Tracer:
-    """The tracer of this process: of OpenTelemetry where that is configured and can be had."""
-    run = run_identity(spec)
-    if not exporters(environ) or untraceable(environ):
-        return Untraced(run)
-    from moot.actors.otel_tracing import OtelTracer
-
-    return OtelTracer(run)
-
-
-def exporters(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment asks for traces to be exported by OTLP."""
-    if environ.get(_OFF, "").strip().lower() == "true":
-        return False
-    named = [name.strip() for name in environ.get(_EXPORTER, "").lower().split(",") if name.strip()]
-    return "otlp" in named if named else any(environ.get(name) for name in _ENDPOINTS)
-
-
-def untraceable(environ: Mapping[str, str] = os.environ) -> str:
-    """Why no trace can be exported although the environment asks for it; empty when one can, or none is asked for."""
-    if not exporters(environ):
-        return ""
-    spoken = next((environ[name] for name in _PROTOCOLS if environ.get(name)), _SPOKEN)
-    if spoken != _SPOKEN:
-        return f"only {_SPOKEN} is spoken, not {spoken}: set {_PROTOCOLS[1]}={_SPOKEN}"
-    try:
-        found = find_spec("opentelemetry.exporter.otlp.proto.http")
-    except ModuleNotFoundError:
-        found = None
-    return "" if found else "it needs an extra: pip install 'moot[tracing]'"

@@ -18,7 +18,7 @@ from moot.actors.remote.run_actor import RunActor
 from moot.actors.remote.scribe import RemoteScribe
 from moot.actors.remote.station import Station
 from moot.actors.roles import Roles
-from moot.actors.tracing import make_tracer
+from moot.actors.tracing_choice import make_tracer
 from moot.actors.watch import Watch
 
 

@@ -26,7 +26,7 @@ from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
-from moot.actors.tracing import untraceable
+from moot.actors.tracing_choice import untraceable
 from moot.deploy.documents.docs import Docs
 from moot.deploy.running.bindings import bind_roles, is_simulated, judging_themselves
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices

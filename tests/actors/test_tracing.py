@@ -21,7 +21,8 @@ from span_collector import Collected, collector
 import moot
 from moot.actors.record.tables import read_table
 from moot.actors.roles import fingerprint
-from moot.actors.tracing import TraceContext, Untraced, exporters, make_tracer, untraceable
+from moot.actors.tracing import TraceContext, Untraced
+from moot.actors.tracing_choice import exporters, make_tracer, untraceable
 from moot.protocols.messages import Ask
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -161,7 +162,7 @@ def test_the_usual_variables_say_whether_traces_are_exported(environ: dict[str, 
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("moot.actors.tracing.find_spec", lambda _: None)
+    monkeypatch.setattr("moot.actors.tracing_choice.find_spec", lambda _: None)
     asked = {ENDPOINT: "http://c:4318"}
     assert "pip install 'moot[tracing]'" in untraceable(asked)
     assert isinstance(make_tracer(make_spec(tmp_path, same_for_all("simulated")), asked), Untraced)
