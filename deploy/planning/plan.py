@@ -14,8 +14,9 @@ from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
 from moot.deploy.planning.bounds import Chosen, alone_s, binding
 from moot.deploy.planning.costs import ENGINE, Needs, needs
-from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.programme import Programme, programme_of
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.planning.remarks import remarks
 from moot.deploy.planning.resampled import resampled
 from moot.deploy.planning.scenario import Constraint, Scenario

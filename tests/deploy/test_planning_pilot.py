@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 import moot
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app, main
-from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.plan import plan
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RecordError, UserError
 
@@ -115,7 +116,7 @@ def test_prices_of_a_file_go_over_the_pilots(record: Path, tmp_path: Path) -> No
 
 
 def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", 10)
+    monkeypatch.setattr("moot.deploy.planning.read.MOST_DEBATES", 10)
     one, again, other = read_pilot(record, seed=1), read_pilot(record, seed=1), read_pilot(record, seed=2)
     assert len(one.debates) == 10
     assert one == again
