@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from moot.actors.models.prices import Price
 
@@ -63,6 +62,7 @@ class Pilot:
     """A pilot's debates and what a reader must know of them.
 
     Attributes:
+        name: what users call its record: its folder, or its URI.
         models: names, as `Step.model` numbers them; prices: of each, None when it is not known.
         log_probabilities: whether any were asked for.
         simulated: whether a model was simulated; in_process: whether all answered in the run's own processes.
@@ -74,7 +74,7 @@ class Pilot:
         interrupted: gaps in debates that a new session or a person's decision falls into, which count as none.
     """
 
-    path: Path
+    name: str
     protocol: str
     task: str
     engine: str

@@ -38,6 +38,7 @@ class RunPlan:
     """What a run of many cases would take, going by a pilot.
 
     Attributes:
+        pilot: the folder of the run that is gone by, or its URI.
         settings: what was asked; scenario: the bounds that were planned with.
         pilot_debates: how many the plan rests on.
         time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
@@ -54,7 +55,7 @@ class RunPlan:
         remarks: what a reader must know: what was assumed, and what the pilot could not say.
     """
 
-    pilot: Path
+    pilot: str
     protocol: str
     task: str
     models: tuple[str, ...]
@@ -83,12 +84,12 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
     """Plan a run of many cases from the record of a small one of the same kind.
 
     Args:
-        pilot: folder of the run to go by.
+        pilot: folder of the run to go by, or its URI.
         prices: a YAML file of prices, over those of the pilot.
         settings: see `PlanSettings`; `cases` is needed.
 
     Raises:
-        ConfigError: a setting is wrong, in one line.
+        ConfigError: a setting is wrong, in one line, or the URI is.
         RecordError: there is no run in the folder, or it cannot be read.
         UserError: the run has nothing to plan from.
     """
@@ -118,7 +119,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     per_s = others.around(used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0, others.calls_per_s)
     needed, needed_low, needed_high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
     return RunPlan(
-        pilot=pilot.path,
+        pilot=pilot.name,
         protocol=pilot.protocol,
         task=pilot.task,
         models=pilot.models,
@@ -160,7 +161,7 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
     told = any(step.prompt is not None and step.completion is not None for d in pilot.debates for step in d.steps)
     if settings.limit_tpm is not None and not told:
         raise ConfigError(
-            f"--limit-tpm: no server in {pilot.path} said what its calls used, so tokens cannot be planned"
+            f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
         )
     cores = None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
     cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms

@@ -12,6 +12,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.rows import SHARED
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import ASKED
+from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.planning.debates import Reading, Row
 from moot.deploy.planning.pilot import Pilot
@@ -44,14 +45,16 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     """Read what a finished or stopped run measured.
 
     Args:
-        folder: the run's folder.
+        folder: the run's folder, or its URI.
         prices: over those that the run began with.
         seed: of the sample that is taken of a large pilot.
 
     Raises:
+        ConfigError: the URI says nothing that pyarrow knows, or its store cannot be reached.
         RecordError: there is no run in the folder, or it cannot be read.
         UserError: nothing in it can be planned from.
     """
+    folder = record_path(folder)
     facts, content = read_facts(folder), read_run_yaml(RunFolder(folder))
     turns = read_table(folder, "turns", _COLUMNS)
     rows = [row for row in turns.to_pylist() if not row["superseded"]]
@@ -61,7 +64,7 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     reused = {case for case in first if any(row["reused_from"] for row in of_case[case])}
     usable = sorted(first.keys() - reused)
     if not usable:
-        raise UserError(_nothing(facts.path, len(reused), content.get("reuse")))
+        raise UserError(_nothing(facts.name, len(reused), content.get("reuse")))
     taken = sorted(random.Random(seed).sample(usable, MOST_DEBATES)) if len(usable) > MOST_DEBATES else usable
     marks = sorted([each.started_at for each in RunFolder(folder).epochs()] + _decided_at(rows))
     reading = Reading(sorted({row["model"] for row in rows if _paid(row)}), _asked_at(folder), marks)
@@ -75,7 +78,7 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     paid = {case: [row for row in of_case[case] if _paid(row)] for case in taken}
     debates = reading.debates(paid, first, shared, {case: reading.began_at(of_case[case]) for case in begun})
     return Pilot(
-        path=facts.path,
+        name=facts.name,
         protocol=facts.protocol or "",
         task=facts.task or "",
         engine=str(sessions[-1].get("engine") or content.get("engine") or ""),
@@ -105,7 +108,7 @@ def _by_case(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:
     return found
 
 
-def _asked_at(folder: str | Path) -> dict[tuple[str, str], list[float]]:
+def _asked_at(folder: Path) -> dict[tuple[str, str], list[float]]:
     found: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for row in read_table(folder, "events", ["kind", "path", "at"]).to_pylist():
         if row["kind"] == ASKED and row["attempt"] == 0:
@@ -127,8 +130,8 @@ def _in_process(model: str) -> bool:
     return model.partition("?")[0] == "simulated" or model.startswith(("local/", "replay/"))
 
 
-def _nothing(path: Path, reused: int, reuse: object) -> str:
+def _nothing(name: str, reused: int, reuse: object) -> str:
     if not reused:
-        return f"{path}: no debate has a verdict yet, so there is nothing to plan from"
+        return f"{name}: no debate has a verdict yet, so there is nothing to plan from"
     source = f": plan from it, with --from {reuse}" if reuse else ""
-    return f"{path}: each of its {reused:,} debates has replies of another run, whose calls took no time here{source}"
+    return f"{name}: each of its {reused:,} debates has replies of another run, whose calls took no time here{source}"

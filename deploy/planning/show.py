@@ -183,7 +183,7 @@ def _json(found: RunPlan) -> Shown:
     alone: dict[Constraint, float] = dict(found.alone_s)
     return Shown(
         pilot={
-            "path": str(found.pilot),
+            "path": found.pilot,
             "protocol": found.protocol,
             "task": found.task,
             "models": found.models,

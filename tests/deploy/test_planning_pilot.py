@@ -159,6 +159,15 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
         plan(tmp_path)
 
 
+def test_a_record_is_named_by_its_uri_too(record: Path) -> None:
+    uri = record.as_uri()
+    assert plan(uri, cases=50) == plan(record, cases=50)
+    text = CliRunner().invoke(app, ["plan", "--from", uri, "--cases", "50"])
+    assert str(record) in "".join(text.output.split("\n"))
+    with pytest.raises(RecordError, match="no run there"):
+        plan(f"{uri}-missing", cases=50)
+
+
 def test_the_command_shows_what_python_gives(record: Path) -> None:
     words = ["plan", "--from", str(record), "--cases", "500", "--limit-rpm", "6000", "--seed", "3"]
     text = CliRunner().invoke(app, words)
