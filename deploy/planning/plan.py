@@ -13,7 +13,7 @@ import numpy as np
 from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
 from moot.deploy.planning.bounds import Chosen, alone_s, binding
-from moot.deploy.planning.costs import ENGINE, Needs, needs
+from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
 from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.programme import Programme, programme_of
 from moot.deploy.planning.read import read_pilot
@@ -134,7 +134,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         needs=needed,
         needs_low=needed_low,
         needs_high=needed_high,
-        cores_at_hand=None if scenario.cores is None else int(scenario.cores),
+        cores_at_hand=_cores_at_hand(settings),
         binding=bound,
         alone_s=alone,
         relaxed_s=relaxed_s,
@@ -150,6 +150,8 @@ def _placement(pilot: Pilot) -> Placement:
 
 
 def _needs(per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement) -> Needs:
+    if scenario.cores is not None:
+        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
     peak = float(min(scenario.max_open, settings.cases))
     cpu_ms, nodes = 1000.0 * scenario.cpu_s, settings.nodes or 1
     return needs(per_s, cpu_ms, peak, placement, pilot.log_probabilities, nodes)
@@ -163,16 +165,21 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
         raise ConfigError(
             f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
         )
-    cores = None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
+    cores = _cores_at_hand(settings)
     cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
     return Scenario(
         rpm=settings.limit_rpm,
         tpm=settings.limit_tpm,
         concurrency=settings.concurrency,
         max_open=settings.max_open or pilot.max_open or _MAX_OPEN,
-        cores=cores,
+        cores=None if cores is None else BUSY_SHARE * cores,
         cpu_s=cpu_ms / 1000.0,
     )
+
+
+def _cores_at_hand(settings: PlanSettings) -> int | None:
+    """Of all nodes; None where none were named."""
+    return None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
 
 
 def _relaxed(

@@ -15,6 +15,7 @@ from made_pilots import debate, made, step, usual
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
 from moot.actors.models.prices import Price
 from moot.deploy.planning.bounds import alone_s
+from moot.deploy.planning.costs import BUSY_SHARE
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
@@ -171,6 +172,15 @@ def test_what_binds_is_named_and_without_it_the_run_is_quicker(name: str) -> Non
     assert found.then_binding not in (None, name)
     assert found.time_s.value >= 0.99 * found.alone_s[found.binding]
     assert found.time_s.low <= found.time_s.value <= found.time_s.high
+
+
+@pytest.mark.parametrize("cores", [1, 3, 96])
+def test_where_processors_bind_a_run_needs_those_that_it_has(cores: int) -> None:
+    found = planned(cases=20_000 * cores, nodes=1, cores_per_node=cores, cpu_ms_per_call=40.0, max_open=10**6)
+    assert found.binding == "cpu"
+    assert found.cores_at_hand == found.needs.cores == found.needs_high.cores == cores
+    busy_s = found.totals.calls.value * 0.040 / cores
+    assert found.time_s.value == pytest.approx(busy_s / BUSY_SHARE, rel=0.02)
 
 
 def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
