@@ -191,10 +191,22 @@ def test_policies_cover_every_pod_and_open_nothing_to_the_world() -> None:
     for policy in POLICIES.values():
         for rule in policy.get("ingress", ()):
             assert not [peer for peer in rule["from"] if "ipBlock" in peer]
+            assert all(peer["namespaceSelector"] for peer in rule["from"] if "namespaceSelector" in peer)
             assert "ports" in rule or rule["from"] == [{"podSelector": policy["podSelector"]}]
         for rule in policy.get("egress", ()):
             wide = [peer for peer in rule["to"] if "ipBlock" in peer]
             assert not wide or {entry["port"] for entry in rule["ports"]} <= {443, 6443}
+
+
+def test_who_serves_without_a_token_is_reached_from_its_namespace_only() -> None:
+    """KubeRay's operator asks for the health of a head's proxy only where the head serves."""
+    port = SERVICES["moot-llm"]["http_options"]["port"]
+    for policy in POLICIES.values():
+        for rule in policy.get("ingress", ()):
+            outside = [peer for peer in rule["from"] if "namespaceSelector" in peer]
+            assert not outside or port not in {entry["port"] for entry in rule["ports"]}
+    services = [thing["spec"] for thing in RAY if thing["kind"] == "RayService"]
+    assert all(spec["excludeHeadPodFromServeSvc"] for spec in services)
 
 
 def test_the_service_is_one_replica_with_time_to_drain() -> None:
