@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,8 +130,11 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         pilot_debates=len(pilot.debates),
         time_s=others.around(seen.time_s, others.time_s),
         totals=used,
-        in_flight=others.around_pair(seen.in_flight, others.in_flight),
-        open_debates=others.around_pair(seen.open_debates, others.open_debates),
+        in_flight=_at_most(
+            math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),
+            others.around_pair(seen.in_flight, others.in_flight),
+        ),
+        open_debates=_at_most(scenario.max_open, others.around_pair(seen.open_debates, others.open_debates)),
         needs=needed,
         needs_low=needed_low,
         needs_high=needed_high,
@@ -143,6 +147,12 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         level=LEVEL,
         remarks=tuple(remarks(pilot, settings, placement, used)),
     )
+
+
+def _at_most(bound: float, pair: tuple[Estimate, Estimate]) -> tuple[Estimate, Estimate]:
+    """The same within a bound: an interval that is as wide as that of the draws could go beyond."""
+    mean, most = (Estimate(*(min(bound, end) for end in each)) for each in pair)
+    return mean, most
 
 
 def _placement(pilot: Pilot) -> Placement:

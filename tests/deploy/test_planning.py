@@ -188,6 +188,14 @@ def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
     assert (found.binding, found.relaxed_s, found.then_binding) == ("latency", None, None)
 
 
+@pytest.mark.parametrize("bound", [{}, {"concurrency": 70}, {"limit_rpm": 3000}])
+def test_no_more_debates_are_open_than_may_be(bound: dict[str, int]) -> None:
+    """Nor calls under way: of a part that is simulated, too, whose bounds are no round numbers."""
+    found = planned(cases=100_000, max_open=200, **bound)
+    assert all(0.0 < each.low <= each.high <= 200.0 for each in found.open_debates)
+    assert all(each.high <= bound.get("concurrency", float("inf")) for each in found.in_flight)
+
+
 def test_a_start_from_few_calls_that_adapts_is_named_where_it_costs_most() -> None:
     found = planned(cases=2_000, max_open=2_000)
     assert found.binding == "concurrency"
