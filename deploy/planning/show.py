@@ -124,7 +124,7 @@ def _cost(found: RunPlan) -> str:
 
 
 def _standing(found: tuple[Estimate, Estimate]) -> str:
-    mean, most = (_with_interval(each, whole) for each in found)
+    mean, most = (_with_interval(each, several) for each in found)
     return f"{mean} on average, 95 % of the time at most {most}"
 
 
@@ -161,6 +161,15 @@ def duration(seconds: float) -> str:
 def whole(amount: float) -> str:
     """A number of things."""
     return f"{round(amount):,}"
+
+
+def several(amount: float) -> str:
+    """A mean number of things: a small one is not rounded to none.
+
+    >>> several(0.04), several(3.14), several(1234.5), several(0.0)
+    ('0.04', '3.1', '1,234', '0')
+    """
+    return whole(amount) if amount >= 10 or not amount else f"{amount:.2g}"
 
 
 def dollars(amount: float) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_pilots import debate, made, step, usual
+from rich.console import Console
 
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
 from moot.actors.models.prices import Price
@@ -20,6 +23,7 @@ from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.settings import PlanSettings
+from moot.deploy.planning.show import show_plan
 from moot.deploy.planning.simulate import simulate
 from moot.deploy.planning.steady import forecast
 from moot.deploy.planning.totals import totals
@@ -242,6 +246,13 @@ def test_a_small_pilot_has_wide_intervals_and_says_so() -> None:
         widths.append((found.time_s.high - found.time_s.low) / found.time_s.value)
         assert any("only 8 debates" in remark for remark in found.remarks) == (pilot is small)
     assert widths[0] > 2 * widths[1]
+
+
+def test_a_little_is_not_shown_as_nothing() -> None:
+    console = Console(width=200, record=True, file=StringIO())
+    show_plan(planned(cases=50, max_open=1, limit_rpm=6), console=console)
+    (line,) = [line for line in console.export_text().splitlines() if line.startswith("calls in flight")]
+    assert re.search(r" 0\.\d+ \[0\.\d+ to 0\.\d+\] on average", line), line
 
 
 def test_what_is_not_known_is_not_nothing() -> None:
