@@ -105,8 +105,15 @@ def _bounds(found: RunPlan) -> str:
     told.append(
         "calls under way adapt" if scenario.concurrency is None else f"{scenario.concurrency:,} calls under way"
     )
-    told.append("as many cores as it takes" if found.cores_at_hand is None else f"{found.cores_at_hand:,} cores")
+    at_hand = found.cores_at_hand
+    told.append(
+        "as many cores as it takes" if at_hand is None else f"{at_hand:,} {'core' if at_hand == 1 else 'cores'}"
+    )
     return ", ".join(told)
+
+
+def _cores(n: int, interval: str = "") -> str:
+    return f"{n:,}{interval} {'core' if n == 1 else 'cores'}"
 
 
 def _binding(found: RunPlan) -> str:
@@ -130,7 +137,7 @@ def _standing(found: tuple[Estimate, Estimate]) -> str:
 
 def _needs(found: RunPlan) -> str:
     need, low, high = found.needs, found.needs_low, found.needs_high
-    cores = f"{need.cores:,} [{low.cores:,} to {high.cores:,}] {'core' if need.cores == 1 else 'cores'}"
+    cores = _cores(need.cores, f" [{low.cores:,} to {high.cores:,}]")
     moderators = f"{need.moderators:,} [{low.moderators:,} to {high.moderators:,}]"
     memory = " to ".join(f"{each.memory_mb / 1024:.1f}" for each in (low, high))
     return (
