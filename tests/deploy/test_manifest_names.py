@@ -97,7 +97,7 @@ def test_the_standing_cluster_grows_for_the_command_of_the_page() -> None:
     cores = float(group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
     (command,) = re.findall(r"job submit .* -- (moot .*)$", PAGE.read_text(), re.MULTILINE)
     given = _parsed(command)
-    placing = RunConfig(cluster=parse_settings(given["cluster"])).cluster
+    placing = RunConfig.model_validate({"cluster": parse_settings(given["cluster"])}).cluster
     site = Site(cores=cores * group["minReplicas"], nodes=1 + group["minReplicas"], joined=True)
     moderators, _ = placing.counts(site, packed=given["placement"] == "packed", max_open=200)
     asked = moderators * placing.cpus("moderator", site)
