@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
 def plan(
-    pilot: Annotated[Path, typer.Option("--from", help="The folder of a small run of the same kind.")],
+    pilot: Annotated[str, typer.Option("--from", help="The folder of a small run of the same kind, or its URI.")],
     cases: Annotated[int, typer.Option(help="How many cases the large run has.")],
     limit_rpm: Annotated[int | None, typer.Option(help="Requests per minute, of each model.")] = None,
     limit_tpm: Annotated[int | None, typer.Option(help="Tokens per minute, likewise.")] = None,

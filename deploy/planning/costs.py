@@ -7,6 +7,7 @@ compares or draws much takes more: `--cpu-ms-per-call` says how much.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from moot.actors.spec import Placement
@@ -14,7 +15,11 @@ from moot.actors.spec import Placement
 MEASURED_ON = "2 virtual cores (AMD EPYC), 2026-11-22, tests/bench/plan_costs.py"
 
 BUSY_SHARE = 0.7
-"""Share of a core that is planned with: above it, what comes at once waits for its turn."""
+"""Share of a core that is planned with, of cores that are there as of those that are needed: above it, what comes at
+once waits for its turn."""
+
+
+_ROUNDING = 1e-6
 
 
 class EngineCosts(NamedTuple):
@@ -86,4 +91,4 @@ def needs(
 
 
 def _at_least_one(amount: float) -> int:
-    return max(1, -int(-amount // 1))
+    return max(1, math.ceil(amount - _ROUNDING))

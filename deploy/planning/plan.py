@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ import numpy as np
 from moot.actors.models.prices import price_table
 from moot.actors.spec import Placement
 from moot.deploy.planning.bounds import Chosen, alone_s, binding
-from moot.deploy.planning.costs import ENGINE, Needs, needs
-from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
+from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.programme import Programme, programme_of
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.planning.remarks import remarks
 from moot.deploy.planning.resampled import resampled
 from moot.deploy.planning.scenario import Constraint, Scenario
@@ -37,6 +39,7 @@ class RunPlan:
     """What a run of many cases would take, going by a pilot.
 
     Attributes:
+        pilot: the folder of the run that is gone by, or its URI.
         settings: what was asked; scenario: the bounds that were planned with.
         pilot_debates: how many the plan rests on.
         time_s: from the first debate's opening to the last verdict; neither start nor end of the engine is in it.
@@ -53,7 +56,7 @@ class RunPlan:
         remarks: what a reader must know: what was assumed, and what the pilot could not say.
     """
 
-    pilot: Path
+    pilot: str
     protocol: str
     task: str
     models: tuple[str, ...]
@@ -82,12 +85,12 @@ def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> Ru
     """Plan a run of many cases from the record of a small one of the same kind.
 
     Args:
-        pilot: folder of the run to go by.
+        pilot: folder of the run to go by, or its URI.
         prices: a YAML file of prices, over those of the pilot.
         settings: see `PlanSettings`; `cases` is needed.
 
     Raises:
-        ConfigError: a setting is wrong, in one line.
+        ConfigError: a setting is wrong, in one line, or the URI is.
         RecordError: there is no run in the folder, or it cannot be read.
         UserError: the run has nothing to plan from.
     """
@@ -117,7 +120,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     per_s = others.around(used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0, others.calls_per_s)
     needed, needed_low, needed_high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
     return RunPlan(
-        pilot=pilot.path,
+        pilot=pilot.name,
         protocol=pilot.protocol,
         task=pilot.task,
         models=pilot.models,
@@ -127,12 +130,15 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         pilot_debates=len(pilot.debates),
         time_s=others.around(seen.time_s, others.time_s),
         totals=used,
-        in_flight=others.around_pair(seen.in_flight, others.in_flight),
-        open_debates=others.around_pair(seen.open_debates, others.open_debates),
+        in_flight=_at_most(
+            math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),
+            others.around_pair(seen.in_flight, others.in_flight),
+        ),
+        open_debates=_at_most(scenario.max_open, others.around_pair(seen.open_debates, others.open_debates)),
         needs=needed,
         needs_low=needed_low,
         needs_high=needed_high,
-        cores_at_hand=None if scenario.cores is None else int(scenario.cores),
+        cores_at_hand=_cores_at_hand(settings),
         binding=bound,
         alone_s=alone,
         relaxed_s=relaxed_s,
@@ -143,11 +149,19 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     )
 
 
+def _at_most(bound: float, pair: tuple[Estimate, Estimate]) -> tuple[Estimate, Estimate]:
+    """The same within a bound: an interval that is as wide as that of the draws could go beyond."""
+    mean, most = (Estimate(*(min(bound, end) for end in each)) for each in pair)
+    return mean, most
+
+
 def _placement(pilot: Pilot) -> Placement:
     return "packed" if pilot.engine == "inline" or pilot.placement == "packed" else "actors"
 
 
 def _needs(per_s: float, pilot: Pilot, settings: PlanSettings, scenario: Scenario, placement: Placement) -> Needs:
+    if scenario.cores is not None:
+        per_s = min(per_s, scenario.cores / scenario.cpu_s)  # a draw may have a few calls more than are on average
     peak = float(min(scenario.max_open, settings.cases))
     cpu_ms, nodes = 1000.0 * scenario.cpu_s, settings.nodes or 1
     return needs(per_s, cpu_ms, peak, placement, pilot.log_probabilities, nodes)
@@ -159,18 +173,23 @@ def _scenario(pilot: Pilot, settings: PlanSettings, placement: Placement) -> Sce
     told = any(step.prompt is not None and step.completion is not None for d in pilot.debates for step in d.steps)
     if settings.limit_tpm is not None and not told:
         raise ConfigError(
-            f"--limit-tpm: no server in {pilot.path} said what its calls used, so tokens cannot be planned"
+            f"--limit-tpm: no server in {pilot.name} said what its calls used, so tokens cannot be planned"
         )
-    cores = None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
+    cores = _cores_at_hand(settings)
     cpu_ms = settings.cpu_ms_per_call or ENGINE[placement, pilot.log_probabilities].cpu_ms
     return Scenario(
         rpm=settings.limit_rpm,
         tpm=settings.limit_tpm,
         concurrency=settings.concurrency,
         max_open=settings.max_open or pilot.max_open or _MAX_OPEN,
-        cores=cores,
+        cores=None if cores is None else BUSY_SHARE * cores,
         cpu_s=cpu_ms / 1000.0,
     )
+
+
+def _cores_at_hand(settings: PlanSettings) -> int | None:
+    """Of all nodes; None where none were named."""
+    return None if settings.nodes is None else settings.nodes * (settings.cores_per_node or os.cpu_count() or 1)
 
 
 def _relaxed(

@@ -14,6 +14,9 @@ from moot.deploy.planning.totals import Totals
 FEW = 20
 """A pilot of fewer debates says little of the rare long ones."""
 
+MANY_FAILED = 0.2
+"""Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""
+
 
 def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: Totals) -> Iterator[str]:
     """The remarks, most important first.
@@ -24,6 +27,7 @@ def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: To
         placement: that was planned with.
         used: totals of the plan.
     """
+    yield from _of_failures(pilot)
     yield from _of_models(pilot, settings)
     if len(pilot.debates) < FEW:
         yield (
@@ -33,6 +37,15 @@ def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: To
     yield from _left_out(pilot)
     yield from _unknown(used)
     yield from _assumed(pilot, settings, placement)
+
+
+def _of_failures(pilot: Pilot) -> Iterator[str]:
+    failed, held = sum(debate.failed for debate in pilot.debates), len(pilot.debates)
+    if failed >= MANY_FAILED * held:
+        yield (
+            f"{failed:,} of the pilot's {held:,} debates failed, and as large a part is planned to; `moot show` says "
+            "why: mend it and hold another pilot, for a debate that fails does not take what others take"
+        )
 
 
 def _of_models(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:

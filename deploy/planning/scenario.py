@@ -26,7 +26,7 @@ class Scenario:
         rpm, tpm: requests and tokens per minute; None for no bound.
         concurrency: calls under way; None adapts it, as the limiter does.
         max_open: most debates open at once.
-        cores: processors that the run's processes share; None for as many as it takes.
+        cores: processors that the run's processes may keep busy; None for as many as it takes.
         cpu_s: processor seconds of a call.
         adapts: whether a concurrency of None starts low and grows; without it there is no bound at all.
         shrunk: every bound, the number of cases apart, is divided by this: a run of a hundredth of the cases under a

@@ -105,8 +105,15 @@ def _bounds(found: RunPlan) -> str:
     told.append(
         "calls under way adapt" if scenario.concurrency is None else f"{scenario.concurrency:,} calls under way"
     )
-    told.append("as many cores as it takes" if found.cores_at_hand is None else f"{found.cores_at_hand:,} cores")
+    at_hand = found.cores_at_hand
+    told.append(
+        "as many cores as it takes" if at_hand is None else f"{at_hand:,} {'core' if at_hand == 1 else 'cores'}"
+    )
     return ", ".join(told)
+
+
+def _cores(n: int, interval: str = "") -> str:
+    return f"{n:,}{interval} {'core' if n == 1 else 'cores'}"
 
 
 def _binding(found: RunPlan) -> str:
@@ -124,13 +131,13 @@ def _cost(found: RunPlan) -> str:
 
 
 def _standing(found: tuple[Estimate, Estimate]) -> str:
-    mean, most = (_with_interval(each, whole) for each in found)
+    mean, most = (_with_interval(each, several) for each in found)
     return f"{mean} on average, 95 % of the time at most {most}"
 
 
 def _needs(found: RunPlan) -> str:
     need, low, high = found.needs, found.needs_low, found.needs_high
-    cores = f"{need.cores:,} [{low.cores:,} to {high.cores:,}] {'core' if need.cores == 1 else 'cores'}"
+    cores = _cores(need.cores, f" [{low.cores:,} to {high.cores:,}]")
     moderators = f"{need.moderators:,} [{low.moderators:,} to {high.moderators:,}]"
     memory = " to ".join(f"{each.memory_mb / 1024:.1f}" for each in (low, high))
     return (
@@ -163,6 +170,15 @@ def whole(amount: float) -> str:
     return f"{round(amount):,}"
 
 
+def several(amount: float) -> str:
+    """A mean number of things: a small one is not rounded to none.
+
+    >>> several(0.04), several(3.14), several(1234.5), several(0.0)
+    ('0.04', '3.1', '1,234', '0')
+    """
+    return whole(amount) if amount >= 10 or not amount else f"{amount:.2g}"
+
+
 def dollars(amount: float) -> str:
     """Money, with cents where they matter."""
     return (
@@ -183,7 +199,7 @@ def _json(found: RunPlan) -> Shown:
     alone: dict[Constraint, float] = dict(found.alone_s)
     return Shown(
         pilot={
-            "path": str(found.pilot),
+            "path": found.pilot,
             "protocol": found.protocol,
             "task": found.task,
             "models": found.models,

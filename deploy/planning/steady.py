@@ -89,7 +89,7 @@ def forecast(
     # A bucket that was full at the start lets a short run go faster than a long one can.
     per_case_s = max(per_case_s, seconds_per_case(programme, chosen, scenario) * small.shrunk)
     in_flight = (course.in_flight[0] * small.shrunk, course.in_flight[1] * small.shrunk)
-    open_debates = (course.open_debates[0] * small.shrunk, course.open_debates[1] * small.shrunk)
+    open_debates = (course.open_debates[0] * small.max_open / places, course.open_debates[1] * small.max_open / places)
     if roomy:
         open_debates = (float(min(scenario.max_open, cases)),) * 2
     return Forecast(course.time_s + rest * per_case_s, in_flight, open_debates, held, drawn=False)
@@ -110,10 +110,10 @@ def _small(
         enough = max(_LEAST_OPEN, math.ceil(_ROOMY * float(programme.alone_s[chosen].mean()) / per_case_s))
         places, roomy = min(places, enough), enough < places
     most_open = min(_MOST_OPEN, max(_LEAST_OPEN, most_cases / _GENERATIONS))
-    shrunk = max(1.0, places / most_open)
+    shrunk = places / round(min(places, most_open))  # so that a whole number is left, here and below
     calls = scenario.concurrency or MOST
     if shrunk > 1.0 and (scenario.concurrency is not None or scenario.adapts):
-        shrunk = calls / max(min(calls, _LEAST_CALLS), round(calls / shrunk))  # so that a whole number is left
+        shrunk = calls / max(min(calls, _LEAST_CALLS), round(calls / shrunk))
     return replace(scenario, max_open=places, shrunk=max(1.0, shrunk)), roomy
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def debate(number: int, steps: tuple[Step, ...], **others: bool) -> Debate:
 
 def made(debates: tuple[Debate, ...], price: Price | None = None) -> Pilot:
     return Pilot(
-        path=Path("runs/made"),
+        name="runs/made",
         protocol="selene",
         task="sample",
         engine="ray",

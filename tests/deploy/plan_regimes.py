@@ -13,9 +13,10 @@ from simulate_server import simulated_server
 
 from moot.actors.record.schema import ASKED
 from moot.actors.record.tables import read_table
-from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.settings import PlanSettings
 from moot.deploy.planning.simulate import simulate

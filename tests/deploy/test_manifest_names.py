@@ -19,7 +19,10 @@ from manifests import CONTAINERS, FOLDER, OBJECTS, PAGE, PODS, RAY, ROOT, cluste
 from typer.exceptions import TyperException
 from typer.testing import CliRunner
 
+from moot.actors.placement import Site
 from moot.deploy.cli.main import app
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.flags import parse_settings
 from moot.deploy.serving.settings import ServeConfig
 
 OURS = "registry.example.com/moot"
@@ -85,6 +88,25 @@ def test_the_commands_of_the_page_are_ours() -> None:
     assert len(found) >= 2
     for command in found:
         _parsed(command.split(" | ")[0])
+
+
+def test_the_standing_cluster_grows_for_the_command_of_the_page() -> None:
+    """An autoscaler adds workers for what does not fit on those of the start; a run waits until it is placed."""
+    (spec,) = (thing["spec"] for thing in RAY if thing["kind"] == "RayCluster")
+    (group,) = spec["workerGroupSpecs"]
+    cores = float(group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
+    (command,) = re.findall(r"job submit .* -- (moot .*)$", PAGE.read_text(), re.MULTILINE)
+    given = _parsed(command)
+    placing = RunConfig.model_validate({"cluster": parse_settings(given["cluster"])}).cluster
+    site = Site(cores=cores * group["minReplicas"], nodes=1 + group["minReplicas"], joined=True)
+    moderators, _ = placing.counts(site, packed=given["placement"] == "packed", max_open=200)
+    asked = moderators * placing.cpus("moderator", site)
+    others = placing.writers * placing.cpus("writer", site) + placing.cpus("limiter", site)
+    assert 2 * site.cores < asked + others < cores * group["maxReplicas"]
+    said = re.search("--placement .*", command)
+    assert said is not None
+    for file in (FOLDER / "ray-cluster.yaml", ROOT / "deploy" / "ray-cluster.yaml", ROOT / "deploy/docs/cluster.md"):
+        assert f"`{said[0]}`" in " ".join(file.read_text().split()), file
 
 
 @pytest.mark.parametrize("thing", RAY, ids=lambda thing: thing["metadata"]["name"])
@@ -169,10 +191,22 @@ def test_policies_cover_every_pod_and_open_nothing_to_the_world() -> None:
     for policy in POLICIES.values():
         for rule in policy.get("ingress", ()):
             assert not [peer for peer in rule["from"] if "ipBlock" in peer]
+            assert all(peer["namespaceSelector"] for peer in rule["from"] if "namespaceSelector" in peer)
             assert "ports" in rule or rule["from"] == [{"podSelector": policy["podSelector"]}]
         for rule in policy.get("egress", ()):
             wide = [peer for peer in rule["to"] if "ipBlock" in peer]
             assert not wide or {entry["port"] for entry in rule["ports"]} <= {443, 6443}
+
+
+def test_who_serves_without_a_token_is_reached_from_its_namespace_only() -> None:
+    """KubeRay's operator asks for the health of a head's proxy only where the head serves."""
+    port = SERVICES["moot-llm"]["http_options"]["port"]
+    for policy in POLICIES.values():
+        for rule in policy.get("ingress", ()):
+            outside = [peer for peer in rule["from"] if "namespaceSelector" in peer]
+            assert not outside or port not in {entry["port"] for entry in rule["ports"]}
+    services = [thing["spec"] for thing in RAY if thing["kind"] == "RayService"]
+    assert all(spec["excludeHeadPodFromServeSvc"] for spec in services)
 
 
 def test_the_service_is_one_replica_with_time_to_drain() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_pilots import debate, made, step, usual
+from rich.console import Console
 
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
 from moot.actors.models.prices import Price
 from moot.deploy.planning.bounds import alone_s
+from moot.deploy.planning.costs import BUSY_SHARE
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.settings import PlanSettings
+from moot.deploy.planning.show import show_plan
 from moot.deploy.planning.simulate import simulate
 from moot.deploy.planning.steady import forecast
 from moot.deploy.planning.totals import totals
@@ -173,9 +178,26 @@ def test_what_binds_is_named_and_without_it_the_run_is_quicker(name: str) -> Non
     assert found.time_s.low <= found.time_s.value <= found.time_s.high
 
 
+@pytest.mark.parametrize("cores", [1, 3, 96])
+def test_where_processors_bind_a_run_needs_those_that_it_has(cores: int) -> None:
+    found = planned(cases=20_000 * cores, nodes=1, cores_per_node=cores, cpu_ms_per_call=40.0, max_open=10**6)
+    assert found.binding == "cpu"
+    assert found.cores_at_hand == found.needs.cores == found.needs_high.cores == cores
+    busy_s = found.totals.calls.value * 0.040 / cores
+    assert found.time_s.value == pytest.approx(busy_s / BUSY_SHARE, rel=0.02)
+
+
 def test_a_run_that_nothing_holds_back_is_bound_by_latency_alone() -> None:
     found = planned(cases=20, max_open=20, concurrency=100)
     assert (found.binding, found.relaxed_s, found.then_binding) == ("latency", None, None)
+
+
+@pytest.mark.parametrize("bound", [{}, {"concurrency": 70}, {"limit_rpm": 3000}])
+def test_no_more_debates_are_open_than_may_be(bound: dict[str, int]) -> None:
+    """Nor calls under way: of a part that is simulated, too, whose bounds are no round numbers."""
+    found = planned(cases=100_000, max_open=200, **bound)
+    assert all(0.0 < each.low <= each.high <= 200.0 for each in found.open_debates)
+    assert all(each.high <= bound.get("concurrency", float("inf")) for each in found.in_flight)
 
 
 def test_a_start_from_few_calls_that_adapts_is_named_where_it_costs_most() -> None:
@@ -226,6 +248,14 @@ def test_a_small_pilot_has_wide_intervals_and_says_so() -> None:
     assert widths[0] > 2 * widths[1]
 
 
+def test_a_little_is_not_shown_as_nothing() -> None:
+    console = Console(width=200, record=True, file=StringIO())
+    show_plan(planned(cases=50, max_open=1, limit_rpm=6, nodes=1, cores_per_node=1), console=console)
+    assert "calls under way adapt, 1 core\n" in re.sub(" +\n", "\n", console.export_text(clear=False))
+    (line,) = [line for line in console.export_text().splitlines() if line.startswith("calls in flight")]
+    assert re.search(r" 0\.\d+ \[0\.\d+ to 0\.\d+\] on average", line), line
+
+
 def test_what_is_not_known_is_not_nothing() -> None:
     unpriced = plan_of(made(PILOT.debates), PlanSettings(cases=100))
     assert unpriced.totals.cost_usd is None
@@ -236,6 +266,13 @@ def test_what_is_not_known_is_not_nothing() -> None:
     assert any("cost is a lower bound" in remark for remark in found.remarks)
     reserved = 100 * (250 + 600)  # the limiter keeps what was set aside for the call that said nothing
     assert found.alone_s["tpm"] == pytest.approx(reserved * 61 / 10_000)
+
+
+@pytest.mark.parametrize("failed", [0, 3, 7, 30])
+def test_a_pilot_of_which_much_failed_is_warned_of_first(failed: int) -> None:
+    debates = tuple(debate(n, (step(),), failed=n < failed) for n in range(30))
+    first = plan_of(made(debates), PlanSettings(cases=100)).remarks[0]
+    assert first.startswith(f"{failed} of the pilot's 30 debates failed") == (failed >= 6)
 
 
 def test_debates_without_calls_are_cases_too() -> None:

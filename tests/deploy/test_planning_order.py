@@ -13,8 +13,9 @@ import moot
 from moot.actors.floor import CaseFloor
 from moot.actors.record.tables import read_table
 from moot.deploy.planning.order import Timed, waits_for
-from moot.deploy.planning.pilot import Debate, read_pilot
+from moot.deploy.planning.pilot import Debate
 from moot.deploy.planning.programme import programme_of
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.planning.scenario import Scenario
 from moot.deploy.planning.simulate import simulate
 from moot.deploy.running.run import run

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 import moot
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app, main
-from moot.deploy.planning.pilot import Pilot, read_pilot
+from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.plan import plan
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RecordError, UserError
 
@@ -115,7 +116,7 @@ def test_prices_of_a_file_go_over_the_pilots(record: Path, tmp_path: Path) -> No
 
 
 def test_a_record_with_a_large_number_of_debates_is_sampled(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", 10)
+    monkeypatch.setattr("moot.deploy.planning.read.MOST_DEBATES", 10)
     one, again, other = read_pilot(record, seed=1), read_pilot(record, seed=1), read_pilot(record, seed=2)
     assert len(one.debates) == 10
     assert one == again
@@ -156,6 +157,15 @@ def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
         plan(tmp_path, cases=10)
     with pytest.raises(ConfigError, match="--cases"):
         plan(tmp_path)
+
+
+def test_a_record_is_named_by_its_uri_too(record: Path) -> None:
+    uri = record.as_uri()
+    assert plan(uri, cases=50) == plan(record, cases=50)
+    text = CliRunner().invoke(app, ["plan", "--from", uri, "--cases", "50"])
+    assert str(record) in "".join(text.output.split("\n"))
+    with pytest.raises(RecordError, match="no run there"):
+        plan(f"{uri}-missing", cases=50)
 
 
 def test_the_command_shows_what_python_gives(record: Path) -> None:

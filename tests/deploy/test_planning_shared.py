@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.deploy.planning.pilot import read_pilot
+from moot.deploy.planning.read import read_pilot
 from moot.deploy.running.run import run
 from moot.protocols.case import Case, case_slots
 from moot.protocols.floor import Floor, Request
@@ -31,7 +31,7 @@ class Sharing:
 def test_a_sample_has_its_own_part_of_them(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = "simulated?latency_ms=2"
     run(task=CASES, protocol=Sharing(), engine="inline", out=tmp_path / "run", model=model, max_open=1)
-    monkeypatch.setattr("moot.deploy.planning.pilot.MOST_DEBATES", most)
+    monkeypatch.setattr("moot.deploy.planning.read.MOST_DEBATES", most)
     pilot = read_pilot(tmp_path / "run")
     assert pilot.shared == len(CASES)
     assert [len(debate.steps) for debate in pilot.debates] == [2] * most
