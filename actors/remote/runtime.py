@@ -20,6 +20,7 @@ from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
+from moot.actors.record.threads import to_its_end
 from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
@@ -191,12 +192,12 @@ class RayRuntime:
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await _to_the_end(self._membership.join)
+        await to_its_end(self._membership.join)
         self.roster = self._name_everybody()
         placer = self._placer = Placer(
             self._spec.cluster, self._membership.site, self.roster.namespace, can_grow=self._membership.can_grow
         )
-        await _to_the_end(partial(self._create, placer.place))
+        await to_its_end(partial(self._create, placer.place))
         await placer.placed()
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
@@ -260,7 +261,7 @@ class RayRuntime:
         finally:
             if self._archive is not None:
                 await self._archive.unwatch()
-            await _to_the_end(self._take_down)
+            await to_its_end(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
@@ -277,13 +278,3 @@ class RayRuntime:
 
 def _merged(parts: Sequence[Signals]) -> Signals:
     return reduce(Signals.merge, parts, Signals())
-
-
-async def _to_the_end(work: Callable[[], None]) -> None:
-    """Work in a thread that is waited for even when this is cancelled: nobody can take down half a start."""
-    working = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        await asyncio.shield(working)
-    except asyncio.CancelledError:
-        await asyncio.wait([working])
-        raise
