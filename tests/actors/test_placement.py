@@ -97,8 +97,20 @@ def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) ->
     assert [cluster_address(each) for each in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     assert cluster_address(None) == "10.0.0.1:6379"
-    monkeypatch.setenv("RAY_ADDRESS", "http://10.0.0.1:8265")
-    assert cluster_address(None) is None
+    for nowhere in ("http://10.0.0.1:8265", "local", ""):
+        monkeypatch.setenv("RAY_ADDRESS", nowhere)
+        assert cluster_address(None) is None
+
+
+@pytest.mark.parametrize(("address", "environment"), [("local", "10.0.0.1:6379"), (None, "local"), ("auto", "local")])
+def test_local_is_rays_word_for_no_cluster(
+    address: str | None, environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", environment)
+    assert cluster_address(address) is None
+    membership = Membership(address)
+    membership._ours = True
+    assert not membership.can_grow
 
 
 @pytest.mark.parametrize("address", [None, "auto", "ray://10.0.0.1:10001"])
