@@ -30,6 +30,7 @@ from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.remote.placing import Placer
 from moot.actors.remote.roster import Roster
+from moot.actors.remote.silence import tell_of_silence
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
@@ -38,7 +39,11 @@ from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
 
 _log = structlog.get_logger(__name__)
-_CLOSE_WITHIN_S = 60.0
+_CLOSE_WITHIN_S, _LEAVE_WITHIN_S = 60.0, 30.0
+"""Seconds for closing the run, and of them for those who have something for the record yet."""
+
+_DRAINED_LATE_S = 15.0
+"""Seconds beyond its own that a moderator may need for a drain: its debates are put aside, its last rows leave."""
 
 
 class RaySeat:
@@ -63,8 +68,14 @@ class RaySeat:
             await self._peer.call("withdraw", list(keys))
 
     async def drain(self, seconds: float) -> None:
-        """See `arena.Seat.drain`."""
-        await self._peer.call("drain", seconds)
+        """See `arena.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
+        try:
+            async with asyncio.timeout(seconds + _DRAINED_LATE_S):
+                await self._peer.call("drain", seconds)
+        except TimeoutError:
+            _log.warning(
+                "a moderator does not drain; its debates go on from the journal another time", actor=self._peer.name
+            )
 
 
 class RayArchive:
@@ -189,6 +200,7 @@ class RayRuntime:
         self.max_open = spec.max_open
         self.archive: Archive
         self._archive: RayArchive | None = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
@@ -202,6 +214,8 @@ class RayRuntime:
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
+        everybody += filter(None, [self.roster.limiter])
+        self._listening = asyncio.create_task(tell_of_silence(self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
 
@@ -261,11 +275,16 @@ class RayRuntime:
         finally:
             if self._archive is not None:
                 await self._archive.unwatch()
+            if self._listening is not None:
+                self._listening.cancel()
+                await asyncio.gather(self._listening, return_exceptions=True)
             await to_its_end(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
-        await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
+        with suppress(TimeoutError):  # the record is closed even if one of them hangs
+            async with asyncio.timeout(_LEAVE_WITHIN_S):
+                await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
         await self.archive.close(compact=compact)
 
     def _take_down(self) -> None:
