@@ -66,7 +66,7 @@ class Archive(Protocol):
         ...
 
     async def events(self) -> list[StreamedEvent]:
-        """Events since the last call."""
+        """Events since the last call; an empty list says that all have come."""
         ...
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:

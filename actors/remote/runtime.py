@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from typing import Literal
 from uuid import uuid4
 
@@ -16,12 +16,9 @@ import structlog
 from moot.actors.arena import Archive, CaseKey, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
-from moot.actors.record.closing import Ended, writer_of
-from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.signals import Signals
-from moot.actors.record.signals_wire import decode_signals
 from moot.actors.record.threads import to_its_end
 from moot.actors.remote.agent_actor import AgentActor
+from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
@@ -34,7 +31,6 @@ from moot.actors.remote.silence import tell_of_silence
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
-from moot.protocols.case import LabelledCase
 from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
 
@@ -76,101 +72,6 @@ class RaySeat:
             _log.warning(
                 "a moderator does not drain; its debates go on from the journal another time", actor=self._peer.name
             )
-
-
-class RayArchive:
-    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
-
-    def __init__(self, writers: Sequence[Peer]) -> None:
-        self._writers = list(writers)
-        self._open: dict[str, LabelledCase] = {}
-        self._cursors = [0] * len(self._writers)
-        self._lives = [0] * len(self._writers)
-        self._last = [Counts() for _ in self._writers]
-        self._signals = [Signals() for _ in self._writers]
-        self._watches = [
-            asyncio.create_task(writer.watch(partial(self._lost, number)))
-            for number, writer in enumerate(self._writers)
-        ]
-
-    async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `arena.Archive.register`."""
-        self._open |= {labelled.case.id: labelled for labelled in cases}
-        for number in range(len(self._writers)):
-            await self._register(number, cases)
-
-    async def _register(self, number: int, cases: Sequence[LabelledCase]) -> None:
-        mine = [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
-        if mine:
-            await self._writers[number].call_until_done("register", msgspec.msgpack.encode(mine))
-
-    async def _lost(self, number: int) -> None:
-        self._cursors[number] = 0
-        self._lives[number] += 1
-        await self._register(number, list(self._open.values()))
-
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """See `arena.Archive.forget`."""
-        for case_id in case_ids:
-            self._open.pop(case_id, None)
-
-    async def counts(self) -> Counts:
-        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
-        for i, writer in enumerate(self._writers):
-            try:
-                self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
-            except PeerLost:
-                continue
-        total = Counts()
-        for counts in self._last:
-            total = total.merge(counts)
-        return total
-
-    async def events(self) -> list[StreamedEvent]:
-        """See `arena.Archive.events`."""
-        found: list[StreamedEvent] = []
-        for i, writer in enumerate(self._writers):
-            try:
-                life = self._lives[i]
-                raw = await writer.call("events_since", self._cursors[i])
-            except PeerLost:
-                continue
-            if life != self._lives[i]:
-                continue  # an earlier life's answer: the new one counts from the beginning
-            self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
-            found += events
-        return found
-
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
-        """See `arena.Archive.endings`."""
-        found: dict[str, Ended] = {}
-        for number, writer in enumerate(self._writers):
-            mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
-            if mine:
-                raw = await writer.call_until_done("endings", mine)
-                found |= msgspec.msgpack.decode(raw, type=dict[str, Ended])
-        return found
-
-    async def signals(self) -> Signals:
-        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
-        for i, writer in enumerate(self._writers):
-            try:
-                raw = await writer.call("signals", self._signals[i].replies)
-            except PeerLost:
-                continue
-            if raw:
-                self._signals[i] = await asyncio.to_thread(decode_signals, raw)
-        return await asyncio.to_thread(_merged, self._signals)
-
-    async def close(self, *, compact: bool) -> None:
-        """See `arena.Archive.close`."""
-        await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
-
-    async def unwatch(self) -> None:
-        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
-        for watch in self._watches:
-            watch.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
 
 
 class RayRuntime:
@@ -293,7 +194,3 @@ class RayRuntime:
                 self._placer.take_down()
         finally:
             self._membership.leave()
-
-
-def _merged(parts: Sequence[Signals]) -> Signals:
-    return reduce(Signals.merge, parts, Signals())

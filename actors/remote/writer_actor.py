@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import uuid4
 
 import msgspec
 
@@ -26,6 +27,7 @@ class WriterActor(RunActor):
 
     async def _set_up(self) -> None:
         number: int = self._args[0]
+        self._life = uuid4().hex
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
         self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
         await self._recorder.load()
@@ -81,10 +83,12 @@ class WriterActor(RunActor):
         await self._up()
         return msgspec.msgpack.encode(self._recorder.progress.counts)
 
-    async def events_since(self, cursor: int) -> bytes:
-        """Events after `cursor` and the next cursor, encoded."""
+    async def events_since(self, life: str, cursor: int) -> bytes:
+        """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
+        life is 0 here."""
         await self._up()
-        return msgspec.msgpack.encode(self._recorder.progress.events_since(cursor))
+        following, events = self._recorder.progress.events_since(cursor if life == self._life else 0)
+        return msgspec.msgpack.encode((self._life, following, events))
 
     async def signals(self, known: int) -> bytes:
         """The writer's signals, encoded; empty when they are still of `known` replies."""
