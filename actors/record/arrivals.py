@@ -7,7 +7,7 @@ paid for twice gives a second reply. The first reply of a path stands, unless a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 from zlib import crc32
 
@@ -77,6 +77,11 @@ class Arrivals:
     def has_ended(self, key: CaseKey) -> bool:
         """Whether a debate has its verdict."""
         return key in self._finished
+
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """How many of these debates have their verdict, and how many replies of the others stand."""
+        replies = (len(debate.reply_ids) for key in keys if (debate := self._open.get(key)) is not None)
+        return sum(key in self._finished for key in keys), sum(replies)
 
     def end(self, key: CaseKey) -> None:
         """A debate has its verdict: whatever comes of it from now on is late."""

@@ -201,6 +201,10 @@ class Recorder:
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """See `Arrivals.so_far`."""
+        return self._arrivals.so_far(keys)
+
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
         """See `recorded_endings`; the last ones are known. What has to be read is read beside what is written."""
         if not self._not_durable.isdisjoint(case_ids):

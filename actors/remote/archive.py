@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial, reduce
 
 import msgspec
 
 from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.recovery import CaseKey
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.peers import Peer, PeerLost
@@ -80,6 +81,16 @@ class RayArchive:
         self._cursors[number] = (life, cursor)
         found += events
         return True
+
+    async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
+        """See `Arrivals.so_far`; over all writers."""
+        ended = replies = 0
+        for number, writer in enumerate(self._writers):
+            mine = [key for key in keys if writer_of(key[0], len(self._writers)) == number]
+            if mine:
+                told = await writer.call_until_done("so_far", mine)
+                ended, replies = ended + told[0], replies + told[1]
+        return ended, replies
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
         """See `arena.Archive.endings`."""

@@ -19,6 +19,7 @@ from moot.actors.moderator import Assignment, Report
 from moot.actors.record.threads import to_its_end
 from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.deaths import Deaths
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
@@ -43,23 +44,48 @@ _DRAINED_LATE_S = 15.0
 
 
 class RaySeat:
-    """A moderator actor as the arena sees it."""
+    """A moderator actor as the arena sees it.
 
-    def __init__(self, peer: Peer) -> None:
-        self._peer, self._counter = peer, Counter()
+    Args:
+        peer: the actor.
+        archive: says whether the debates of a moderator that was lost have come on.
+    """
+
+    def __init__(self, peer: Peer, archive: RayArchive) -> None:
+        self._peer, self._archive, self._counter = peer, archive, Counter()
+        self._deaths = Deaths(peer.name)
+        self._open: set[CaseKey] = set()
+        self._so_far = (0, 0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        """See `arena.Seat.exchange`."""
+        """See `arena.Seat.exchange`.
+
+        Raises:
+            ActorGone: the moderator did not come back, or dies of the debates that it is handed.
+        """
+        self._open |= {(each.case.id, each.attempt) for each in assignments}
         try:
             handover = msgspec.msgpack.encode(self._counter.handover(assignments))
             raw = await self._peer.call("exchange", handover, wait)
-        except PeerLost as error:
+        except PeerLost as lost:
             await self._peer.back()
-            raise SeatLost(self._peer.name) from error
-        return self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
+            await self._count(lost)
+            raise SeatLost(self._peer.name) from lost
+        report = self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
+        if report.done:
+            self._open -= {(outcome.case_id, outcome.attempt) for outcome in report.done}
+            self._deaths.gained()
+        return report
+
+    async def _count(self, lost: PeerLost) -> None:
+        before, self._so_far = self._so_far, await self._archive.so_far(self._open)
+        if not self._open or any(now > then for now, then in zip(self._so_far, before, strict=True)):
+            self._deaths.gained()
+        self._deaths.count(await self._peer.life(), lost.why)
 
     async def withdraw(self, keys: Sequence[CaseKey]) -> None:
         """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""
+        self._open -= set(keys)
         with suppress(PeerLost):
             await self._peer.call("withdraw", list(keys))
 
@@ -118,7 +144,7 @@ class RayRuntime:
         everybody += filter(None, [self.roster.limiter])
         self._listening = asyncio.create_task(tell_of_silence(self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
+        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
     def _name_everybody(self) -> Roster:
         run = uuid4().hex[:8]

@@ -57,6 +57,11 @@ class WriterActor(RunActor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
+    async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
+        """See `Arrivals.so_far`."""
+        await self._up()
+        return self._recorder.so_far(keys)
+
     async def endings(self, case_ids: list[str]) -> bytes:
         """See `Recorder.endings`; encoded."""
         await self._up()

@@ -131,7 +131,7 @@ class WiredRuntime:
             actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
+        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""

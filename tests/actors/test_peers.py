@@ -120,7 +120,7 @@ class Writer(Peer):
 
     def __init__(self) -> None:
         super().__init__("writer", "here")
-        self.life, self.asked, self.may_answer = 0, asyncio.Event(), asyncio.Event()
+        self.number, self.asked, self.may_answer = 0, asyncio.Event(), asyncio.Event()
         self.may_answer.set()
         self.lost = False
 
@@ -131,7 +131,7 @@ class Writer(Peer):
             self.lost = False
             raise PeerLost("the connection broke", dead=False)
         life, cursor = args
-        noted, mine = (500, 3)[self.life], f"life {self.life}"
+        noted, mine = (500 if self.number == 0 else 3), f"life {self.number}"
         first = cursor if life == mine else 0
         raw = msgspec.msgpack.encode(
             (mine, noted, [StreamedEvent("q", 0, "asked", "", {}, n) for n in range(first, noted)])
@@ -169,7 +169,7 @@ async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     writer.may_answer.clear()
     looking = asyncio.create_task(archive.events())
     await writer.asked.wait()
-    writer.life = 1
+    writer.number = 1
     await archive._lost(0)
     writer.may_answer.set()
     assert len(await looking) == 500

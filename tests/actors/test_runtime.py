@@ -15,6 +15,7 @@ from many_settings import ManySettings
 
 from moot.actors.meter import SILENT
 from moot.actors.remote import moderator_actor, runtime, silence
+from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.lives import Life
 from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer
@@ -62,7 +63,7 @@ async def test_a_moderator_that_hangs_does_not_keep_a_run_from_ending(monkeypatc
     monkeypatch.setattr(runtime, "_DRAINED_LATE_S", 0.05)
     with structlog.testing.capture_logs() as logs:
         async with asyncio.timeout(5):
-            await RaySeat(Hung()).drain(0.05)
+            await RaySeat(Hung(), RayArchive([])).drain(0.05)
     assert [line["actor"] for line in logs] == ["hung"]
 
 
