@@ -13,6 +13,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
@@ -26,8 +27,6 @@ moderator, so that a place that falls free is taken at once. What a slow record 
 DRAIN_S = 6.0
 _GLANCE_S = 0.2
 """While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
-
-CaseKey = tuple[str, int]
 
 
 class SeatLost(Exception):

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from moot.actors.arena import CaseKey, Past, Runtime, SeatLost
+from moot.actors.arena import Past, Runtime, SeatLost
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.record.closing import Ended
 from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.schema import CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.trails import Trails
 from moot.protocols.case import LabelledCase

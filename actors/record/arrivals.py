@@ -13,8 +13,7 @@ from zlib import crc32
 
 from moot.actors.record.columns import sorted_json
 from moot.actors.record.known_endings import Used
-from moot.actors.record.recovery import CaseKey
-from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
 from moot.protocols.messages import Event
 
 _NOTED = 20_000

@@ -25,9 +25,9 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.known_endings import KnownEndings
 from moot.actors.record.progress import Progress
-from moot.actors.record.recovery import CaseKey, History, histories, recover
+from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
-from moot.actors.record.schema import ABANDONED, DUPLICATE
+from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally

@@ -10,7 +10,7 @@ import msgspec
 
 from moot.actors.record.closing import Ended, writer_of
 from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.recovery import CaseKey
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.peers import Peer, PeerLost

@@ -13,9 +13,10 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.arena import Archive, CaseKey, Seat, SeatLost
+from moot.actors.arena import Archive, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.threads import to_its_end
 from moot.actors.remote.agent_actor import AgentActor
 from moot.actors.remote.archive import RayArchive

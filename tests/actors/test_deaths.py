@@ -12,12 +12,13 @@ import pytest
 from houses import make_spec, same_for_all
 from journal_writer import batch, closing, labelled, reply
 
-from moot.actors.arena import CaseKey, SeatLost
+from moot.actors.arena import SeatLost
 from moot.actors.household import services
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.recovery import History
+from moot.actors.record.schema import CaseKey
 from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.crew import RemoteCrew
 from moot.actors.remote.deaths import MOST_DEATHS
