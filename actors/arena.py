@@ -19,12 +19,16 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
-_HANDFUL = 128
+HANDFUL = 128
+"""Cases that are handed over in one call, at most."""
+
 _AHEAD = 3
 """Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
 moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
 
 DRAIN_S = 6.0
+"""Seconds that asks under way have to finish when a run is stopped."""
+
 _GLANCE_S = 0.2
 """While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
 
@@ -217,7 +221,7 @@ class Arena:
         desk = self._desks[number]
         while True:
             again += desk.take()
-            batch = again or await self._next(min(self._room(number), _HANDFUL))
+            batch = again or await self._next(min(self._room(number), HANDFUL))
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)
