@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Literal
 from zlib import crc32
 
 from moot.actors.record.columns import sorted_json
@@ -18,9 +17,6 @@ from moot.protocols.messages import Event
 
 _NOTED = 20_000
 """Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
-
-Arrival = Literal["new", "again", "late"]
-"""How a reply comes: first, once more, or beside the one that stands, so that it was paid for twice."""
 
 
 class OpenDebate:
@@ -87,17 +83,17 @@ class Arrivals:
         self._finished.add(key)
         self._open.pop(key, None)
 
-    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> Arrival:
-        """Take a reply in, unless another one stands in its place."""
+    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> bool:
+        """Take a reply in, unless it has come before, another one stands in its place, or its debate has ended."""
         if key in self._finished:
-            return "late"
+            return False
         debate = self.debate(key)
         known = debate.reply_ids.get(path)
         if known is not None and supersedes != known:
-            return "again" if known == reply_id else "late"
+            return False
         debate.reply_ids[path] = reply_id
         debate.arrived.set()
-        return "new"
+        return True
 
     def event(self, key: CaseKey, event: Event, at: float) -> bool:
         """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call

@@ -116,7 +116,7 @@ class Recorder:
             self._journal.append("cases", **case_columns(labelled))
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
+        """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
         keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
         if not all(keep):
             self._note_unconfirmed(batch.filter(pa.array([not kept for kept in keep])))
@@ -156,16 +156,12 @@ class Recorder:
         completion_tokens: int | None,
         model: str | None,
     ) -> bool:
-        reused = reused_from is not None
-        arrival = self._arrivals.reply((case_id, attempt), path, reply_id, supersedes)
-        if arrival == "late" and not reused:  # paid for twice; what another run has paid for was not
-            self.progress.late_reply(prompt_tokens, completion_tokens)
-        if arrival != "new":
+        if not self._arrivals.reply((case_id, attempt), path, reply_id, supersedes):
             return False
         used = self._arrivals.debate((case_id, attempt)).used
         used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         if not reply_id.startswith(DECISION):
-            self.progress.reply(prompt_tokens, completion_tokens, reused=reused)
+            self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:

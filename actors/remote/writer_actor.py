@@ -101,11 +101,6 @@ class WriterActor(RunActor):
         keeper = self._recorder.signals
         return encode_signals(await keeper.signals()) if keeper.replies != known else b""
 
-    async def flush(self) -> None:
-        """See `Recorder.flush`."""
-        await self._up()
-        await self._recorder.flush()
-
     async def close(self, compact: bool) -> None:
         """See `Recorder.close`."""
         await self._up()
