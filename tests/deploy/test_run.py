@@ -327,7 +327,8 @@ async def test_a_writer_that_gives_no_events_does_not_keep_a_stream_from_ending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def hang(self: InlineArchive) -> list[StreamedEvent]:
-        return await asyncio.Event().wait() or []
+        await asyncio.Event().wait()
+        return []
 
     monkeypatch.setattr(InlineArchive, "events", hang)
     monkeypatch.setattr(session, "_LAST_LOOK_S", 0.1)
