@@ -13,21 +13,24 @@ from moot.actors.failpoints import failpoint
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
-_HANDFUL = 128
+HANDFUL = 128
+"""Cases that are handed over in one call, at most."""
+
 _AHEAD = 3
 """Cases at hand per place: one that is debated, one whose verdict is about to be durable, and one that waits at the
 moderator, so that a place that falls free is taken at once. What a slow record has not taken yet stays bounded."""
 
 DRAIN_S = 6.0
+"""Seconds that asks under way have to finish when a run is stopped."""
+
 _GLANCE_S = 0.2
 """While a person is asked, seats are asked for news so often, so that a decision does not wait for another debate."""
-
-CaseKey = tuple[str, int]
 
 
 class SeatLost(Exception):
@@ -66,7 +69,7 @@ class Archive(Protocol):
         ...
 
     async def events(self) -> list[StreamedEvent]:
-        """Events since the last call."""
+        """Events since the last call; an empty list says that all have come."""
         ...
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
@@ -218,7 +221,7 @@ class Arena:
         desk = self._desks[number]
         while True:
             again += desk.take()
-            batch = again or await self._next(min(self._room(number), _HANDFUL))
+            batch = again or await self._next(min(self._room(number), HANDFUL))
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)

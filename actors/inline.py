@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from moot.actors.arena import Archive, CaseKey, Seat
+from moot.actors.arena import Archive, Seat
 from moot.actors.household import LocalCrew, build_gate, build_house, build_limiter, needs_limiter
 from moot.actors.moderator import Assignment, Moderator, Report
 from moot.actors.record.closing import Ended
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
 from moot.actors.record.store.store import Store
 from moot.actors.scribe import LocalScribe

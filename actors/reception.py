@@ -13,20 +13,19 @@ from dataclasses import dataclass
 
 import structlog
 
-from moot.actors.arena import CaseKey, Past, Runtime, SeatLost
+from moot.actors.arena import DRAIN_S, HANDFUL, Past, Runtime, SeatLost
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.record.closing import Ended
 from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.schema import CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.trails import Trails
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import MootError, RunMismatch
 
 _log = structlog.get_logger(__name__)
-_HANDFUL = 128
 _LOOK_EACH_S = 0.1
 _ASK_EACH_S = 0.02
-DRAIN_S = 6.0
 
 
 class NotHeld(MootError):
@@ -224,7 +223,7 @@ class Reception:
             await self._wake[number].wait()
             self._wake[number].clear()
             while queue:
-                visits = [queue.popleft() for _ in range(min(len(queue), _HANDFUL))]
+                visits = [queue.popleft() for _ in range(min(len(queue), HANDFUL))]
                 await self._runtime.archive.register([visit.labelled for visit in visits])
                 visits = [visit for visit in visits if self._visits.get(visit.key[0]) is visit]  # not withdrawn since
                 life = self._lives[number]

@@ -35,7 +35,11 @@ class Trail:
         self._news = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[StreamedEvent]:
-        """Every event from the first one on; ends with the debate. Several may follow."""
+        """Every event from the first one on; ends with the debate. Several may follow.
+
+        The record is whole; this may lack some: what the record's writer had noted in the last moments before it died,
+        and the oldest of more than a writer keeps.
+        """
         seen = 0
         while True:
             while seen < len(self.events):
@@ -61,7 +65,8 @@ class Trails:
         self._open[case_id] = Trail()
 
     def take(self, events: Iterable[StreamedEvent]) -> None:
-        """Put events on the trails of their debates; those of nobody's are dropped."""
+        """Put events on the trails of their debates; those of nobody's are dropped. Each comes once; some may be
+        lacking, see `Trail.follow`."""
         for event in events:
             if (trail := self._open.get(event.case_id)) is not None:
                 trail.add(event)

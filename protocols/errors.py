@@ -16,7 +16,7 @@ MootError
 ├── ReplayDiverged            a debate that is replayed asks what its record does not hold
 ├── PathReused                a protocol asked the same path twice (a bug in the protocol)
 ├── RecordError               the record cannot be read or written
-└── ActorGone                 an actor of the run died and did not come back
+└── ActorGone                 an actor of the run did not come back, or died again and again
 
 All constructor arguments are positional and passed to `super().__init__`, so each survives pickling.
 """
@@ -136,7 +136,7 @@ class PathReused(MootError):
 
 
 class ActorGone(MootError):
-    """An actor of the run died and did not come back: the run ends, and can be gone on with."""
+    """An actor of the run did not come back, or died again and again: the run ends, and can be gone on with."""
 
 
 class RecordError(MootError):

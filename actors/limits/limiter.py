@@ -87,7 +87,8 @@ class Limiter:
         self._resumed = resumed
         self._endpoints: dict[str, _Endpoint] = {}
         self._leases = 0
-        self._heard: dict[str, float] = {}
+        # Who holds money by the ledger and never reports again died with or before the limiter that wrote it.
+        self._heard = {holder: self._began for purse in purses.values() for holder in purse.totals()}
 
     def exchange(self, report: Report) -> Grant:
         """Take a report and grant what can be granted."""

@@ -7,21 +7,16 @@ paid for twice gives a second reply. The first reply of a path stands, unless a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
 from moot.actors.record.columns import sorted_json
 from moot.actors.record.known_endings import Used
-from moot.actors.record.recovery import CaseKey
-from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS
+from moot.actors.record.schema import ABANDONED, BOOKKEEPING_EVENTS, CaseKey
 from moot.protocols.messages import Event
 
 _NOTED = 20_000
 """Notes that are kept in mind to tell those that come twice; rows that are sent again come within seconds."""
-
-Arrival = Literal["new", "again", "late"]
-"""How a reply comes: first, once more, or beside the one that stands, so that it was paid for twice."""
 
 
 class OpenDebate:
@@ -78,22 +73,27 @@ class Arrivals:
         """Whether a debate has its verdict."""
         return key in self._finished
 
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """How many of these debates have their verdict, and how many replies of the others stand."""
+        replies = (len(debate.reply_ids) for key in keys if (debate := self._open.get(key)) is not None)
+        return sum(key in self._finished for key in keys), sum(replies)
+
     def end(self, key: CaseKey) -> None:
         """A debate has its verdict: whatever comes of it from now on is late."""
         self._finished.add(key)
         self._open.pop(key, None)
 
-    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> Arrival:
-        """Take a reply in, unless another one stands in its place."""
+    def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> bool:
+        """Take a reply in, unless it has come before, another one stands in its place, or its debate has ended."""
         if key in self._finished:
-            return "late"
+            return False
         debate = self.debate(key)
         known = debate.reply_ids.get(path)
         if known is not None and supersedes != known:
-            return "again" if known == reply_id else "late"
+            return False
         debate.reply_ids[path] = reply_id
         debate.arrived.set()
-        return "new"
+        return True
 
     def event(self, key: CaseKey, event: Event, at: float) -> bool:
         """Whether an event is to be written: it says something new of a debate without verdict. What an abandoned call

@@ -26,7 +26,6 @@ class Counts(msgspec.Struct):
         reused: replies taken from another run.
         tokens_paid: tokens of replies paid for; unknown usage is left out and counted in `calls_without_usage`.
         tokens_reused: tokens of replies taken from another run.
-        tokens_late: tokens of replies that came after their key was recorded: paid for twice.
     """
 
     finished: int = 0
@@ -39,7 +38,6 @@ class Counts(msgspec.Struct):
     reused: int = 0
     tokens_paid: int = 0
     tokens_reused: int = 0
-    tokens_late: int = 0
     calls_without_usage: int = 0
 
     def merge(self, other: Counts) -> Counts:
@@ -76,10 +74,6 @@ class Progress:
         self.counts.replies += 1
         self.counts.tokens_paid += tokens
         self.counts.calls_without_usage += prompt is None or completion is None
-
-    def late_reply(self, prompt: int | None, completion: int | None) -> None:
-        """A reply came for a key that was already recorded."""
-        self.counts.tokens_late += (prompt or 0) + (completion or 0)
 
     def verdict(self, how: str, failed: bool, correct: bool | None, rounds: int) -> None:
         """A verdict was taken into the journal."""

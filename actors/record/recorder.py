@@ -25,9 +25,9 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.known_endings import KnownEndings
 from moot.actors.record.progress import Progress
-from moot.actors.record.recovery import CaseKey, History, histories, recover
+from moot.actors.record.recovery import History, histories, recover
 from moot.actors.record.rows import DECISION, SHARED
-from moot.actors.record.schema import ABANDONED, DUPLICATE
+from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
@@ -116,7 +116,7 @@ class Recorder:
             self._journal.append("cases", **case_columns(labelled))
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
-        """Take a batch of the stream `replies`; rows whose key is already there are dropped and counted."""
+        """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
         keep = [self._accept(*row) for row in zip(*(batch[name].to_pylist() for name in _REPLY_KEYS), strict=True)]
         if not all(keep):
             self._note_unconfirmed(batch.filter(pa.array([not kept for kept in keep])))
@@ -156,16 +156,12 @@ class Recorder:
         completion_tokens: int | None,
         model: str | None,
     ) -> bool:
-        reused = reused_from is not None
-        arrival = self._arrivals.reply((case_id, attempt), path, reply_id, supersedes)
-        if arrival == "late" and not reused:  # paid for twice; what another run has paid for was not
-            self.progress.late_reply(prompt_tokens, completion_tokens)
-        if arrival != "new":
+        if not self._arrivals.reply((case_id, attempt), path, reply_id, supersedes):
             return False
         used = self._arrivals.debate((case_id, attempt)).used
         used.add(reply_id, supersedes, model, prompt_tokens, completion_tokens)
         if not reply_id.startswith(DECISION):
-            self.progress.reply(prompt_tokens, completion_tokens, reused=reused)
+            self.progress.reply(prompt_tokens, completion_tokens, reused=reused_from is not None)
         return True
 
     def add_events(self, events: Sequence[tuple[str, int, Event, float]]) -> None:
@@ -200,6 +196,10 @@ class Recorder:
             read = await to_its_end(lambda: histories(self._folder, known))
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
+
+    def so_far(self, keys: Sequence[CaseKey]) -> tuple[int, int]:
+        """See `Arrivals.so_far`."""
+        return self._arrivals.so_far(keys)
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
         """See `recorded_endings`; the last ones are known. What has to be read is read beside what is written."""

@@ -15,12 +15,10 @@ import pyarrow.parquet as pq
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, call_of, merge_reasks, recorded_replies
-from moot.actors.record.schema import EMBEDDINGS, TURNS
+from moot.actors.record.schema import EMBEDDINGS, TURNS, CaseKey
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
 from moot.protocols.messages import Ask, Unreadable
-
-CaseKey = tuple[str, int]
 
 
 class History(msgspec.Struct, frozen=True):

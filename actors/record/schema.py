@@ -11,6 +11,9 @@ import pyarrow as pa
 
 SCHEMA_VERSION = 1
 
+CaseKey = tuple[str, int]
+"""A debate: (case id, attempt)."""
+
 _VOLATILE = {"volatile": "1"}
 
 

@@ -19,11 +19,10 @@ import structlog
 
 from moot.actors.record.rows import SHARED
 from moot.actors.record.sampling import UNKNOWN, Sampling
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
 from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
-
-CaseKey = tuple[str, int]
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
 """So many tokens of judged replies, or so many replies, are folded in together; whoever asks gets what is there."""

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recovery import rows_as_written
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signal_keeper import (
     FOLD_REPLIES,
     FOLD_TOKENS,
     SPEAKER_COLUMNS,
     UNRECORDED,
-    CaseKey,
     OpenDebate,
     SignalKeeper,
     Spoken,

@@ -1,4 +1,4 @@
-"""Work on a record's files in a thread, waited for to its end."""
+"""Work in a thread that is waited for to its end."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 from moot.actors.household import Service, service_of, services
 from moot.actors.record.closing import writer_of
 from moot.actors.record.schema import ASKED
+from moot.actors.remote.deaths import Deaths
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope, decode_replies, encode
 from moot.actors.remote.line import Line
 from moot.actors.remote.peers import Peer, PeerLost
@@ -153,6 +154,7 @@ class _Extension:
         self._watch: asyncio.Task[None] | None = None
         self._losses = self._recovered = 0
         self._recovering = asyncio.Lock()
+        self._deaths = Deaths(peer.name)
 
     def post(self, number: int, ask: Ask) -> None:
         self._open[number] = ask
@@ -195,6 +197,7 @@ class _Extension:
             return None
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
+        self._deaths.gained()
         self._crew.resolve(reply.number, reply.answered)
 
     def _broken(self, error: Exception) -> None:
@@ -220,6 +223,11 @@ class _Extension:
                 self._recovered = seen
 
     async def _recover(self) -> None:
-        for number, ask in (await self._crew.recover(dict(self._open))).items():
+        asked = dict(self._open)
+        again = await self._crew.recover(asked)
+        if not asked or len(again) < len(asked):
+            self._deaths.gained()
+        self._deaths.count(await self._peer.life())
+        for number, ask in again.items():
             if number in self._open and number not in self.line.queued() and not self._crew.draining:
                 self.line.post(AskEnvelope(number, ask))

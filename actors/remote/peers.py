@@ -13,6 +13,7 @@ import ray
 import structlog
 from ray.exceptions import ActorDiedError, RayActorError, RayError, RayTaskError
 
+from moot.actors.remote.deaths import MOST_DEATHS, Deaths
 from moot.actors.remote.lives import Life, loss_of
 from moot.protocols.errors import ActorGone, MootError
 
@@ -28,9 +29,6 @@ an autoscaler needs minutes to bring another one."""
 
 SET_UP_S = 600.0
 """Seconds that an actor may need to set itself up, weights and all, before what waits for it is in doubt."""
-
-_MOST_DEATHS = 5
-"""An actor that dies so often while it sets itself up is the cause of it: its weights do not fit, for one."""
 
 
 class PeerLost(Exception):
@@ -99,17 +97,23 @@ class Peer:
                 return
             except PeerLost as lost:
                 deaths += 1
-                if lost.unfit or deaths == _MOST_DEATHS or not await self._has_a_process():
+                if lost.unfit or deaths == MOST_DEATHS or not await self._has_a_process():
                     why = f"the actor {self.name} could not be started: {lost.why}"
                     raise ActorGone(why) from lost
 
     async def call_until_done(self, method: str, *args: Any) -> Any:
-        """Call an idempotent method, and again when the actor was lost meanwhile and is back."""
+        """Call an idempotent method, and again when the actor was lost meanwhile and is back.
+
+        Raises:
+            ActorGone: it is not back in time, or dies of the call.
+        """
+        deaths = Deaths(self.name)
         while True:
             try:
                 return await self.call(method, *args)
-            except PeerLost:
+            except PeerLost as lost:
                 await self.back()
+                deaths.count(await self.life(), lost.why)
 
     async def back(self) -> None:
         """Wait until the actor answers.
@@ -117,7 +121,7 @@ class Peer:
         Raises:
             ActorGone: when it is not back in time.
         """
-        for _ in range(_MOST_DEATHS):
+        for _ in range(MOST_DEATHS):
             if not await self._has_a_process():
                 break
             with suppress(PeerLost, TimeoutError):
@@ -148,7 +152,7 @@ class Peer:
         """
         watching = asyncio.ensure_future(self.call("watch"))
         try:
-            life = await self._life()
+            life = await self.life()
             while True:
                 try:
                     await watching
@@ -157,7 +161,7 @@ class Peer:
                     _log.warning("an actor cannot be reached", actor=self.name, why=loss.why)
                 await self.back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
-                before, life = life, await self._life()
+                before, life = life, await self.life()
                 if before is not None and life is not None:
                     how = await loss_of(before, life)
                     _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
@@ -165,7 +169,7 @@ class Peer:
         finally:
             watching.cancel()
 
-    async def _life(self) -> Life | None:
+    async def life(self) -> Life | None:
         """Where and as what the actor lives; None when it is gone again."""
         try:
             raw = await self.call("where")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ _BUSY_S = 10.0
 """Starting processes takes a while: before it is over, nobody waits for CPUs."""
 
 _AGAIN_S = 60.0
+_LACKING, _IN_USE, _STARTING = "no node has it yet", "no node has it free", "it is being started"
 _NO_PACKAGE = "No module named 'moot"
 
 
@@ -110,18 +112,19 @@ class Placer:
                 if task.done():
                     task.result()
             wants = [want for task, want in waiting.items() if not task.done()]
-            lacking, busy = await asyncio.to_thread(_reasons, wants)
-            lacking_since = (lacking_since or clock()) if lacking else 0.0
-            if lacking and (not self._can_grow or clock() - lacking_since >= self._placing.wait_s):
+            if not wants:
+                return
+            needs, why = await asyncio.to_thread(_wait, wants)
+            lacking_since = (lacking_since or clock()) if why == _LACKING else 0.0
+            if lacking_since and (not self._can_grow or clock() - lacking_since >= self._placing.wait_s):
                 raise ConfigError(
-                    f"no node of the cluster has {lacking}: add such a node, or ask for less with --cluster (see "
+                    f"no node of the cluster has {needs}: add such a node, or ask for less with --cluster (see "
                     "cluster.md)"
                 )
-            said = lacking or (busy if clock() - began > _BUSY_S else "")
-            if said and (said != told or clock() - told_at > _AGAIN_S):
-                told, told_at = said, clock()
-                what = "no node has it yet" if lacking else "all of it is in use"
-                _log.warning("waiting for a place on the cluster", needs=said, why=what, waiting=len(wants))
+            due = why == _LACKING or clock() - began > _BUSY_S
+            if due and (needs + why != told or clock() - told_at > _AGAIN_S):
+                told, told_at = needs + why, clock()
+                _log.warning("waiting for a place on the cluster", needs=needs, why=why, waiting=len(wants))
 
     def take_down(self) -> None:
         """End every actor."""
@@ -133,36 +136,39 @@ class Placer:
         self._placed.clear()
 
 
-def _reasons(wants: Sequence[Want]) -> tuple[str, str]:
-    """What no node can ever give, and what is merely in use, as "what for whom"; empty when there is nothing."""
+def _wait(wants: Sequence[Want]) -> tuple[str, str]:
+    """See `reason`; of this cluster, now."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for want in wants:
-        if not any(_fits(want, node) for node in nodes):
-            return _lacking(want, nodes), ""
-    free = ray.available_resources()
-    for want in wants:
-        for what, amount in want.amounts.items():
-            if free.get(what, 0.0) < amount:
-                return "", f"{what} {amount:g} for {_an(want)}"
-    # Enough is free, but on no single node.
-    return "", f"{_together(wants[0])} for {_an(wants[0])}" if wants else ""
+    free = importlib.import_module("ray._private.state").available_resources_per_node()
+    return reason(wants, nodes, list(free.values()))
+
+
+def reason(
+    wants: Sequence[Want], nodes: Sequence[Mapping[str, float]], free: Sequence[Mapping[str, float]]
+) -> tuple[str, str]:
+    """What actors without a place need, as "what for whom", and why they do not have it.
+
+    Args:
+        wants: at least one.
+        nodes: resources of each node.
+        free: what of them is not in use.
+    """
+    for given, why in ((nodes, _LACKING), (free, _IN_USE)):
+        for want in wants:
+            if not any(_fits(want, node) for node in given):
+                return f"{_short(want, given)} for {_an(want)}", why
+    return f"a process for {_an(wants[0])}", _STARTING
 
 
 def _fits(want: Want, node: Mapping[str, float]) -> bool:
     return all(node.get(what, 0.0) >= amount for what, amount in want.amounts.items())
 
 
-def _lacking(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
+def _short(want: Want, nodes: Sequence[Mapping[str, float]]) -> str:
     """The resource that no node has enough of; all of them, when it is only their combination."""
-    alone = [
-        f"{what} {amount:g}"
-        for what, amount in want.amounts.items()
-        if not any(node.get(what, 0.0) >= amount for node in nodes)
-    ]
-    return f"{alone[0] if alone else _together(want)} for {_an(want)}"
-
-
-def _together(want: Want) -> str:
+    for what, amount in want.amounts.items():
+        if not any(node.get(what, 0.0) >= amount for node in nodes):
+            return f"{what} {amount:g}"
     return " with ".join(f"{what} {amount:g}" for what, amount in want.amounts.items())
 
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from moot.actors.placement import Kind
 
 FOREVER = -1
-"""As Ray writes "without end". A crash at each start still ends the run: `peers` counts them."""
+"""As Ray writes "without end". Who calls an actor ends the run when it dies again and again in vain: see `deaths`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial, reduce
+from functools import partial
 from typing import Literal
 from uuid import uuid4
 
@@ -13,14 +13,14 @@ import msgspec
 import ray
 import structlog
 
-from moot.actors.arena import Archive, CaseKey, Seat, SeatLost
+from moot.actors.arena import Archive, Seat, SeatLost
 from moot.actors.household import Service, needs_limiter, services
 from moot.actors.moderator import Assignment, Report
-from moot.actors.record.closing import Ended, writer_of
-from moot.actors.record.progress import Counts, StreamedEvent
-from moot.actors.record.signals import Signals
-from moot.actors.record.signals_wire import decode_signals
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.threads import to_its_end
 from moot.actors.remote.agent_actor import AgentActor
+from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.deaths import Deaths
 from moot.actors.remote.gpus import gpu_share, weight_owners
 from moot.actors.remote.handover import Counter, Returned
 from moot.actors.remote.joining import Membership
@@ -29,136 +29,76 @@ from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.remote.placing import Placer
 from moot.actors.remote.roster import Roster
+from moot.actors.remote.silence import tell_of_silence
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
-from moot.protocols.case import LabelledCase
 from moot.protocols.errors import MootError
 from moot.protocols.floor import DebateProtocol
 
 _log = structlog.get_logger(__name__)
-_CLOSE_WITHIN_S = 60.0
+_CLOSE_WITHIN_S, _LEAVE_WITHIN_S = 60.0, 30.0
+"""Seconds for closing the run, and of them for those who have something for the record yet."""
+
+_DRAINED_LATE_S = 15.0
+"""Seconds beyond its own that a moderator may need for a drain: its debates are put aside, its last rows leave."""
 
 
 class RaySeat:
-    """A moderator actor as the arena sees it."""
+    """A moderator actor as the arena sees it.
 
-    def __init__(self, peer: Peer) -> None:
-        self._peer, self._counter = peer, Counter()
+    Args:
+        peer: the actor.
+        archive: says whether the debates of a moderator that was lost have come on.
+    """
+
+    def __init__(self, peer: Peer, archive: RayArchive) -> None:
+        self._peer, self._archive, self._counter = peer, archive, Counter()
+        self._deaths = Deaths(peer.name)
+        self._open: set[CaseKey] = set()
+        self._so_far = (0, 0)
 
     async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
-        """See `arena.Seat.exchange`."""
+        """See `arena.Seat.exchange`.
+
+        Raises:
+            ActorGone: the moderator did not come back, or dies of the debates that it is handed.
+        """
+        self._open |= {(each.case.id, each.attempt) for each in assignments}
         try:
             handover = msgspec.msgpack.encode(self._counter.handover(assignments))
             raw = await self._peer.call("exchange", handover, wait)
-        except PeerLost as error:
+        except PeerLost as lost:
             await self._peer.back()
-            raise SeatLost(self._peer.name) from error
-        return self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
+            await self._count(lost)
+            raise SeatLost(self._peer.name) from lost
+        report = self._counter.report(msgspec.msgpack.decode(raw, type=Returned))
+        if report.done:
+            self._open -= {(outcome.case_id, outcome.attempt) for outcome in report.done}
+            self._deaths.gained()
+        return report
+
+    async def _count(self, lost: PeerLost) -> None:
+        before, self._so_far = self._so_far, await self._archive.so_far(self._open)
+        if not self._open or any(now > then for now, then in zip(self._so_far, before, strict=True)):
+            self._deaths.gained()
+        self._deaths.count(await self._peer.life(), lost.why)
 
     async def withdraw(self, keys: Sequence[CaseKey]) -> None:
         """See `arena.Seat.withdraw`; a moderator that is lost has none of them open any more."""
+        self._open -= set(keys)
         with suppress(PeerLost):
             await self._peer.call("withdraw", list(keys))
 
     async def drain(self, seconds: float) -> None:
-        """See `arena.Seat.drain`."""
-        await self._peer.call("drain", seconds)
-
-
-class RayArchive:
-    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
-
-    def __init__(self, writers: Sequence[Peer]) -> None:
-        self._writers = list(writers)
-        self._open: dict[str, LabelledCase] = {}
-        self._cursors = [0] * len(self._writers)
-        self._lives = [0] * len(self._writers)
-        self._last = [Counts() for _ in self._writers]
-        self._signals = [Signals() for _ in self._writers]
-        self._watches = [
-            asyncio.create_task(writer.watch(partial(self._lost, number)))
-            for number, writer in enumerate(self._writers)
-        ]
-
-    async def register(self, cases: Sequence[LabelledCase]) -> None:
-        """See `arena.Archive.register`."""
-        self._open |= {labelled.case.id: labelled for labelled in cases}
-        for number in range(len(self._writers)):
-            await self._register(number, cases)
-
-    async def _register(self, number: int, cases: Sequence[LabelledCase]) -> None:
-        mine = [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
-        if mine:
-            await self._writers[number].call_until_done("register", msgspec.msgpack.encode(mine))
-
-    async def _lost(self, number: int) -> None:
-        self._cursors[number] = 0
-        self._lives[number] += 1
-        await self._register(number, list(self._open.values()))
-
-    def forget(self, case_ids: Sequence[str]) -> None:
-        """See `arena.Archive.forget`."""
-        for case_id in case_ids:
-            self._open.pop(case_id, None)
-
-    async def counts(self) -> Counts:
-        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
-        for i, writer in enumerate(self._writers):
-            try:
-                self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
-            except PeerLost:
-                continue
-        total = Counts()
-        for counts in self._last:
-            total = total.merge(counts)
-        return total
-
-    async def events(self) -> list[StreamedEvent]:
-        """See `arena.Archive.events`."""
-        found: list[StreamedEvent] = []
-        for i, writer in enumerate(self._writers):
-            try:
-                life = self._lives[i]
-                raw = await writer.call("events_since", self._cursors[i])
-            except PeerLost:
-                continue
-            if life != self._lives[i]:
-                continue  # an earlier life's answer: the new one counts from the beginning
-            self._cursors[i], events = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
-            found += events
-        return found
-
-    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
-        """See `arena.Archive.endings`."""
-        found: dict[str, Ended] = {}
-        for number, writer in enumerate(self._writers):
-            mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
-            if mine:
-                raw = await writer.call_until_done("endings", mine)
-                found |= msgspec.msgpack.decode(raw, type=dict[str, Ended])
-        return found
-
-    async def signals(self) -> Signals:
-        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
-        for i, writer in enumerate(self._writers):
-            try:
-                raw = await writer.call("signals", self._signals[i].replies)
-            except PeerLost:
-                continue
-            if raw:
-                self._signals[i] = await asyncio.to_thread(decode_signals, raw)
-        return await asyncio.to_thread(_merged, self._signals)
-
-    async def close(self, *, compact: bool) -> None:
-        """See `arena.Archive.close`."""
-        await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
-
-    async def unwatch(self) -> None:
-        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
-        for watch in self._watches:
-            watch.cancel()
-        await asyncio.gather(*self._watches, return_exceptions=True)
+        """See `arena.Seat.drain`. A moderator that hangs is not waited for: it dies with the run."""
+        try:
+            async with asyncio.timeout(seconds + _DRAINED_LATE_S):
+                await self._peer.call("drain", seconds)
+        except TimeoutError:
+            _log.warning(
+                "a moderator does not drain; its debates go on from the journal another time", actor=self._peer.name
+            )
 
 
 class RayRuntime:
@@ -188,21 +128,24 @@ class RayRuntime:
         self.max_open = spec.max_open
         self.archive: Archive
         self._archive: RayArchive | None = None
+        self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """See `arena.Runtime.start`."""
-        await _to_the_end(self._membership.join)
+        await to_its_end(self._membership.join)
         self.roster = self._name_everybody()
         placer = self._placer = Placer(
             self._spec.cluster, self._membership.site, self.roster.namespace, can_grow=self._membership.can_grow
         )
-        await _to_the_end(partial(self._create, placer.place))
+        await to_its_end(partial(self._create, placer.place))
         await placer.placed()
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
+        everybody += filter(None, [self.roster.limiter])
+        self._listening = asyncio.create_task(tell_of_silence(self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
+        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
     def _name_everybody(self) -> Roster:
         run = uuid4().hex[:8]
@@ -260,11 +203,16 @@ class RayRuntime:
         finally:
             if self._archive is not None:
                 await self._archive.unwatch()
-            await _to_the_end(self._take_down)
+            if self._listening is not None:
+                self._listening.cancel()
+                await asyncio.gather(self._listening, return_exceptions=True)
+            await to_its_end(self._take_down)
 
     async def _close_all(self, compact: bool) -> None:
         first = [*self.roster.moderators, *(name for _, names in self.roster.agents for name in names)]
-        await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
+        with suppress(TimeoutError):  # the record is closed even if one of them hangs
+            async with asyncio.timeout(_LEAVE_WITHIN_S):
+                await asyncio.gather(*(peer.call("close") for peer in self.roster.peers(first)), return_exceptions=True)
         await self.archive.close(compact=compact)
 
     def _take_down(self) -> None:
@@ -273,17 +221,3 @@ class RayRuntime:
                 self._placer.take_down()
         finally:
             self._membership.leave()
-
-
-def _merged(parts: Sequence[Signals]) -> Signals:
-    return reduce(Signals.merge, parts, Signals())
-
-
-async def _to_the_end(work: Callable[[], None]) -> None:
-    """Work in a thread that is waited for even when this is cancelled: nobody can take down half a start."""
-    working = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        await asyncio.shield(working)
-    except asyncio.CancelledError:
-        await asyncio.wait([working])
-        raise

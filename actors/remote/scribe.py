@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.record.closing import Closing, writer_of
-from moot.actors.record.recovery import CaseKey, History
+from moot.actors.record.recovery import History
 from moot.actors.record.rows import batch_of
+from moot.actors.record.schema import CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer
 from moot.protocols.messages import Event

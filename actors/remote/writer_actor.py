@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import uuid4
 
 import msgspec
 
@@ -26,6 +27,7 @@ class WriterActor(RunActor):
 
     async def _set_up(self) -> None:
         number: int = self._args[0]
+        self._life = uuid4().hex
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
         self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
         await self._recorder.load()
@@ -55,6 +57,11 @@ class WriterActor(RunActor):
         await self._up()
         return msgspec.msgpack.encode(await self._recorder.history(keys))
 
+    async def so_far(self, keys: list[tuple[str, int]]) -> tuple[int, int]:
+        """See `Arrivals.so_far`."""
+        await self._up()
+        return self._recorder.so_far(keys)
+
     async def endings(self, case_ids: list[str]) -> bytes:
         """See `Recorder.endings`; encoded."""
         await self._up()
@@ -81,21 +88,18 @@ class WriterActor(RunActor):
         await self._up()
         return msgspec.msgpack.encode(self._recorder.progress.counts)
 
-    async def events_since(self, cursor: int) -> bytes:
-        """Events after `cursor` and the next cursor, encoded."""
+    async def events_since(self, life: str, cursor: int) -> bytes:
+        """This life of the writer, the next cursor in it, and the events after `cursor`, encoded; a cursor of another
+        life is 0 here."""
         await self._up()
-        return msgspec.msgpack.encode(self._recorder.progress.events_since(cursor))
+        following, events = self._recorder.progress.events_since(cursor if life == self._life else 0)
+        return msgspec.msgpack.encode((self._life, following, events))
 
     async def signals(self, known: int) -> bytes:
         """The writer's signals, encoded; empty when they are still of `known` replies."""
         await self._up()
         keeper = self._recorder.signals
         return encode_signals(await keeper.signals()) if keeper.replies != known else b""
-
-    async def flush(self) -> None:
-        """See `Recorder.flush`."""
-        await self._up()
-        await self._recorder.flush()
 
     async def close(self, compact: bool) -> None:
         """See `Recorder.close`."""

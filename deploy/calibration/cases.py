@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import CaseKey, Noted, Reply, latest_verdicts, read_events, read_replies
+from moot.deploy.reading.record import Noted, Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.protocols.errors import ConfigError

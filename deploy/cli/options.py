@@ -48,7 +48,7 @@ Setting = Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY
 Prompts = Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")]
 PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]
 EngineName = Annotated[str | None, typer.Option(help="ray (the default), or inline for this process alone.")]
-Address = Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one.")]
+Address = Annotated[str | None, typer.Option(help="A Ray cluster, auto for the running one, local for a new one here.")]
 Cluster = Annotated[
     list[str] | None, typer.Option(help="Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
 ]

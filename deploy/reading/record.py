@@ -14,14 +14,11 @@ import yaml
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.schema import SCHEMA_VERSION
+from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.protocols.errors import RecordError
-
-CaseKey = tuple[str, int]
-"""A debate: (case id, attempt)."""
 
 
 class Reply(NamedTuple):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.models.resolve import ModelSpec
+from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml
@@ -31,7 +32,7 @@ def reused_folder(config: RunConfig, own: Path) -> Path:
 
     Raises:
         ConfigError: no run is there, it is this run's own, another version of moot has written it, or it lies in a
-            store and other machines could not see the copy.
+            store and other machines could not see the copy; or as `cluster_address`.
     """
     reuse = str(config.reuse)
     if reuse == config.out or local_path(reuse).resolve() == own.resolve():
@@ -60,7 +61,9 @@ def _copied(reuse: str) -> Path:
 def _stays_here(config: RunConfig) -> bool:
     """Whether every process of the run is on this machine."""
     ray = sys.modules.get("ray")
-    return config.engine == "inline" or (config.address is None and not (ray is not None and ray.is_initialized()))
+    return config.engine == "inline" or not (
+        cluster_address(config.address) or (ray is not None and ray.is_initialized())
+    )
 
 
 def reusable_replies(folder: Path) -> int:

@@ -31,6 +31,9 @@ from moot.protocols.errors import RecordError
 _log = structlog.get_logger(__name__)
 _POLL_S = 0.2
 _SIGNALS_S = 1.0
+_LAST_LOOK_S = 30.0
+"""Seconds for the last events and signals of a run: a writer that is gone or hangs gives none."""
+
 T = TypeVar("T")
 
 
@@ -167,8 +170,9 @@ class Session:
             following.cancel()
             await asyncio.wait([following])
             with contextlib.suppress(Exception):
-                await self._poll(runtime.archive)
-                await self._tell_signals(runtime.archive, at_the_end=True)
+                async with asyncio.timeout(_LAST_LOOK_S):
+                    await self._poll(runtime.archive)
+                    await self._tell_signals(runtime.archive, at_the_end=True)
             await runtime.stop(compact=not arena.stopping)  # a run that was stopped goes on from its journal
 
     def _time_is_up(self) -> None:

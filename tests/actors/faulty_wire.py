@@ -13,11 +13,12 @@ from moot.actors.household import needs_limiter, services
 from moot.actors.meter import SILENT
 from moot.actors.remote import peers
 from moot.actors.remote.agent_actor import AgentActor
+from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.limiter_actor import LimiterActor
 from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import PeerLost
 from moot.actors.remote.roster import Roster
-from moot.actors.remote.runtime import RayArchive, RaySeat
+from moot.actors.remote.runtime import RaySeat
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import RunSpec
@@ -130,7 +131,7 @@ class WiredRuntime:
             actor._new_meter = lambda: SILENT
         await asyncio.gather(*(actor._up() for actor in actors.values()))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
-        self.seats = [RaySeat(peer) for peer in self.roster.peers(self.roster.moderators)]
+        self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`; what closes the run is delivered, and ghosts end before the record."""

@@ -256,6 +256,19 @@ def test_a_budget_is_exhausted_only_when_no_reservation_can_come_back() -> None:
     assert enough.reserved == {"usd": 4.0}, "as much as there is"
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_a_dead_holder_had_is_gone_also_for_a_limiter_that_is_started_again(restarted: bool) -> None:
+    now, purse = [0.0], Purse(100.0)
+    limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0])
+    asks = Report("b", [], {"usd": Totals(wanted=50.0, least=50.0)})
+    assert limiter.exchange(Report("a", [], {"usd": Totals(wanted=60.0, least=60.0)})).reserved == {"usd": 60.0}
+    if restarted:
+        limiter = Limiter({}, {"usd": purse}, clock=lambda: now[0], restarted=True)
+    assert limiter.exchange(asks).exhausted == "", "the other one may live, and give it back"
+    now[0] = DEAD_AFTER_S + 0.1
+    assert limiter.exchange(asks).exhausted == "usd"
+
+
 def test_concurrency_doubles_then_is_cut_once_per_round_trip_above_a_fifth_of_429s() -> None:
     bound = Concurrency()
     start = bound.bound

@@ -55,7 +55,10 @@ def paid(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counted
 
 
-Told = dict[str, tuple[str | None, str]]
+Noted = list[tuple[str, str]]
+Told = dict[str, tuple[str | None, str, Noted]]
+"""By case what was told: the answer, how it was reached, and the (kind, path) of every event, in order."""
+
 Hold = Callable[[WiredRuntime, Path, list[LabelledCase]], Awaitable[Told]]
 
 
@@ -70,10 +73,15 @@ async def _as_they_come(runtime: WiredRuntime, folder: Path, cases: list[Labelle
     reception = Reception(runtime, past_of(folder))
     reception.open()
 
-    async def bring(number: int, case: LabelledCase) -> tuple[str | None, str]:
+    async def bring(number: int, case: LabelledCase) -> tuple[str | None, str, Noted]:
         await asyncio.sleep(0.02 * number)
-        closing = (await reception.hold(case)).ended.closing
-        return closing.answer, closing.how
+        holding = asyncio.create_task(reception.hold(case))
+        await asyncio.sleep(0)
+        events = reception.events(case.case.id)
+        assert events is not None
+        noted = [(event.kind, event.path) async for event in events]
+        closing = (await holding).ended.closing
+        return closing.answer, closing.how, noted
 
     brought = await asyncio.gather(*(bring(number, case) for number, case in enumerate(cases)))
     assert reception.broken is None
@@ -130,4 +138,10 @@ def test_faults_of_messages_change_nothing(
     assert not again
     if how is _as_they_come:
         rows = read_table(tmp_path / "run", "verdicts").to_pylist()
-        assert told == {row["case_id"]: (row["answer"], row["how"]) for row in rows}
+        assert {case: each[:2] for case, each in told.items()} == {
+            row["case_id"]: (row["answer"], row["how"]) for row in rows
+        }
+        noted = {case: Counter(("verdict", "verdict") for _ in range(1)) for case in told}
+        for row in read_table(tmp_path / "run", "events").to_pylist():
+            noted[row["case_id"]][row["kind"], row["path"]] += 1
+        assert {case: Counter(each[2]) for case, each in told.items()} == noted

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from moot.actors.record.progress import Progress
+from moot.actors.record.progress import StreamedEvent
 from moot.actors.remote import peers
+from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.peers import Peer, PeerLost
-from moot.actors.remote.runtime import RayArchive
 from moot.protocols.errors import ActorGone
-from moot.protocols.messages import Event
 
 
 class Mortal(Peer):
@@ -116,39 +115,63 @@ async def test_an_actor_that_cannot_be_set_up_says_why(unfit: bool, monkeypatch:
         await peer.first_call()
 
 
-async def test_an_answer_of_an_earlier_life_of_a_writer_moves_no_cursor() -> None:
-    """A writer is lost while it is asked for events: the next life's are told from the first one on."""
-    asked, lost = asyncio.Event(), asyncio.Event()
+class Writer(Peer):
+    """Has noted 500 events in one life and 3 in the next; an answer may be on its way for long."""
 
-    class Writer(Peer):
-        """Has a life of 500 events, then one of 3."""
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.number, self.asked, self.may_answer = 0, asyncio.Event(), asyncio.Event()
+        self.may_answer.set()
+        self.lost = False
 
-        def __init__(self) -> None:
-            super().__init__("writer", "here")
-            self.life = 0
+    async def call(self, method: str, *args: Any) -> Any:
+        if method != "events_since":
+            return None
+        if self.lost:
+            self.lost = False
+            raise PeerLost("the connection broke", dead=False)
+        life, cursor = args
+        noted, mine = (500 if self.number == 0 else 3), f"life {self.number}"
+        first = cursor if life == mine else 0
+        raw = msgspec.msgpack.encode(
+            (mine, noted, [StreamedEvent("q", 0, "asked", "", {}, n) for n in range(first, noted)])
+        )
+        self.asked.set()
+        await self.may_answer.wait()
+        return raw
 
-        async def call(self, method: str, *args: Any) -> Any:
-            if method != "events_since":
-                return None
-            if self.life == 0:
-                asked.set()
-                await lost.wait()
-                return msgspec.msgpack.encode((500, []))
-            progress = Progress()
-            for number in range(3):
-                progress.event("q", 0, Event("asked", f"{number}", {}), 0.0)
-            return msgspec.msgpack.encode(progress.events_since(args[0]))
+    async def watch(self, lost: Callable[[], Any]) -> None:
+        await asyncio.Event().wait()
 
-        async def watch(self, lost: Callable[[], Any]) -> None:
-            await asyncio.Event().wait()
 
+async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once() -> None:
     writer = Writer()
     archive = RayArchive([writer])
-    looking = asyncio.create_task(archive.events())
-    await asked.wait()
-    writer.life = 1
+    assert len(await archive.events()) == 500
     await archive._lost(0)
-    lost.set()
-    assert await looking == []
-    assert [event.path for event in await archive.events()] == ["0", "1", "2"]
+    assert await archive.events() == []
+    await archive.unwatch()
+
+
+async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
+    """Else a debate's stream would end before its last events have come."""
+    writer = Writer()
+    writer.lost = True
+    archive = RayArchive([writer])
+    assert len(await archive.events()) == 500
+    await archive.unwatch()
+
+
+async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
+    """It was lost while it was asked."""
+    writer = Writer()
+    archive = RayArchive([writer])
+    writer.may_answer.clear()
+    looking = asyncio.create_task(archive.events())
+    await writer.asked.wait()
+    writer.number = 1
+    await archive._lost(0)
+    writer.may_answer.set()
+    assert len(await looking) == 500
+    assert [event.at for event in await archive.events()] == [0, 1, 2]
     await archive.unwatch()

@@ -19,7 +19,7 @@ from moot.actors.record.schema import TABLES
 from moot.actors.remote import placing as placing_module
 from moot.actors.remote.joining import Membership
 from moot.actors.remote.lives import Life, loss_of
-from moot.actors.remote.placing import Placer
+from moot.actors.remote.placing import Placer, Want, reason
 from moot.actors.remote.restarts import RESTARTS
 from moot.deploy.cli.options import fields_of
 from moot.deploy.running.config import RunConfig
@@ -97,8 +97,20 @@ def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) ->
     assert [cluster_address(each) for each in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
     assert cluster_address(None) == "10.0.0.1:6379"
-    monkeypatch.setenv("RAY_ADDRESS", "http://10.0.0.1:8265")
-    assert cluster_address(None) is None
+    for nowhere in ("http://10.0.0.1:8265", "local", ""):
+        monkeypatch.setenv("RAY_ADDRESS", nowhere)
+        assert cluster_address(None) is None
+
+
+@pytest.mark.parametrize(("address", "environment"), [("local", "10.0.0.1:6379"), (None, "local"), ("auto", "local")])
+def test_local_is_rays_word_for_no_cluster(
+    address: str | None, environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", environment)
+    assert cluster_address(address) is None
+    membership = Membership(address)
+    membership._ours = True
+    assert not membership.can_grow
 
 
 @pytest.mark.parametrize("address", [None, "auto", "ray://10.0.0.1:10001"])
@@ -128,6 +140,26 @@ def test_the_record_is_the_same_however_many_processes_there_are(local_ray: None
         assert stable_rows(tmp_path / "spread", table) == stable_rows(tmp_path / "inline", table), table
 
 
+@pytest.mark.parametrize(
+    ("amounts", "free", "expected"),
+    [
+        ({"CPU": 1.0}, [{"CPU": 0.5}, {"CPU": 0.5}], ("CPU 1 for an agent", "no node has it free")),
+        ({"CPU": 3.0}, [{"CPU": 4.0}, {"CPU": 4.0}], ("CPU 3 for an agent", "no node has it yet")),
+        (
+            {"CPU": 1.0, "GPU": 1.0},
+            [{"CPU": 2.0}, {"GPU": 1.0}],
+            ("CPU 1 with GPU 1 for an agent", "no node has it free"),
+        ),
+        ({"CPU": 1.0}, [{}, {"CPU": 1.0}], ("a process for an agent", "it is being started")),
+        ({}, [{}], ("a process for an agent", "it is being started")),
+    ],
+)
+def test_a_slow_start_is_told_from_a_lack_of_cpus(
+    amounts: dict[str, float], free: list[dict[str, float]], expected: tuple[str, str]
+) -> None:
+    assert reason([Want("agent", amounts)], [{"CPU": 2.0, "GPU": 1.0}] * 2, free) == expected
+
+
 @pytest.mark.ray
 async def test_who_waits_for_cpus_says_so_and_goes_on(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
@@ -148,7 +180,8 @@ async def test_who_waits_for_cpus_says_so_and_goes_on(local_ray: None, monkeypat
         async with asyncio.timeout(60):
             await waiting
     placer.take_down()
-    assert [(line["needs"], line["waiting"]) for line in logs][:1] == [("CPU 1 for an agent", 1)]
+    told = [(line["needs"], line["why"], line["waiting"]) for line in logs]
+    assert told[:1] == [("CPU 1 for an agent", "no node has it free", 1)]
 
 
 @pytest.mark.ray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import msgspec
@@ -56,6 +57,30 @@ async def test_a_live_owner_is_named_and_a_released_record_is_free(store: Store)
     await first.release()
     assert owner_of(store).released
     assert (await Lease.take(store)).in_order
+
+
+async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = await Lease.take(store)
+    put, renewing, go_on = store.put, asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slow_at_first(name: str, data: bytes) -> None:
+        if not go_on.is_set() and not msgspec.json.decode(data, type=Holder).released:
+            loop.call_soon_threadsafe(renewing.set)
+            go_on.wait(10)
+        put(name, data)
+
+    monkeypatch.setattr(store, "put", slow_at_first)
+    await held.hold(renewing.wait())
+    giving_up = asyncio.create_task(held.release())
+    await asyncio.wait([giving_up], timeout=0.2)
+    go_on.set()
+    await giving_up
+    assert held._renewing is not None
+    await held._renewing
+    assert owner_of(store).released
 
 
 async def test_a_dead_owner_is_waited_for_until_its_lease_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,8 @@ class Subscriber:
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
-        self.counts, self.events, self.signals = Counts(), 0, Signals()
+        self.counts, self.signals = Counts(), Signals()
+        self.life, self.events = "", 0
         self.polls = 0
 
     async def follow(self) -> None:
@@ -194,8 +195,8 @@ class Subscriber:
         self.counts = msgspec.msgpack.decode(await self._writer.counts.remote(), type=Counts)
         more = True
         while more:
-            raw = await self._writer.events_since.remote(self.events)
-            self.events, found = msgspec.msgpack.decode(raw, type=tuple[int, list[StreamedEvent]])
+            raw = await self._writer.events_since.remote(self.life, self.events)
+            self.life, self.events, found = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
             more = bool(found)
         if raw := await self._writer.signals.remote(self.signals.replies):
             self.signals = decode_signals(raw)

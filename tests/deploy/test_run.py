@@ -18,10 +18,12 @@ from assessed_debate import Assessed
 from structlog.testing import capture_logs
 
 import moot
+from moot.actors.inline import InlineArchive
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import StreamedEvent
+from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide, waiting
 from moot.deploy.running.outcome import Run
@@ -319,6 +321,21 @@ async def test_a_stream_of_judged_replies_gives_their_signals(tmp_path: Path) ->
     single = {**small(tmp_path / "unjudged"), "protocol": "single-agent"}
     await arun(**single)
     assert [type(item) async for item in stream(**single)] == [Run]
+
+
+async def test_a_writer_that_gives_no_events_does_not_keep_a_stream_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(self: InlineArchive) -> list[StreamedEvent]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(InlineArchive, "events", hang)
+    monkeypatch.setattr(session, "_LAST_LOOK_S", 0.1)
+    async with asyncio.timeout(30):
+        (done,) = [item async for item in stream(**small(tmp_path / "run"))]
+    assert isinstance(done, Run)
+    assert done.status == "finished"
 
 
 async def test_leaving_a_stream_early_leaves_a_run_that_goes_on(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ class Lease:
     def __init__(self, store: Store, holder: Holder, *, in_order: bool) -> None:
         self.in_order = in_order
         self._store, self._me = store, holder
+        self._renewing: asyncio.Future[str] | None = None
 
     @classmethod
     async def take(cls, store: Store) -> Lease:
@@ -111,6 +112,10 @@ class Lease:
 
     async def release(self) -> None:
         """Give the record up. A lease that cannot be given up ends by itself."""
+        if self._renewing is not None:  # what it writes late would say that the holder lives
+            _, late = await asyncio.wait([self._renewing], timeout=_LOST_S)
+            if late:
+                return
         with suppress(RecordError):
             owner = await asyncio.to_thread(_owner, self._store)
             if owner is not None and owner.id == self._me.id:
@@ -124,8 +129,9 @@ class Lease:
             await asyncio.sleep(BEAT_S)
             began = time.monotonic()
             try:
+                self._renewing = asyncio.ensure_future(asyncio.to_thread(self._renew))
                 async with asyncio.timeout(max(1.0, last + _LOST_S - began)):
-                    reason = await asyncio.to_thread(self._renew)
+                    reason = await asyncio.shield(self._renewing)
             except (RecordError, TimeoutError) as error:
                 if time.monotonic() - last > _LOST_S:
                     return f"the run's lease could not be renewed for {_LOST_S:.0f} s ({error or 'no answer'})"

@@ -10,8 +10,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.actors.classifiers.card import CARD, read_card
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import CaseKey, VerdictRow, decoded
+from moot.deploy.reading.record import VerdictRow, decoded
 from moot.deploy.reading.references import References
 from moot.protocols.claims import CLAIM_LABELS, HALLUCINATED, SUPPORTED, text_hash
 

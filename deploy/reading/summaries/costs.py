@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from moot.actors.models.prices import Price, PriceTable
 from moot.actors.record.rows import step_of
-from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE
-from moot.deploy.reading.record import CaseKey, Noted, Reply
+from moot.actors.record.schema import ABANDONED, ASKED, DUPLICATE, CaseKey
+from moot.deploy.reading.record import Noted, Reply
 from moot.protocols.messages import Usage
 
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")

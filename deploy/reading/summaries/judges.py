@@ -8,8 +8,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
-from moot.deploy.reading.record import CaseKey, Noted, VerdictRow
+from moot.deploy.reading.record import Noted, VerdictRow
 from moot.metrics.evidence_weighting import judge_stability
 
 _JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")

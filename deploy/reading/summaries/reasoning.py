@@ -7,7 +7,8 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.deploy.reading.record import CaseKey, Noted
+from moot.actors.record.schema import CaseKey
+from moot.deploy.reading.record import Noted
 from moot.deploy.reading.text import number, percent
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 

@@ -10,13 +10,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from moot.actors.models.prices import Price
-from moot.actors.record.schema import BOOKKEEPING_EVENTS
+from moot.actors.record.schema import BOOKKEEPING_EVENTS, CaseKey
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.detection.detection import Detection, measured
 from moot.deploy.reading.record import (
-    CaseKey,
     Noted,
     Reply,
     RunFacts,

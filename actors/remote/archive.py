@@ -1,0 +1,128 @@
+"""The record's writers when they are Ray actors, as the driver sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from functools import partial, reduce
+
+import msgspec
+
+from moot.actors.record.closing import Ended, writer_of
+from moot.actors.record.progress import Counts, StreamedEvent
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.signals import Signals
+from moot.actors.record.signals_wire import decode_signals
+from moot.actors.remote.peers import Peer, PeerLost
+from moot.protocols.case import LabelledCase
+
+
+class RayArchive:
+    """The writer actors as the arena sees them; a writer that was lost is told again which cases are open."""
+
+    def __init__(self, writers: Sequence[Peer]) -> None:
+        self._writers = list(writers)
+        self._open: dict[str, LabelledCase] = {}
+        self._cursors = [("", 0)] * len(self._writers)
+        self._last = [Counts() for _ in self._writers]
+        self._signals = [Signals() for _ in self._writers]
+        self._watches = [
+            asyncio.create_task(writer.watch(partial(self._lost, number)))
+            for number, writer in enumerate(self._writers)
+        ]
+
+    async def register(self, cases: Sequence[LabelledCase]) -> None:
+        """See `arena.Archive.register`."""
+        self._open |= {labelled.case.id: labelled for labelled in cases}
+        for number in range(len(self._writers)):
+            await self._register(number, cases)
+
+    async def _register(self, number: int, cases: Sequence[LabelledCase]) -> None:
+        mine = [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
+        if mine:
+            await self._writers[number].call_until_done("register", msgspec.msgpack.encode(mine))
+
+    async def _lost(self, number: int) -> None:
+        await self._register(number, list(self._open.values()))
+
+    def forget(self, case_ids: Sequence[str]) -> None:
+        """See `arena.Archive.forget`."""
+        for case_id in case_ids:
+            self._open.pop(case_id, None)
+
+    async def counts(self) -> Counts:
+        """See `arena.Archive.counts`; while a writer restarts, its last totals."""
+        for i, writer in enumerate(self._writers):
+            try:
+                self._last[i] = msgspec.msgpack.decode(await writer.call("counts"), type=Counts)
+            except PeerLost:
+                continue
+        total = Counts()
+        for counts in self._last:
+            total = total.merge(counts)
+        return total
+
+    async def events(self) -> list[StreamedEvent]:
+        """See `arena.Archive.events`. A lost writer is waited for when the others have none. What a writer had noted
+        and nobody had asked for when it died is not told."""
+        found: list[StreamedEvent] = []
+        while True:
+            lost = [writer for i, writer in enumerate(self._writers) if not await self._read_events(i, found)]
+            if found or not lost:
+                return found
+            await asyncio.gather(*(writer.back() for writer in lost))
+
+    async def _read_events(self, number: int, found: list[StreamedEvent]) -> bool:
+        try:
+            raw = await self._writers[number].call("events_since", *self._cursors[number])
+        except PeerLost:
+            return False
+        life, cursor, events = msgspec.msgpack.decode(raw, type=tuple[str, int, list[StreamedEvent]])
+        self._cursors[number] = (life, cursor)
+        found += events
+        return True
+
+    async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
+        """See `Arrivals.so_far`; over all writers."""
+        ended = replies = 0
+        for number, writer in enumerate(self._writers):
+            mine = [key for key in keys if writer_of(key[0], len(self._writers)) == number]
+            if mine:
+                told = await writer.call_until_done("so_far", mine)
+                ended, replies = ended + told[0], replies + told[1]
+        return ended, replies
+
+    async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
+        """See `arena.Archive.endings`."""
+        found: dict[str, Ended] = {}
+        for number, writer in enumerate(self._writers):
+            mine = [case_id for case_id in case_ids if writer_of(case_id, len(self._writers)) == number]
+            if mine:
+                raw = await writer.call_until_done("endings", mine)
+                found |= msgspec.msgpack.decode(raw, type=dict[str, Ended])
+        return found
+
+    async def signals(self) -> Signals:
+        """See `arena.Archive.signals`; while a writer restarts, its last ones."""
+        for i, writer in enumerate(self._writers):
+            try:
+                raw = await writer.call("signals", self._signals[i].replies)
+            except PeerLost:
+                continue
+            if raw:
+                self._signals[i] = await asyncio.to_thread(decode_signals, raw)
+        return await asyncio.to_thread(_merged, self._signals)
+
+    async def close(self, *, compact: bool) -> None:
+        """See `arena.Archive.close`."""
+        await asyncio.gather(*(writer.call_until_done("close", compact) for writer in self._writers))
+
+    async def unwatch(self) -> None:
+        """Watch the writers no longer: before they are taken down, for a call to Ray afterwards would start it anew."""
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+
+
+def _merged(parts: Sequence[Signals]) -> Signals:
+    return reduce(Signals.merge, parts, Signals())

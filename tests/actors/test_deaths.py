@@ -1,0 +1,160 @@
+"""An actor whose work kills it, life after life, ends the run; one that comes on between two deaths never does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+from houses import make_spec, same_for_all
+from journal_writer import batch, closing, labelled, reply
+
+from moot.actors.arena import SeatLost
+from moot.actors.household import services
+from moot.actors.moderator import Assignment, Outcome
+from moot.actors.record.folder import Ownership, RunFolder
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.recovery import History
+from moot.actors.record.schema import CaseKey
+from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.crew import RemoteCrew
+from moot.actors.remote.deaths import MOST_DEATHS
+from moot.actors.remote.envelopes import ReplyEnvelope, decode_parcel, encode
+from moot.actors.remote.handover import Returned
+from moot.actors.remote.lives import Life
+from moot.actors.remote.peers import Peer, PeerLost
+from moot.actors.remote.runtime import RaySeat
+from moot.actors.remote.scribe import RemoteScribe
+from moot.actors.roles import Roles
+from moot.protocols.case import Case
+from moot.protocols.errors import ActorGone
+from moot.protocols.messages import Answered, Ask
+
+ASSIGNED = Assignment(Case(id="c", question="?"))
+
+
+class Mortal(Peer):
+    """Dies of its first `deadly` calls, or is out of reach for them, and is back at once."""
+
+    def __init__(self, deadly: int, *, dies: bool = True, result: Callable[..., Any] = lambda *_: b"") -> None:
+        super().__init__("mortal", "here")
+        self.life_number, self._left, self._dies, self._result = 0, deadly, dies, result
+
+    async def call(self, method: str, *args: Any) -> Any:
+        if method == "where":
+            return msgspec.msgpack.encode(Life("node", f"worker {self.life_number}", 1))
+        if method == "watch":
+            await asyncio.Event().wait()
+        if method == "ping":
+            return None
+        if self._left:
+            self._left -= 1
+            self.life_number += self._dies
+            raise PeerLost("killed: out of memory", dead=False)
+        return self._result(*args)
+
+
+class Record:
+    """Says how far the debates have come: further each time, or not."""
+
+    def __init__(self, step: tuple[int, int]) -> None:
+        self._step, self._asked = step, 0
+
+    async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
+        assert set(keys) == {("c", 0)}
+        self._asked += 1
+        return self._step[0] * self._asked, self._step[1] * self._asked
+
+
+async def test_a_call_that_kills_each_life_is_not_made_for_ever() -> None:
+    with pytest.raises(ActorGone, match=r"died 5 times .* \(killed: out of memory\): let it hold less at once"):
+        await Mortal(MOST_DEATHS).call_until_done("commit")
+    assert await Mortal(MOST_DEATHS - 1).call_until_done("commit") == b""
+    assert await Mortal(3 * MOST_DEATHS, dies=False).call_until_done("commit") == b""
+
+
+async def _losses(seat: RaySeat) -> int:
+    """How often a seat is lost before it says what has ended."""
+    losses = 0
+    while True:
+        try:
+            await seat.exchange([ASSIGNED], wait=True)
+        except SeatLost:
+            losses += 1
+        else:
+            return losses
+
+
+def _ended(*_: Any) -> bytes:
+    return msgspec.msgpack.encode(Returned("life", 0, [Outcome("c", 0, "finished")]))
+
+
+async def test_debates_that_kill_each_life_of_their_moderator_end_the_run() -> None:
+    seat = RaySeat(Mortal(MOST_DEATHS, result=_ended), cast(RayArchive, Record((0, 0))))
+    with pytest.raises(ActorGone, match="the same command goes on"):
+        await _losses(seat)
+
+
+@pytest.mark.parametrize(
+    ("dies", "step"),
+    [(True, (0, 1)), (True, (1, 0)), (False, (0, 0))],
+    ids=["a reply is on record", "a verdict is on record", "only out of reach"],
+)
+async def test_a_moderator_whose_debates_come_on_may_die_at_will(dies: bool, step: tuple[int, int]) -> None:
+    seat = RaySeat(Mortal(3 * MOST_DEATHS, dies=dies, result=_ended), cast(RayArchive, Record(step)))
+    assert await _losses(seat) == 3 * MOST_DEATHS
+
+
+async def test_an_outcome_counts_as_coming_on() -> None:
+    peer = Mortal(MOST_DEATHS - 1, result=_ended)
+    seat = RaySeat(peer, cast(RayArchive, Record((0, 0))))
+    await _losses(seat)
+    peer._left = MOST_DEATHS - 1
+    assert await _losses(seat) == MOST_DEATHS - 1
+
+
+class NoRecord:
+    """Holds nothing of any debate."""
+
+    async def histories(self, keys: Collection[CaseKey]) -> dict[CaseKey, History]:
+        return {key: History() for key in keys}
+
+    def put_event(self, *_: Any) -> None: ...
+
+
+def _answers(blob: bytes) -> bytes:
+    asked = decode_parcel(blob).messages
+    return encode([ReplyEnvelope(each.number, Answered(path="a", reply_id="r", model="m")) for each in asked])
+
+
+@pytest.mark.parametrize("deadly", [MOST_DEATHS - 1, MOST_DEATHS])
+async def test_an_ask_that_kills_each_life_of_its_agent_is_not_asked_for_ever(deadly: int, tmp_path: Path) -> None:
+    roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
+    agents: dict[Any, list[Peer]] = {service: [Mortal(deadly, result=_answers)] for service in services(roles)}
+    crew = RemoteCrew(roles, agents, cast(RemoteScribe, NoRecord()), "moderator-0")
+    typed = "moot.protocols.replies:FreeText"
+    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply=typed, seconds_left=5.0)
+    async with asyncio.timeout(10):
+        if deadly < MOST_DEATHS:
+            assert (await crew.answer(ask)).reply_id == "r"
+        else:
+            with pytest.raises(ActorGone, match="died 5 times"):
+                await crew.answer(ask)
+
+
+async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(tmp_path))
+    recorder = Recorder(tmp_path, owner.epoch)
+    await recorder.load()
+    keys = [("c000", 0), ("c001", 0), ("c002", 0)]
+    recorder.register([labelled(0), labelled(1), labelled(2)])
+    recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
+    assert recorder.so_far(keys) == (0, 3)
+    assert await recorder.commit([closing("c000", {"a": "1", "b": "2"})]) == [True]
+    assert recorder.so_far(keys) == (1, 1)
+    await recorder.close()
+    owner.release()

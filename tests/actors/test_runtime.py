@@ -1,0 +1,99 @@
+"""The Ray engine as its driver sees it, where no Ray is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from houses import make_spec, same_for_all
+from many_settings import ManySettings
+
+from moot.actors.meter import SILENT
+from moot.actors.remote import moderator_actor, runtime, silence
+from moot.actors.remote.archive import RayArchive
+from moot.actors.remote.lives import Life
+from moot.actors.remote.moderator_actor import ModeratorActor
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.roster import Roster
+from moot.actors.remote.runtime import RayRuntime, RaySeat
+from moot.actors.remote.silence import tell_of_silence
+
+
+class Hung(Peer):
+    """An actor that neither dies nor answers, until it is let to."""
+
+    def __init__(self) -> None:
+        super().__init__("hung", "here")
+        self.going_on = asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        await self.going_on.wait()
+        return msgspec.msgpack.encode(Life("node", "worker", 7))
+
+
+async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> None:
+    """What it goes on to create after everything was taken down would outlive the run."""
+    started = RayRuntime(make_spec(tmp_path, same_for_all("simulated")), ManySettings())
+    began, go_on, joined = threading.Event(), threading.Event(), threading.Event()
+
+    def join() -> None:
+        began.set()
+        go_on.wait(10)
+        joined.set()
+
+    started._membership.join = join  # type: ignore[method-assign]
+    starting = asyncio.create_task(started.start())
+    await asyncio.to_thread(began.wait, 10)
+    for _ in range(2):
+        starting.cancel()
+        await asyncio.wait([starting], timeout=0.05)
+    assert not starting.done()
+    go_on.set()
+    await asyncio.wait([starting], timeout=10)
+    assert starting.cancelled()
+    assert joined.is_set()
+
+
+async def test_a_moderator_that_hangs_does_not_keep_a_run_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "_DRAINED_LATE_S", 0.05)
+    with structlog.testing.capture_logs() as logs:
+        async with asyncio.timeout(5):
+            await RaySeat(Hung(), RayArchive([])).drain(0.05)
+    assert [line["actor"] for line in logs] == ["hung"]
+
+
+async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draining(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moderator_actor, "_ROWS_WITHIN_S", 0.05)
+    roster = Roster(namespace="", writers=[], moderators=["moderator"], agents=[])
+    spec = make_spec(tmp_path, same_for_all("simulated")).model_dump_json()
+    moderator = ModeratorActor(spec, roster, "moderator", "packed", ManySettings())
+    moderator._new_meter = lambda: SILENT  # type: ignore[method-assign]
+    await moderator.ping()
+    monkeypatch.setattr(moderator._scribe, "drained", asyncio.Event().wait)
+    async with asyncio.timeout(5):
+        await moderator.drain(0.05)
+
+
+async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
+    monkeypatch.setattr(silence, "SILENT_S", 0.05)
+    hung = Hung()
+    hung.going_on.set()
+    with structlog.testing.capture_logs() as logs:
+        telling = asyncio.create_task(tell_of_silence([hung]))
+        await asyncio.sleep(0.2)
+        assert not logs
+        hung.going_on.clear()
+        await asyncio.sleep(0.3)
+        hung.going_on.set()
+        await asyncio.sleep(0.1)
+        telling.cancel()
+    assert [(line["actor"], line.get("pid")) for line in logs] == [("hung", 7), ("hung", None)]
+    assert "end its process" in logs[0]["event"]
