@@ -108,7 +108,7 @@ class Session:
             owner = await self._unless_stopped(Owner.take(folder))
             return await owner.hold(self._owned)
         except Stopped:
-            return _outcome(prepared, "interrupted", left=None, worked=False)
+            return await asyncio.to_thread(_outcome, prepared, "interrupted", left=None, worked=False)
 
     async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
@@ -129,11 +129,13 @@ class Session:
                 await asyncio.to_thread(prepared.mirror.pull)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
-            left = await asyncio.to_thread(_left, prepared, recorded_past(prepared, retry_failed=False))
+            left = await asyncio.to_thread(_left_at_the_end, prepared)
             status = _status(prepared, arena, left, self._out_of_time)
             stopped_by = self._why(arena) if status == "stopped" else ""
             record.stopped_by(stopped_by)
-            return _outcome(prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by)
+            return await asyncio.to_thread(
+                _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
+            )
         except (asyncio.CancelledError, Stopped):
             status = "interrupted"
             raise
@@ -269,6 +271,11 @@ def _left(prepared: Prepared, past: Past) -> int | None:
     if prepared.checked is None:
         return None
     return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
+
+
+def _left_at_the_end(prepared: Prepared) -> int | None:
+    """The same after a session, by what the record holds now; a case that has failed in it is done."""
+    return _left(prepared, recorded_past(prepared, retry_failed=False))
 
 
 def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: bool) -> Status:
