@@ -20,6 +20,7 @@ from moot.deploy.dataset.kinds import Kind, refused
 from moot.deploy.dataset.numbering import BatchKey, Numbering
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.task import content_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
@@ -30,7 +31,6 @@ pipeline goes on with it."""
 CONTROL = "control"
 """The concurrency group of what is not to wait behind batches."""
 
-_ID_DIGITS = 16
 _LET_GO_WITHIN_S = 30.0
 """How long the folder of a pipeline that was killed may still be held by what is left of it."""
 _LOOK_EACH_S = 0.25
@@ -144,7 +144,7 @@ class StageActor:
     def _named(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
         """The cases, those without an id known by their content."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
-        hashes = [each.case.content_hash()[:_ID_DIGITS] for i in unnamed if isinstance(each := cases[i], LabelledCase)]
+        hashes = [content_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
         for i, case_id in zip(unnamed, self._numbering.ids(key, hashes), strict=True):
             labelled = cases[i]
             assert isinstance(labelled, LabelledCase)

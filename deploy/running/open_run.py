@@ -29,12 +29,11 @@ from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
-from moot.deploy.running.task import as_task, check_case
+from moot.deploy.running.task import as_task, check_case, content_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.tasks import Task
 
-_ID_DIGITS = 16
 NAME = "cases"
 
 
@@ -146,8 +145,7 @@ class OpenRun:
         found = next(as_task([case]).cases())
         given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
         if given in (None, ""):
-            known_by = found.case.content_hash()[:_ID_DIGITS]
-            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=known_by))
+            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=content_id(found.case)))
         check_case(self._prepared.protocol, found.case)
         return msgspec.structs.replace(found, index=next(self._indices))
 
