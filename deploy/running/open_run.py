@@ -31,7 +31,7 @@ from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
 from moot.deploy.running.task import as_task, check_case, content_id
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import ConfigError, RunFolderBusy
 from moot.protocols.tasks import Task
 
 NAME = "cases"
@@ -78,10 +78,12 @@ class OpenRun:
             UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then.
         """
         prepared = self._prepared
-        await check_models(prepared)
-        await asyncio.to_thread(check_resumable, prepared)
-        warn(prepared)
         folder = RunFolder(prepared.folder)
+        await asyncio.to_thread(check_resumable, prepared)
+        if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
+            raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
+        await check_models(prepared)
+        warn(prepared)
         fresh = not folder.path.exists()
         self._ownership = Ownership.take(folder)
         try:

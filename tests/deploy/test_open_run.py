@@ -17,6 +17,7 @@ from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.reception import NotHeld
 from moot.actors.record.tables import read_table
+from moot.deploy.running import open_run
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
@@ -222,6 +223,27 @@ async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_recor
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
     assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished", "failed"]
     assert len(rows(tmp_path / "run", "verdicts")) == 1
+
+
+async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    check = open_run.check_models
+
+    async def counted(prepared: Any) -> None:
+        asked.append(prepared)
+        await check(prepared)
+
+    monkeypatch.setattr(open_run, "check_models", counted)
+    async with opened(tmp_path / "run"):
+        assert len(asked) == 1
+        waiting = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))
+        for _ in range(3):
+            with pytest.raises(RunFolderBusy, match="another process"):
+                await waiting.open()
+    assert len(asked) == 1
+    await waiting.open()
+    await waiting.close()
+    assert len(asked) == 2
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:
