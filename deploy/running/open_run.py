@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal
 
@@ -23,6 +22,7 @@ from moot.actors.record.store.uri import is_uri
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.held import Held, held
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.outcome import Status
@@ -75,7 +75,8 @@ class OpenRun:
         """Take the folder and start the engine.
 
         Raises:
-            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then.
+            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+                a library of `docs`, which was paid for.
         """
         prepared = self._prepared
         folder = RunFolder(prepared.folder)
@@ -84,13 +85,14 @@ class OpenRun:
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
         await check_models(prepared)
         warn(prepared)
-        fresh = not folder.path.exists()
         self._ownership = Ownership.take(folder)
+        in_vain = False
         try:
+            in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
             await self._start(folder)
         except BaseException:
-            if fresh:
-                shutil.rmtree(folder.path, ignore_errors=True)
+            if in_vain:
+                await asyncio.to_thread(folder.remove)
             elif self._record is not None:
                 finish_session(self._record, "failed")
             self._ownership.release()

@@ -21,6 +21,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
+from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
@@ -112,7 +113,7 @@ class Session:
 
     async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
-        fresh = await asyncio.to_thread(folder.is_new)
+        in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
@@ -122,7 +123,7 @@ class Session:
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
-            await self._started(runtime, folder if fresh and prepared.docs is None else None)
+            await self._started(runtime, folder if in_vain else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
             await self._debate(arena, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
