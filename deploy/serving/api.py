@@ -87,7 +87,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
     app.add_exception_handler(HTTPException, _tell)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
     describe(app, *REQUESTS.values())
-    return Guard(app, token, services.config.max_body_bytes)
+    return Guard(app, token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
