@@ -17,7 +17,7 @@ from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.reception import NotHeld
 from moot.actors.record.tables import read_table
-from moot.deploy.running import open_run
+from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import library_of
 from moot.deploy.running.open_run import OpenRun
@@ -255,13 +255,12 @@ async def test_a_first_start_that_fails_leaves_no_folder_but_keeps_a_library(
 
 async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    check = open_run.check_models
 
     async def counted(prepared: Any) -> None:
         asked.append(prepared)
-        await check(prepared)
+        await check_models(prepared)
 
-    monkeypatch.setattr(open_run, "check_models", counted)
+    monkeypatch.setattr("moot.deploy.running.open_run.check_models", counted)
     async with opened(tmp_path / "run"):
         assert len(asked) == 1
         waiting = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))

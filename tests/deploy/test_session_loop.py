@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.deploy.running import session
+from moot.actors.record.tables import read_table
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
@@ -26,13 +26,13 @@ def _on_a_loop() -> bool:
 async def test_the_record_is_never_read_on_the_event_loop(
     stopped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, reads = session.read_table, []
+    reads: list[bool] = []
 
     def watched(*args: Any, **options: Any) -> Any:
         reads.append(_on_a_loop())
-        return read(*args, **options)
+        return read_table(*args, **options)
 
-    monkeypatch.setattr(session, "read_table", watched)
+    monkeypatch.setattr("moot.deploy.running.session.read_table", watched)
     config = RunConfig(task="sample", limit=3, engine="inline", out=str(tmp_path / "run"))
     assert (await Session(prepare(config)).hold()).done == 3
     more = Session(prepare(config.model_copy(update={"limit": 5})))
