@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from pathlib import Path
 from secrets import token_hex
 
 import structlog
-from pydantic import ValidationError
 
 from moot.actors.reception import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
+from moot.deploy.serving.bodies import case_of
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.job import Job
+from moot.deploy.serving.jobs import Jobs
 from moot.deploy.serving.rate import EndingRate
-from moot.deploy.serving.refusals import Refused, invalid
+from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import RecordError, RunFolderBusy, RunMismatch, TaskFileError, UserError
+from moot.protocols.errors import RecordError, RunFolderBusy, RunMismatch
 
 _log = structlog.get_logger(__name__)
-KEPT_ENDED = 2000
-"""Requests that have ended and are answered from memory; older ones from the record."""
-
 _AGAIN_S = 0.5
 _READERS = 2
 
@@ -63,9 +61,7 @@ class Service:
         self.run = OpenRun(config)
         self._request, self._inbox = request, inbox
         self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
-        self._size = 0
-        self._jobs: dict[str, Job] = {}
-        self._ended: OrderedDict[str, Job] = OrderedDict()
+        self._jobs = Jobs()
         self._rate = EndingRate(time.monotonic)
         self._count: Counter[str] = Counter()
         self.reading = asyncio.Semaphore(_READERS)
@@ -101,7 +97,7 @@ class Service:
         pending = await self._inbox.pending(self.kind)
         for case_id, body in pending:
             try:
-                labelled, content = await asyncio.to_thread(self._read, body)
+                labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
             except Refused as error:
                 why = str(error.detail)
                 _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
@@ -118,9 +114,9 @@ class Service:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
         self._check_open(closed=self.draining)
-        labelled, content = await asyncio.to_thread(self._read, body)
+        labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
         case_id = labelled.case.id
-        known = self._jobs.get(case_id) or self._ended.get(case_id)
+        known = self._jobs.known(case_id)
         if known is not None and known.content and known.content != content:
             raise _other_content(case_id)
         if known is not None and known.content and known.goes_on:
@@ -141,10 +137,10 @@ class Service:
         """Keep a request that the engine has taken; one that is refused leaves what was known of its id `before`."""
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
-            self._undo(job, before)
+            self._jobs.undo(job, before)
             raise _other_content(job.id)
         if job.why:
-            self._undo(job, before)
+            self._jobs.undo(job, before)
             raise Refused(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
@@ -152,18 +148,12 @@ class Service:
             job.unkept = True
             await self.withdraw(job)
             if job.held is None:
-                self._undo(job, before)
+                self._jobs.undo(job, before)
                 raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
-
-    def _undo(self, job: Job, before: Job | None) -> None:
-        if self._ended.get(job.id) is job:
-            del self._ended[job.id]
-        if before is not None and job.id not in self._jobs:
-            self._keep(before)
 
     def _check_room(self, size: int) -> None:
         over = 1 + len(self._jobs) - self._most
-        if over <= 0 and (not self._jobs or self._size + size <= self._most_bytes):
+        if over <= 0 and (not self._jobs or self._jobs.size + size <= self._most_bytes):
             return
         self._count["refused"] += 1
         full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
@@ -174,25 +164,9 @@ class Service:
         if closed:
             raise Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
 
-    def _read(self, body: bytes) -> tuple[LabelledCase, str]:
-        """The case of a request, and the hash of its content; long for a long body, so not for the event loop."""
-        if not body.strip():
-            raise Refused(422, "the body is empty: JSON is expected")
-        try:
-            labelled = self.run.labelled(self._request.model_validate_json(body).case())
-        except ValidationError as error:
-            raise invalid(error.errors(include_url=False, include_context=False, include_input=False)) from None
-        except TaskFileError as error:
-            raise Refused(422, f"{error.field}: {error.expected}" if error.field else error.expected) from None
-        except UserError as error:
-            raise Refused(422, str(error)) from None
-        return labelled, labelled.case.content_hash()
-
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
-        case_id = labelled.case.id
-        job = self._jobs[case_id] = Job(case_id, content, token_hex(4), size)
-        self._size += size
-        self._ended.pop(case_id, None)
+        job = Job(labelled.case.id, content, token_hex(4), size)
+        self._jobs.begin(job)
         job.holding = asyncio.create_task(self._hold(job, labelled))
         return job
 
@@ -214,11 +188,10 @@ class Service:
 
     def _end(self, job: Job) -> None:
         """What has ended is on record, and what was put aside stays in the inbox."""
-        del self._jobs[job.id]
-        self._size -= job.size
+        self._jobs.end(job)
         job.done.set()
         if job.mismatch is None:
-            self._keep(job)
+            self._jobs.keep(job)
             if job.held is not None or job.cancelled:
                 self._count[self.status(job)] += 1
         if job.held is not None:
@@ -226,11 +199,6 @@ class Service:
             self._inbox.forget(self.kind, job.id)
         elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
-
-    def _keep(self, job: Job) -> None:
-        self._ended[job.id] = job
-        while len(self._ended) > KEPT_ENDED:
-            self._ended.popitem(last=False)
 
     def status(self, job: Job) -> Status:
         """Where a request stands."""
@@ -253,7 +221,7 @@ class Service:
 
     async def find(self, case_id: str) -> Job | None:
         """A request by its id: from memory, or from the record; None when neither knows it."""
-        known = self._jobs.get(case_id) or self._ended.get(case_id)
+        known = self._jobs.known(case_id)
         if known is not None:
             return known
         self._check_open(closed=self.closed)
@@ -264,7 +232,7 @@ class Service:
             return None
         job.done.set()
         if case_id not in self._jobs:
-            self._keep(job)
+            self._jobs.keep(job)
         return job
 
     async def withdraw(self, job: Job) -> bool:
@@ -288,14 +256,14 @@ class Service:
 
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
-        now = Counter(self.status(job) for job in self._jobs.values())
+        now = Counter(self.status(job) for job in self._jobs)
         since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
         return KindStats(open=now["open"], queued=now["queued"], **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
         self.draining = True
-        holding = [job.holding for job in self._jobs.values() if job.holding is not None]
+        holding = [job.holding for job in self._jobs if job.holding is not None]
         if holding:
             await asyncio.wait(holding, timeout=seconds)
 
@@ -303,7 +271,7 @@ class Service:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
         self.draining = self.closed = True
-        left = [job for job in self._jobs.values() if job.holding is not None]
+        left = [job for job in self._jobs if job.holding is not None]
         await self.run.close()
         await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
         if left:

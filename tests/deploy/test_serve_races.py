@@ -138,7 +138,7 @@ async def test_an_id_with_other_content_leaves_what_the_inbox_has_under_it(tmp_p
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.ask("DELETE", "/v1/debates/one")
         await service._inbox.accept("debates", "one", b"{}")
-        service._ended.clear()  # as after many others
+        service._jobs._ended.clear()  # as after many others
         other = await client.post("/v1/debates", {**CASE, "question": "is eight a prime", "id": "one"})
         assert (other.status, other.code) == (409, "other_content")
         assert await pending(client) == ["one"]
