@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from moot.actors.arena import Runtime
+from moot.actors.limits.gate import EndpointDown, LimiterGone
 from moot.actors.reception import Reception
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
@@ -72,7 +73,7 @@ class OpenRun:
         return self._prepared
 
     async def open(self) -> None:
-        """Take the folder and start the engine.
+        """Take the folder and start the engine. Once it is closed it may be opened again.
 
         Raises:
             UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
@@ -178,6 +179,14 @@ class OpenRun:
         return "" if self._reception is None else self._reception.refusal
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
+        closed and opened again it goes on then. A budget lasts."""
+        if self._reception is None or self._reception.broken is not None:
+            return False
+        return self._reception.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
+
+    @property
     def waiting(self) -> int:
         """How many cases have come and have not ended."""
         return 0 if self._reception is None else self._reception.waiting
@@ -191,7 +200,7 @@ class OpenRun:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
         Closing twice is harmless."""
         reception, self._reception = self._reception, None
-        record = self._record
+        record, self._record = self._record, None
         if reception is None or record is None:
             return
         status: Status | Literal["failed"] = "failed"

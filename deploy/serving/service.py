@@ -18,15 +18,15 @@ from moot.deploy.serving.bodies import case_of
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.job import Job
 from moot.deploy.serving.jobs import Jobs
+from moot.deploy.serving.opening import Opening
 from moot.deploy.serving.rate import EndingRate
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import RecordError, RunFolderBusy, RunMismatch
+from moot.protocols.errors import RecordError, RunMismatch
 
 _log = structlog.get_logger(__name__)
-_AGAIN_S = 0.5
 _READERS = 2
 
 
@@ -44,7 +44,6 @@ class Service:
     Attributes:
         draining: whether nothing more is taken.
         reading: how many late readers may read the record's events at once.
-        closed: whether the record is closed, too, or is being closed.
     """
 
     def __init__(
@@ -64,9 +63,20 @@ class Service:
         self._jobs = Jobs()
         self._rate = EndingRate(time.monotonic)
         self._count: Counter[str] = Counter()
+        self._opening = Opening(kind, self.run, self.go_on)
         self.reading = asyncio.Semaphore(_READERS)
-        self.closed = False
+        self._closed = False
         self.draining = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run is closed, too, or is being closed; for good, or until it is opened anew."""
+        return self._closed or bool(self._opening.why)
+
+    @property
+    def takes(self) -> bool:
+        """Whether requests are taken now."""
+        return not (self.draining or self.closed or self.run.refusal)
 
     @property
     def folder(self) -> Path:
@@ -82,20 +92,14 @@ class Service:
         Raises:
             UserError: see `OpenRun.open`.
         """
-        deadline = time.monotonic() + busy_s
-        while True:
-            try:
-                await self.run.open()
-                return
-            except RunFolderBusy:
-                if time.monotonic() >= deadline:
-                    raise
-            await asyncio.sleep(_AGAIN_S)
+        await self._opening.first(busy_s)
 
     async def go_on(self) -> int:
         """Take up again what an earlier server had accepted and not ended; gives how many."""
         pending = await self._inbox.pending(self.kind)
         for case_id, body in pending:
+            if case_id in self._jobs:
+                continue
             try:
                 labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
             except Refused as error:
@@ -123,9 +127,7 @@ class Service:
             if known.taking is not None and not known.done.is_set():
                 await asyncio.shield(known.taking)
             return known
-        self._check_open(closed=self.draining)
-        if why := self.run.refusal:
-            raise Refused(503, why, "stopped")
+        self._check_takes()
         self._check_room(len(body))
         job = self._begin(labelled, content, len(body))
         job.taking = asyncio.create_task(self._take(job, body, known))
@@ -141,6 +143,7 @@ class Service:
             raise _other_content(job.id)
         if job.why:
             self._jobs.undo(job, before)
+            self._check_takes()
             raise Refused(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
@@ -164,6 +167,18 @@ class Service:
         if closed:
             raise Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
 
+    def _check_takes(self) -> None:
+        self._check_open(closed=self.draining)
+        self._opening.look()
+        self._check_not_paused()
+        if why := self.run.refusal:
+            raise Refused(503, why, "stopped")
+
+    def _check_not_paused(self) -> None:
+        if why := self._opening.why:
+            told = f"{why}: the server tries again by itself, ask again in a while"
+            raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
+
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
         job = Job(labelled.case.id, content, token_hex(4), size)
         self._jobs.begin(job)
@@ -181,6 +196,7 @@ class Service:
                 _log.error("an accepted request cannot be gone on with", kind=self.kind, id=job.id, error=str(error))
         except NotHeld as error:
             job.why = "" if job.cancelled else str(error)
+            self._opening.look()
         except Exception as error:
             _log.error("a debate could not be held", kind=self.kind, id=job.id, error=repr(error))
             job.why = "the server could not go on with it"
@@ -224,9 +240,14 @@ class Service:
         known = self._jobs.known(case_id)
         if known is not None:
             return known
-        self._check_open(closed=self.closed)
+        self._check_open(closed=self._closed)
+        self._check_not_paused()
         job = Job(case_id)
-        job.held = await self.run.recall(case_id)
+        try:
+            job.held = await self.run.recall(case_id)
+        except NotHeld:
+            self._check_not_paused()
+            raise
         job.cancelled = job.held is None and await self._inbox.was_cancelled(self.kind, case_id)
         if job.held is None and not job.cancelled:
             return None
@@ -263,6 +284,7 @@ class Service:
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
         self.draining = True
+        await self._opening.stop()
         holding = [job.holding for job in self._jobs if job.holding is not None]
         if holding:
             await asyncio.wait(holding, timeout=seconds)
@@ -270,7 +292,8 @@ class Service:
     async def close(self) -> int:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
-        self.draining = self.closed = True
+        self.draining = self._closed = True
+        await self._opening.stop()
         left = [job for job in self._jobs if job.holding is not None]
         await self.run.close()
         await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
