@@ -20,6 +20,7 @@ from moot.deploy.serving.job import Job
 from moot.deploy.serving.jobs import Jobs
 from moot.deploy.serving.opening import Opening
 from moot.deploy.serving.rate import EndingRate
+from moot.deploy.serving.recalled import recalled
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind
@@ -103,11 +104,15 @@ class Service:
             try:
                 labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
             except Refused as error:
-                why = str(error.detail)
-                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
+                self._set_aside(case_id, str(error.detail))
                 continue
             self._begin(labelled, content, len(body))
         return len(pending)
+
+    def _set_aside(self, case_id: str, why: str) -> None:
+        """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
+        _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
+        self._jobs.keep(Job.aside(case_id, why))
 
     async def accept(self, body: bytes) -> Job:
         """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
@@ -191,9 +196,7 @@ class Service:
             job.held = await self.run.hold_labelled(labelled)
             job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
-            job.mismatch = error  # what the inbox has under this id is not of this request
-            if job.taking is None:
-                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=job.id, error=str(error))
+            job.mismatch = error
         except NotHeld as error:
             job.why = "" if job.cancelled else str(error)
             self._opening.look()
@@ -210,6 +213,8 @@ class Service:
             self._jobs.keep(job)
             if job.held is not None or job.cancelled:
                 self._count[self.status(job)] += 1
+        elif job.taking is None:  # of one that is just being taken, what the inbox has under its id is not its own
+            self._set_aside(job.id, str(job.mismatch))
         if job.held is not None:
             self._rate.ended()
             self._inbox.forget(self.kind, job.id)
@@ -236,37 +241,45 @@ class Service:
         )
 
     async def find(self, case_id: str) -> Job | None:
-        """A request by its id: from memory, or from the record; None when neither knows it."""
+        """A request by its id: from memory, the record or the inbox; None when none of them knows it."""
         known = self._jobs.known(case_id)
         if known is not None:
             return known
         self._check_open(closed=self._closed)
         self._check_not_paused()
-        job = Job(case_id)
         try:
-            job.held = await self.run.recall(case_id)
+            job = await recalled(self.kind, case_id, self.run, self._inbox, self._request)
         except NotHeld:
             self._check_not_paused()
             raise
-        job.cancelled = job.held is None and await self._inbox.was_cancelled(self.kind, case_id)
-        if job.held is None and not job.cancelled:
-            return None
-        job.done.set()
-        if case_id not in self._jobs:
+        if (begun := self._jobs.known(case_id)) is not None:
+            return begun
+        if job is not None:
             self._jobs.keep(job)
         return job
 
     async def withdraw(self, job: Job) -> bool:
-        """Cancel a request; False when it has ended. Those who ask for it at once are told the same.
+        """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
+        the same.
 
         Cancelling this leaves the request being cancelled.
         """
-        if job.done.is_set() or self.closed:
+        if self.closed:
             return False
+        if job.done.is_set():
+            return self._withdraw_aside(job)
         if job.withdrawing is None:
             job.withdrawing = asyncio.create_task(self._withdraw(job))
             job.withdrawing.add_done_callback(_seen)
         return await asyncio.shield(job.withdrawing)
+
+    def _withdraw_aside(self, job: Job) -> bool:
+        if self.status(job) != "aside" or self._jobs.known(job.id) is not job:
+            return False
+        job.cancelled, job.why = True, ""
+        self._count["cancelled"] += 1
+        self._inbox.cancel(self.kind, job.id)
+        return True
 
     async def _withdraw(self, job: Job) -> bool:
         job.cancelled = True
