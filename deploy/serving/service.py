@@ -15,11 +15,11 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
 from moot.deploy.serving.bodies import case_of
+from moot.deploy.serving.door import Door
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.job import Job
 from moot.deploy.serving.jobs import Jobs
 from moot.deploy.serving.opening import Opening
-from moot.deploy.serving.rate import EndingRate
 from moot.deploy.serving.recalled import recalled
 from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
@@ -43,7 +43,7 @@ class Service:
         max_queued_bytes: longest that the bodies of all that are open or wait may be together.
 
     Attributes:
-        draining: whether nothing more is taken.
+        door: whether requests are taken now.
         reading: how many late readers may read the record's events at once.
     """
 
@@ -60,24 +60,12 @@ class Service:
         self.kind = kind
         self.run = OpenRun(config)
         self._request, self._inbox = request, inbox
-        self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
         self._jobs = Jobs()
-        self._rate = EndingRate(time.monotonic)
         self._count: Counter[str] = Counter()
         self._opening = Opening(kind, self.run, self.go_on)
+        most = config.max_open + max_queued
+        self.door = Door(self.run, self._opening, self._jobs, most=most, most_bytes=max_queued_bytes)
         self.reading = asyncio.Semaphore(_READERS)
-        self._closed = False
-        self.draining = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether the run is closed, too, or is being closed; for good, or until it is opened anew."""
-        return self._closed or bool(self._opening.why)
-
-    @property
-    def takes(self) -> bool:
-        """Whether requests are taken now."""
-        return not (self.draining or self.closed or self.run.refusal)
 
     @property
     def folder(self) -> Path:
@@ -122,7 +110,7 @@ class Service:
         Raises:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
-        self._check_open(closed=self.draining)
+        self.door.check_draining()
         labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
         case_id = labelled.case.id
         known = self._jobs.known(case_id)
@@ -132,8 +120,8 @@ class Service:
             if known.taking is not None and not known.done.is_set():
                 await asyncio.shield(known.taking)
             return known
-        self._check_takes()
-        self._check_room(len(body))
+        self.door.check_takes()
+        self.door.check_room(len(body))
         job = self._begin(labelled, content, len(body))
         job.taking = asyncio.create_task(self._take(job, body, known))
         job.taking.add_done_callback(_seen)
@@ -148,7 +136,7 @@ class Service:
             raise _other_content(job.id)
         if job.why:
             self._jobs.undo(job, before)
-            self._check_takes()
+            self.door.check_takes()
             raise Refused(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
@@ -158,31 +146,6 @@ class Service:
             if job.held is None:
                 self._jobs.undo(job, before)
                 raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
-
-    def _check_room(self, size: int) -> None:
-        over = 1 + len(self._jobs) - self._most
-        if over <= 0 and (not self._jobs or self._jobs.size + size <= self._most_bytes):
-            return
-        self._count["refused"] += 1
-        full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
-        wait_s = self._rate.seconds_until(max(1, over))
-        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
-
-    def _check_open(self, *, closed: bool) -> None:
-        if closed:
-            raise Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
-
-    def _check_takes(self) -> None:
-        self._check_open(closed=self.draining)
-        self._opening.look()
-        self._check_not_paused()
-        if why := self.run.refusal:
-            raise Refused(503, why, "stopped")
-
-    def _check_not_paused(self) -> None:
-        if why := self._opening.why:
-            told = f"{why}: the server tries again by itself, ask again in a while"
-            raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
 
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
         job = Job(labelled.case.id, content, token_hex(4), size)
@@ -216,7 +179,7 @@ class Service:
         elif job.taking is None:  # of one that is just being taken, what the inbox has under its id is not its own
             self._set_aside(job.id, str(job.mismatch))
         if job.held is not None:
-            self._rate.ended()
+            self.door.rate.ended()
             self._inbox.forget(self.kind, job.id)
         elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
@@ -227,7 +190,7 @@ class Service:
             return "failed" if job.held.failure else "done"
         if job.done.is_set():
             return "cancelled" if job.cancelled else "aside"
-        return "open" if self.closed or self.run.begun(job.id) else "queued"
+        return "open" if self.door.closed or self.run.begun(job.id) else "queued"
 
     def state(self, job: Job) -> State:
         """Where a request stands, in full."""
@@ -245,12 +208,11 @@ class Service:
         known = self._jobs.known(case_id)
         if known is not None:
             return known
-        self._check_open(closed=self._closed)
-        self._check_not_paused()
+        self.door.check_closed()
         try:
             job = await recalled(self.kind, case_id, self.run, self._inbox, self._request)
         except NotHeld:
-            self._check_not_paused()
+            self.door.check_closed()
             raise
         if (begun := self._jobs.known(case_id)) is not None:
             return begun
@@ -264,7 +226,7 @@ class Service:
 
         Cancelling this leaves the request being cancelled.
         """
-        if self.closed:
+        if self.door.closed:
             return False
         if job.done.is_set():
             return self._withdraw_aside(job)
@@ -291,12 +253,12 @@ class Service:
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
         now = Counter(self.status(job) for job in self._jobs)
-        since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
-        return KindStats(open=now["open"], queued=now["queued"], **since)
+        since = {name: self._count[name] for name in ("done", "failed", "cancelled")}
+        return KindStats(open=now["open"], queued=now["queued"], refused=self.door.refused, **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
-        self.draining = True
+        self.door.draining = True
         await self._opening.stop()
         holding = [job.holding for job in self._jobs if job.holding is not None]
         if holding:
@@ -305,7 +267,7 @@ class Service:
     async def close(self) -> int:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
-        self.draining = self._closed = True
+        self.door.draining = self.door.shut = True
         await self._opening.stop()
         left = [job for job in self._jobs if job.holding is not None]
         await self.run.close()
