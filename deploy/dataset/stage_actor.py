@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import ray
+import structlog
 
 from moot.actors.log import configure_json
 from moot.actors.reception import NotHeld, RunBroken
@@ -20,9 +21,11 @@ from moot.deploy.dataset.kinds import Kind, refused
 from moot.deploy.dataset.numbering import BatchKey, Numbering
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.task import content_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy, UserError
 
+_log = structlog.get_logger(__name__)
 PUT_ASIDE = "not_held"
 """The failure of a row whose debate was put aside: a budget is used up, or the stage was closed. The next run of the
 pipeline goes on with it."""
@@ -30,7 +33,6 @@ pipeline goes on with it."""
 CONTROL = "control"
 """The concurrency group of what is not to wait behind batches."""
 
-_ID_DIGITS = 16
 _LET_GO_WITHIN_S = 30.0
 """How long the folder of a pipeline that was killed may still be held by what is left of it."""
 _LOOK_EACH_S = 0.25
@@ -54,6 +56,8 @@ class StageActor:
         self._numbering = Numbering()
         self._opening = asyncio.Lock()
         self._run: OpenRun | None = None
+        self._users = 0
+        self._spent: tuple[str, str] | None = None
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._holders: Counter[str] = Counter()
@@ -73,17 +77,27 @@ class StageActor:
             RunBroken: it cannot go on.
         """
         self._loop = asyncio.get_running_loop()
-        run = await self._opened()
-        rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
-        cases = await asyncio.to_thread(self._cases, rows)
-        cases = self._named(key, cases)
+        run = await self._opened(key[0])
+        try:
+            rows: list[dict[str, Any]] = msgspec.msgpack.decode(raw)
+            cases = self._named(key, await asyncio.to_thread(self._cases, rows))
+            return msgspec.msgpack.encode(await self._ends(run, cases))
+        finally:
+            if run is not None:
+                await self._left(run, key[0])
+
+    async def _ends(self, run: OpenRun | None, cases: Sequence[LabelledCase | UserError]) -> list[dict[str, Any]]:
         forsaken: list[str] = []
         try:
-            ends = await asyncio.gather(*(self._end(run, case, forsaken) for case in cases))
+            ends = await asyncio.gather(*(self._end(run, case, forsaken) for case in cases), return_exceptions=True)
         except asyncio.CancelledError:
-            await asyncio.gather(*(run.withdraw(case_id) for case_id in forsaken), return_exceptions=True)
+            if run is not None:
+                await asyncio.gather(*(run.withdraw(case_id) for case_id in forsaken), return_exceptions=True)
             raise
-        return msgspec.msgpack.encode(ends)
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        return [end for end in ends if not isinstance(end, BaseException)]
 
     @ray.method(concurrency_group=CONTROL)  # type: ignore[untyped-decorator]
     async def waiting(self) -> int:
@@ -107,13 +121,32 @@ class StageActor:
             if run is not None:
                 await run.close(drain_s=drain_s)
 
-    async def _opened(self) -> OpenRun:
+    async def _opened(self, execution: str) -> OpenRun | None:
+        """The run, for one more batch; None when its budget was used up in this execution already."""
         async with self._opening:
             if self._closed:
                 raise ConfigError(CLOSED)
+            if self._spent is not None and self._spent[0] == execution:
+                return None
             if self._run is None:
                 self._run = await self._open()
+            self._users += 1
             return self._run
+
+    async def _left(self, run: OpenRun, execution: str) -> None:
+        """A batch has ended. A run that has stopped is closed after the last one: another batch opens it anew, unless
+        it is of the execution that has used up the budget, and its folder is free for a stage with a larger one."""
+        self._users -= 1
+        async with self._opening:
+            if self._users or run is not self._run or not run.refusal:
+                return
+            if run.broken is None and not run.may_go_on:
+                self._spent = (execution, run.refusal)
+            self._run = None
+            try:
+                await run.close()
+            except Exception as error:  # what its journal holds counts
+                _log.warning("a stopped run could not be closed in order", error=repr(error))
 
     async def _open(self) -> OpenRun:
         last = time.monotonic() + _LET_GO_WITHIN_S
@@ -144,7 +177,7 @@ class StageActor:
     def _named(self, key: BatchKey, cases: list[LabelledCase | UserError]) -> list[LabelledCase | UserError]:
         """The cases, those without an id known by their content."""
         unnamed = [i for i, case in enumerate(cases) if isinstance(case, LabelledCase) and not case.case.id]
-        hashes = [each.case.content_hash()[:_ID_DIGITS] for i in unnamed if isinstance(each := cases[i], LabelledCase)]
+        hashes = [content_id(each.case) for i in unnamed if isinstance(each := cases[i], LabelledCase)]
         for i, case_id in zip(unnamed, self._numbering.ids(key, hashes), strict=True):
             labelled = cases[i]
             assert isinstance(labelled, LabelledCase)
@@ -152,10 +185,12 @@ class StageActor:
             cases[i] = msgspec.structs.replace(labelled, case=case)
         return cases
 
-    async def _end(self, run: OpenRun, case: LabelledCase | UserError, forsaken: list[str]) -> dict[str, Any]:
+    async def _end(self, run: OpenRun | None, case: LabelledCase | UserError, forsaken: list[str]) -> dict[str, Any]:
         if not isinstance(case, LabelledCase):
             return refused(case)
         case_id = case.case.id
+        if run is None:
+            return {"case_id": case_id, "failure": PUT_ASIDE, "error": self._spent[1] if self._spent else ""}
         self._holders[case_id] += 1
         try:
             return self._kind.ended(await run.hold(case))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from moot.actors.arena import Runtime
+from moot.actors.limits.gate import EndpointDown, LimiterGone
 from moot.actors.reception import Reception
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
@@ -23,18 +23,18 @@ from moot.actors.record.store.uri import is_uri
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.held import Held, held
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
-from moot.deploy.running.task import as_task, check_case
+from moot.deploy.running.task import as_task, check_case, content_id
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import ConfigError, RunFolderBusy
 from moot.protocols.tasks import Task
 
-_ID_DIGITS = 16
 NAME = "cases"
 
 
@@ -73,23 +73,27 @@ class OpenRun:
         return self._prepared
 
     async def open(self) -> None:
-        """Take the folder and start the engine.
+        """Take the folder and start the engine. Once it is closed it may be opened again.
 
         Raises:
-            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then.
+            UserError: a model cannot be used, the folder holds another run or is in use; nothing was written then, but
+                a library of `docs`, which was paid for.
         """
         prepared = self._prepared
-        await check_models(prepared)
-        await asyncio.to_thread(check_resumable, prepared)
-        warn(prepared)
         folder = RunFolder(prepared.folder)
-        fresh = not folder.path.exists()
+        await asyncio.to_thread(check_resumable, prepared)
+        if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
+            raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
+        await check_models(prepared)
+        warn(prepared)
         self._ownership = Ownership.take(folder)
+        in_vain = False
         try:
+            in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
             await self._start(folder)
         except BaseException:
-            if fresh:
-                shutil.rmtree(folder.path, ignore_errors=True)
+            if in_vain:
+                await asyncio.to_thread(folder.remove)
             elif self._record is not None:
                 finish_session(self._record, "failed")
             self._ownership.release()
@@ -146,8 +150,7 @@ class OpenRun:
         found = next(as_task([case]).cases())
         given = case.case.id if isinstance(case, LabelledCase) else case.get("id")
         if given in (None, ""):
-            known_by = found.case.content_hash()[:_ID_DIGITS]
-            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=known_by))
+            found = msgspec.structs.replace(found, case=msgspec.structs.replace(found.case, id=content_id(found.case)))
         check_case(self._prepared.protocol, found.case)
         return msgspec.structs.replace(found, index=next(self._indices))
 
@@ -176,6 +179,14 @@ class OpenRun:
         return "" if self._reception is None else self._reception.refusal
 
     @property
+    def may_go_on(self) -> bool:
+        """Whether it has stopped for something that may pass, an endpoint that was down or a limiter that was lost:
+        closed and opened again it goes on then. A budget lasts."""
+        if self._reception is None or self._reception.broken is not None:
+            return False
+        return self._reception.stopped_by.partition(":")[0] in (EndpointDown.kind, LimiterGone.kind)
+
+    @property
     def waiting(self) -> int:
         """How many cases have come and have not ended."""
         return 0 if self._reception is None else self._reception.waiting
@@ -189,7 +200,7 @@ class OpenRun:
         """Take nothing more, let debates end for so many seconds, put the rest aside, and leave the record in order.
         Closing twice is harmless."""
         reception, self._reception = self._reception, None
-        record = self._record
+        record, self._record = self._record, None
         if reception is None or record is None:
             return
         status: Status | Literal["failed"] = "failed"

@@ -21,6 +21,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
+from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
@@ -111,11 +112,11 @@ class Session:
             owner = await self._unless_stopped(Owner.take(folder))
             return await owner.hold(self._owned)
         except Stopped:
-            return _outcome(prepared, "interrupted", left=None, worked=False)
+            return await asyncio.to_thread(_outcome, prepared, "interrupted", left=None, worked=False)
 
     async def _owned(self, epoch: int) -> Run:
         prepared, folder = self._prepared, self._prepared.record
-        fresh = await asyncio.to_thread(folder.is_new)
+        in_vain = await asyncio.to_thread(leaves_nothing, folder, prepared)
         record = await asyncio.to_thread(RunYaml, folder, prepared, epoch)
         status: Status | Literal["failed"] = "failed"
         try:
@@ -125,18 +126,20 @@ class Session:
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
-            await self._started(runtime, folder if fresh and prepared.docs is None else None)
+            await self._started(runtime, folder if in_vain else None)
             arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
             await self._debate(arena, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
                 await asyncio.to_thread(prepared.mirror.pull)
             if not arena.stopping:
                 await asyncio.to_thread(compact_leftovers, folder, epoch)
-            left = await asyncio.to_thread(_left, prepared, recorded_past(prepared, retry_failed=False))
+            left = await asyncio.to_thread(_left_at_the_end, prepared)
             status = _status(prepared, arena, left, self._out_of_time)
             stopped_by = self._why(arena) if status == "stopped" else ""
             record.stopped_by(stopped_by)
-            return _outcome(prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by)
+            return await asyncio.to_thread(
+                _outcome, prepared, status, left=left, parked=arena.parked, stopped_by=stopped_by
+            )
         except (asyncio.CancelledError, Stopped):
             status = "interrupted"
             raise
@@ -273,6 +276,11 @@ def _left(prepared: Prepared, past: Past) -> int | None:
     if prepared.checked is None:
         return None
     return sum(past.assignment(labelled) is not None for labelled in prepared.cases())
+
+
+def _left_at_the_end(prepared: Prepared) -> int | None:
+    """The same after a session, by what the record holds now; a case that has failed in it is done."""
+    return _left(prepared, recorded_past(prepared, retry_failed=False))
 
 
 def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: bool) -> Status:

@@ -63,6 +63,11 @@ def check_case(protocol: DebateProtocol, case: Case) -> None:
         )
 
 
+def content_id(case: Case) -> str:
+    """What a case that brings no id is known by, where cases come one by one: 16 hex digits of its content."""
+    return case.content_hash()[:16]
+
+
 def as_task(cases: Cases) -> Task:
     """The task of cases that are brought as objects, with their pictures.
 

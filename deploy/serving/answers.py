@@ -71,7 +71,8 @@ class State(BaseModel):
     Attributes:
         id: under which it is known.
         status: `queued` waits for a place, `open` is being debated, `done` has a verdict, `failed` ended without one,
-            `cancelled` was cancelled by a client, `aside` was put aside by the server: it goes on when that is back.
+            `cancelled` was cancelled by a client, `aside` was put aside by the server: it goes on when that is back,
+            unless `why` says that it cannot.
         links: where to ask further.
         verdict: null until the end, and where there is none.
         why: what put it aside; empty otherwise.

@@ -39,7 +39,7 @@ _WHY = {
     413: "the body is too long",
     422: "the body or a parameter is not what it should be",
     429: "too many are open or queued: Retry-After says when to ask again",
-    503: "the server is stopping, or has been stopped by a budget",
+    503: "the server is stopping, waits for a model that is down, or has been stopped by a budget",
 }
 
 _STREAMED: dict[int | str, dict[str, Any]] = {
@@ -87,7 +87,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
     app.add_exception_handler(HTTPException, _tell)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
     describe(app, *REQUESTS.values())
-    return Guard(app, token, services.config.max_body_bytes)
+    return Guard(app, token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -22,6 +22,16 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 _BODY_S = 120.0
 """Seconds that a body may take to come."""
 
+_AGAIN_S = 5.0
+"""Seconds until there may be room for a body: some will have been read and taken, or refused."""
+
+
+class _Read:
+    """How much of a request's body is in memory, in bytes."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
 
 class Guard:
     """Asks every request for the token, or, where there is none, answers this machine alone and no browser's page.
@@ -30,10 +40,13 @@ class Guard:
         app: answers those that may ask.
         token: what they must send; None: none is needed, from this machine.
         max_body_bytes: longest body.
+        max_bodies_bytes: longest that all bodies may be together whose requests are being read or answered; one alone
+            may be as long as any.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int) -> None:
-        self._app, self._most = app, max_body_bytes
+    def __init__(self, app: ASGIApp, token: str | None, max_body_bytes: int, max_bodies_bytes: int) -> None:
+        self._app, self._most, self._most_of_all = app, max_body_bytes, max_bodies_bytes
+        self._in_hand = 0
         self._expected = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,6 +58,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1003})
             return
         started = False
+        read = _Read()
 
         async def sending(message: Message) -> None:
             nonlocal started
@@ -54,7 +68,7 @@ class Guard:
         try:
             if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
                 self._check(scope)
-            await self._app(scope, await self._bounded(scope, receive), sending)
+            await self._app(scope, await self._bounded(scope, receive, read), sending)
         except HTTPException as error:
             if started:
                 _log.error("an answer was broken off", path=scope["path"][:200], error=repr(error)[:500])
@@ -64,6 +78,8 @@ class Guard:
             _log.error("a request could not be answered", path=scope["path"][:200], error=repr(error)[:500])
             if not started:
                 await refusal(Refused(500, "the server could not answer: its log says why"))(scope, receive, send)
+        finally:
+            self._in_hand -= read.size
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -85,7 +101,7 @@ class Guard:
         if origin is not None and urlsplit(origin).netloc != headers.get("host"):
             raise Refused(403, "requests of other pages are not answered", "origin")
 
-    async def _bounded(self, scope: Scope, receive: Receive) -> Receive:
+    async def _bounded(self, scope: Scope, receive: Receive, read: _Read) -> Receive:
         """What the body is read from: it has been read already, and is short enough."""
         if scope["method"] in ("GET", "HEAD", "DELETE", "OPTIONS"):
             return receive
@@ -94,7 +110,7 @@ class Guard:
             raise self._too_large()
         try:
             async with asyncio.timeout(_BODY_S):
-                body = await self._whole(receive)
+                body = await self._whole(receive, read)
         except TimeoutError:
             late = f"the body has not come within {_BODY_S:g} seconds"
             raise Refused(408, late, headers={"Connection": "close"}) from None
@@ -109,18 +125,22 @@ class Guard:
 
         return again
 
-    async def _whole(self, receive: Receive) -> bytes:
+    async def _whole(self, receive: Receive, read: _Read) -> bytes:
         chunks: list[bytes] = []
-        size, more = 0, True
+        more = True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Refused(400, "the body has broken off", headers={"Connection": "close"})
             chunks.append(message.get("body", b""))
-            size += len(chunks[-1])
+            read.size += len(chunks[-1])
+            self._in_hand += len(chunks[-1])
             more = message.get("more_body", False)
-            if size > self._most:
+            if read.size > self._most:
                 raise self._too_large()
+            if self._in_hand > max(read.size, self._most_of_all):
+                full = f"bodies of {self._most_of_all:,} bytes are being read: ask again later"
+                raise Refused(429, full, retry_after_s=_AGAIN_S, headers={"Connection": "close"})
         return b"".join(chunks)
 
     def _too_large(self) -> Refused:

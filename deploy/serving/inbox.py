@@ -110,6 +110,11 @@ class Inbox:
         wanted = "SELECT id, body FROM requests WHERE kind = ? AND cancelled = 0 ORDER BY number"
         return [(case_id, body) for case_id, body in await self._read(wanted, kind)]
 
+    async def accepted(self, kind: str, case_id: str) -> bytes | None:
+        """The body of a request that was accepted and has neither ended nor been cancelled; None for any other one."""
+        wanted = "SELECT id, body FROM requests WHERE kind = ? AND id = ? AND cancelled = 0"
+        return next((body for _, body in await self._read(wanted, kind, case_id)), None)
+
     async def was_cancelled(self, kind: str, case_id: str) -> bool:
         """Whether a request was cancelled, and not made again since."""
         wanted = "SELECT 1 FROM requests WHERE kind = ? AND id = ? AND cancelled = 1"

@@ -18,7 +18,7 @@ class Job:
         size: bytes of its body.
         held: its end, once it has one.
         cancelled: whether a client has cancelled it.
-        why: what put it aside.
+        why: what put it aside, or keeps it there.
         mismatch: what the record holds under its id is something else.
         unkept: whether the inbox could not keep it, so that it was refused.
         engine_s: seconds that the engine had it, until its verdict was durable; None before, and from the record.
@@ -39,6 +39,14 @@ class Job:
         self.holding: asyncio.Task[None] | None = None
         self.taking: asyncio.Task[None] | None = None
         self.withdrawing: asyncio.Task[bool] | None = None
+
+    @classmethod
+    def aside(cls, case_id: str, why: str) -> Job:
+        """One that was accepted once and is not gone on with: asked again, with any content, it begins anew."""
+        job = cls(case_id)
+        job.why = why
+        job.done.set()
+        return job
 
     @property
     def goes_on(self) -> bool:

@@ -87,9 +87,9 @@ def _check(config: ServeConfig, where: Listening) -> None:
     for run in [OpenRun(each) for each in config.runs().values()]:
         prepared = run.prepared
         check_resumable(prepared)
+        _wait_for(RunFolder(prepared.folder))
         if joined is None:
             asyncio.run(check_models(prepared))
-        _wait_for(RunFolder(prepared.folder))
 
 
 def _wait_for(folder: RunFolder) -> None:

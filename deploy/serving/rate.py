@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 _KEPT = 256
+_LATELY_S = 60.0
 _UNKNOWN_S = 5.0
 _LONGEST_S = 300.0
 
@@ -32,9 +33,15 @@ class EndingRate:
         self._ends.append(self._clock())
 
     def seconds_until(self, count: int) -> float:
-        """Seconds until so many more will have ended, at the rate of the last ends; at most five minutes."""
+        """Seconds until so many more will have ended, at the rate of the last ends; at most five minutes.
+
+        Only ends of the last minute count: a quiet time before them says nothing of how fast debates end.
+        """
+        now = self._clock()
+        while self._ends and now - self._ends[0] > _LATELY_S:
+            self._ends.popleft()
         if len(self._ends) < 2:
             return _UNKNOWN_S
-        spent = self._clock() - self._ends[0]
+        spent = now - self._ends[0]
         per_second = len(self._ends) / spent if spent > 0 else float("inf")
         return min(_LONGEST_S, count / per_second)

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from pathlib import Path
 from secrets import token_hex
 
 import structlog
-from pydantic import ValidationError
 
 from moot.actors.reception import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
+from moot.deploy.serving.bodies import case_of
+from moot.deploy.serving.door import Door
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.job import Job
-from moot.deploy.serving.rate import EndingRate
-from moot.deploy.serving.refusals import Refused, invalid
+from moot.deploy.serving.jobs import Jobs
+from moot.deploy.serving.opening import Opening
+from moot.deploy.serving.recalled import recalled
+from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.requests import Asked
 from moot.deploy.serving.settings import Kind
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import RecordError, RunFolderBusy, RunMismatch, TaskFileError, UserError
+from moot.protocols.errors import RecordError, RunMismatch
 
 _log = structlog.get_logger(__name__)
-KEPT_ENDED = 2000
-"""Requests that have ended and are answered from memory; older ones from the record."""
-
-_AGAIN_S = 0.5
 _READERS = 2
 
 
@@ -44,9 +43,8 @@ class Service:
         max_queued_bytes: longest that the bodies of all that are open or wait may be together.
 
     Attributes:
-        draining: whether nothing more is taken.
+        door: whether requests are taken now.
         reading: how many late readers may read the record's events at once.
-        closed: whether the record is closed, too, or is being closed.
     """
 
     def __init__(
@@ -62,15 +60,12 @@ class Service:
         self.kind = kind
         self.run = OpenRun(config)
         self._request, self._inbox = request, inbox
-        self._most, self._most_bytes = config.max_open + max_queued, max_queued_bytes
-        self._size = 0
-        self._jobs: dict[str, Job] = {}
-        self._ended: OrderedDict[str, Job] = OrderedDict()
-        self._rate = EndingRate(time.monotonic)
+        self._jobs = Jobs()
         self._count: Counter[str] = Counter()
+        self._opening = Opening(kind, self.run, self.go_on)
+        most = config.max_open + max_queued
+        self.door = Door(self.run, self._opening, self._jobs, most=most, most_bytes=max_queued_bytes)
         self.reading = asyncio.Semaphore(_READERS)
-        self.closed = False
-        self.draining = False
 
     @property
     def folder(self) -> Path:
@@ -86,28 +81,26 @@ class Service:
         Raises:
             UserError: see `OpenRun.open`.
         """
-        deadline = time.monotonic() + busy_s
-        while True:
-            try:
-                await self.run.open()
-                return
-            except RunFolderBusy:
-                if time.monotonic() >= deadline:
-                    raise
-            await asyncio.sleep(_AGAIN_S)
+        await self._opening.first(busy_s)
 
     async def go_on(self) -> int:
         """Take up again what an earlier server had accepted and not ended; gives how many."""
         pending = await self._inbox.pending(self.kind)
         for case_id, body in pending:
+            if case_id in self._jobs:
+                continue
             try:
-                labelled, content = await asyncio.to_thread(self._read, body)
+                labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
             except Refused as error:
-                why = str(error.detail)
-                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
+                self._set_aside(case_id, str(error.detail))
                 continue
             self._begin(labelled, content, len(body))
         return len(pending)
+
+    def _set_aside(self, case_id: str, why: str) -> None:
+        """Say of an accepted request why it cannot be gone on with; the inbox keeps it for whoever mends that."""
+        _log.error("an accepted request cannot be gone on with", kind=self.kind, id=case_id, error=why)
+        self._jobs.keep(Job.aside(case_id, why))
 
     async def accept(self, body: bytes) -> Job:
         """Take a request; it is kept on disk when this returns, for everybody who has asked the same.
@@ -117,20 +110,18 @@ class Service:
         Raises:
             Refused: it is no case, its id has other content, there is no place for it, or the server is stopping.
         """
-        self._check_open(closed=self.draining)
-        labelled, content = await asyncio.to_thread(self._read, body)
+        self.door.check_draining()
+        labelled, content = await asyncio.to_thread(case_of, body, self._request, self.run)
         case_id = labelled.case.id
-        known = self._jobs.get(case_id) or self._ended.get(case_id)
+        known = self._jobs.known(case_id)
         if known is not None and known.content and known.content != content:
             raise _other_content(case_id)
         if known is not None and known.content and known.goes_on:
             if known.taking is not None and not known.done.is_set():
                 await asyncio.shield(known.taking)
             return known
-        self._check_open(closed=self.draining)
-        if why := self.run.refusal:
-            raise Refused(503, why, "stopped")
-        self._check_room(len(body))
+        self.door.check_takes()
+        self.door.check_room(len(body))
         job = self._begin(labelled, content, len(body))
         job.taking = asyncio.create_task(self._take(job, body, known))
         job.taking.add_done_callback(_seen)
@@ -141,10 +132,11 @@ class Service:
         """Keep a request that the engine has taken; one that is refused leaves what was known of its id `before`."""
         await asyncio.sleep(0)  # the engine takes it, or refuses it at once
         if job.mismatch is not None:
-            self._undo(job, before)
+            self._jobs.undo(job, before)
             raise _other_content(job.id)
         if job.why:
-            self._undo(job, before)
+            self._jobs.undo(job, before)
+            self.door.check_takes()
             raise Refused(503, job.why, "stopped")
         try:
             await self._inbox.accept(self.kind, job.id, body)
@@ -152,47 +144,12 @@ class Service:
             job.unkept = True
             await self.withdraw(job)
             if job.held is None:
-                self._undo(job, before)
+                self._jobs.undo(job, before)
                 raise Refused(503, "the server cannot write", "unwritable", retry_after_s=30) from None
 
-    def _undo(self, job: Job, before: Job | None) -> None:
-        if self._ended.get(job.id) is job:
-            del self._ended[job.id]
-        if before is not None and job.id not in self._jobs:
-            self._keep(before)
-
-    def _check_room(self, size: int) -> None:
-        over = 1 + len(self._jobs) - self._most
-        if over <= 0 and (not self._jobs or self._size + size <= self._most_bytes):
-            return
-        self._count["refused"] += 1
-        full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
-        wait_s = self._rate.seconds_until(max(1, over))
-        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
-
-    def _check_open(self, *, closed: bool) -> None:
-        if closed:
-            raise Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)
-
-    def _read(self, body: bytes) -> tuple[LabelledCase, str]:
-        """The case of a request, and the hash of its content; long for a long body, so not for the event loop."""
-        if not body.strip():
-            raise Refused(422, "the body is empty: JSON is expected")
-        try:
-            labelled = self.run.labelled(self._request.model_validate_json(body).case())
-        except ValidationError as error:
-            raise invalid(error.errors(include_url=False, include_context=False, include_input=False)) from None
-        except TaskFileError as error:
-            raise Refused(422, f"{error.field}: {error.expected}" if error.field else error.expected) from None
-        except UserError as error:
-            raise Refused(422, str(error)) from None
-        return labelled, labelled.case.content_hash()
-
     def _begin(self, labelled: LabelledCase, content: str, size: int) -> Job:
-        case_id = labelled.case.id
-        job = self._jobs[case_id] = Job(case_id, content, token_hex(4), size)
-        self._size += size
-        self._ended.pop(case_id, None)
+        job = Job(labelled.case.id, content, token_hex(4), size)
+        self._jobs.begin(job)
         job.holding = asyncio.create_task(self._hold(job, labelled))
         return job
 
@@ -202,11 +159,10 @@ class Service:
             job.held = await self.run.hold_labelled(labelled)
             job.engine_s = time.perf_counter() - started
         except RunMismatch as error:
-            job.mismatch = error  # what the inbox has under this id is not of this request
-            if job.taking is None:
-                _log.error("an accepted request cannot be gone on with", kind=self.kind, id=job.id, error=str(error))
+            job.mismatch = error
         except NotHeld as error:
             job.why = "" if job.cancelled else str(error)
+            self._opening.look()
         except Exception as error:
             _log.error("a debate could not be held", kind=self.kind, id=job.id, error=repr(error))
             job.why = "the server could not go on with it"
@@ -214,23 +170,19 @@ class Service:
 
     def _end(self, job: Job) -> None:
         """What has ended is on record, and what was put aside stays in the inbox."""
-        del self._jobs[job.id]
-        self._size -= job.size
+        self._jobs.end(job)
         job.done.set()
         if job.mismatch is None:
-            self._keep(job)
+            self._jobs.keep(job)
             if job.held is not None or job.cancelled:
                 self._count[self.status(job)] += 1
+        elif job.taking is None:  # of one that is just being taken, what the inbox has under its id is not its own
+            self._set_aside(job.id, str(job.mismatch))
         if job.held is not None:
-            self._rate.ended()
+            self.door.rate.ended()
             self._inbox.forget(self.kind, job.id)
         elif job.cancelled and not job.unkept:  # what is there may be of an earlier time that it was asked
             self._inbox.cancel(self.kind, job.id)
-
-    def _keep(self, job: Job) -> None:
-        self._ended[job.id] = job
-        while len(self._ended) > KEPT_ENDED:
-            self._ended.popitem(last=False)
 
     def status(self, job: Job) -> Status:
         """Where a request stands."""
@@ -238,7 +190,7 @@ class Service:
             return "failed" if job.held.failure else "done"
         if job.done.is_set():
             return "cancelled" if job.cancelled else "aside"
-        return "open" if self.closed or self.run.begun(job.id) else "queued"
+        return "open" if self.door.closed or self.run.begun(job.id) else "queued"
 
     def state(self, job: Job) -> State:
         """Where a request stands, in full."""
@@ -252,32 +204,44 @@ class Service:
         )
 
     async def find(self, case_id: str) -> Job | None:
-        """A request by its id: from memory, or from the record; None when neither knows it."""
-        known = self._jobs.get(case_id) or self._ended.get(case_id)
+        """A request by its id: from memory, the record or the inbox; None when none of them knows it."""
+        known = self._jobs.known(case_id)
         if known is not None:
             return known
-        self._check_open(closed=self.closed)
-        job = Job(case_id)
-        job.held = await self.run.recall(case_id)
-        job.cancelled = job.held is None and await self._inbox.was_cancelled(self.kind, case_id)
-        if job.held is None and not job.cancelled:
-            return None
-        job.done.set()
-        if case_id not in self._jobs:
-            self._keep(job)
+        self.door.check_closed()
+        try:
+            job = await recalled(self.kind, case_id, self.run, self._inbox, self._request)
+        except NotHeld:
+            self.door.check_closed()
+            raise
+        if (begun := self._jobs.known(case_id)) is not None:
+            return begun
+        if job is not None:
+            self._jobs.keep(job)
         return job
 
     async def withdraw(self, job: Job) -> bool:
-        """Cancel a request; False when it has ended. Those who ask for it at once are told the same.
+        """Cancel a request, one that was put aside, too; False when it has ended. Those who ask for it at once are told
+        the same.
 
         Cancelling this leaves the request being cancelled.
         """
-        if job.done.is_set() or self.closed:
+        if self.door.closed:
             return False
+        if job.done.is_set():
+            return self._withdraw_aside(job)
         if job.withdrawing is None:
             job.withdrawing = asyncio.create_task(self._withdraw(job))
             job.withdrawing.add_done_callback(_seen)
         return await asyncio.shield(job.withdrawing)
+
+    def _withdraw_aside(self, job: Job) -> bool:
+        if self.status(job) != "aside" or self._jobs.known(job.id) is not job:
+            return False
+        job.cancelled, job.why = True, ""
+        self._count["cancelled"] += 1
+        self._inbox.cancel(self.kind, job.id)
+        return True
 
     async def _withdraw(self, job: Job) -> bool:
         job.cancelled = True
@@ -288,22 +252,24 @@ class Service:
 
     def stats(self) -> KindStats:
         """Counts of now and since the start."""
-        now = Counter(self.status(job) for job in self._jobs.values())
-        since = {name: self._count[name] for name in ("done", "failed", "cancelled", "refused")}
-        return KindStats(open=now["open"], queued=now["queued"], **since)
+        now = Counter(self.status(job) for job in self._jobs)
+        since = {name: self._count[name] for name in ("done", "failed", "cancelled")}
+        return KindStats(open=now["open"], queued=now["queued"], refused=self.door.refused, **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""
-        self.draining = True
-        holding = [job.holding for job in self._jobs.values() if job.holding is not None]
+        self.door.draining = True
+        await self._opening.stop()
+        holding = [job.holding for job in self._jobs if job.holding is not None]
         if holding:
             await asyncio.wait(holding, timeout=seconds)
 
     async def close(self) -> int:
         """Put aside what has not ended and close the record; gives how many were put aside. Closing twice is
         harmless."""
-        self.draining = self.closed = True
-        left = [job for job in self._jobs.values() if job.holding is not None]
+        self.door.draining = self.door.shut = True
+        await self._opening.stop()
+        left = [job for job in self._jobs if job.holding is not None]
         await self.run.close()
         await asyncio.gather(*(job.taking for job in left if job.taking is not None), return_exceptions=True)
         if left:

@@ -89,7 +89,7 @@ class Services:
     @property
     def ready(self) -> bool:
         """Whether requests are taken now, of every kind that is offered."""
-        return self._ready and not any(each.draining or each.run.refusal for each in self._by_kind.values())
+        return self._ready and all(each.door.takes for each in self._by_kind.values())
 
     @property
     def has_place(self) -> bool:

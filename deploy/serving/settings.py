@@ -40,7 +40,7 @@ class ServeConfig(BaseModel):
         max_open: most debates open at once, of each of the three.
         max_queued: most that wait for a place beyond them; more are refused with 429.
         max_queued_bytes: longest that the bodies of all requests that are open or wait may be together, of each of the
-            three; more are refused with 429.
+            three, and those of all requests that are just being read or answered; more are refused with 429.
         max_body_bytes: longest body of a request; a longer one is refused with 413.
         drain_s: seconds that open debates may end in when the server stops.
         stream_s: seconds after which a stream of events is ended, for its reader to come again; debates go on.

@@ -17,7 +17,9 @@ from moot.actors.inline import InlineRuntime
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.reception import NotHeld
 from moot.actors.record.tables import read_table
+from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.documents import library_of
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy, RunMismatch, TaskFileError
 from moot.protocols.tasks import open_task
@@ -222,6 +224,53 @@ async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_recor
         await OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3)).open()
     assert [session["status"] for session in sessions(tmp_path / "run")] == ["finished", "failed"]
     assert len(rows(tmp_path / "run", "verdicts")) == 1
+
+
+@pytest.mark.parametrize("documents", [False, True])
+async def test_a_first_start_that_fails_leaves_no_folder_but_keeps_a_library(
+    documents: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "facts.txt").write_text("Cats make about 100 different sounds.")
+    docs: dict[str, Any] = {"docs": (str(tmp_path / "facts.txt"),), "protocol": "ceda"} if documents else {}
+    config = RunConfig(out=str(tmp_path / "run"), engine="inline", **docs)
+
+    async def start(runtime: InlineRuntime) -> None:
+        raise RecordError("no room")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(InlineRuntime, "start", start)
+        with pytest.raises(RecordError, match="no room"):
+            await OpenRun(config).open()
+    assert (tmp_path / "run").exists() is documents
+    if documents:
+        library = library_of(tmp_path / "run")
+        before = {file: file.stat().st_mtime_ns for file in library.rglob("*") if file.is_file()}
+        assert before
+        assert [session["status"] for session in sessions(tmp_path / "run")] == ["failed"]
+        run = OpenRun(config)
+        await run.open()
+        await run.close()
+        assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    async def counted(prepared: Any) -> None:
+        asked.append(prepared)
+        await check_models(prepared)
+
+    monkeypatch.setattr("moot.deploy.running.open_run.check_models", counted)
+    async with opened(tmp_path / "run"):
+        assert len(asked) == 1
+        waiting = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", seed=3))
+        for _ in range(3):
+            with pytest.raises(RunFolderBusy, match="another process"):
+                await waiting.open()
+    assert len(asked) == 1
+    await waiting.open()
+    await waiting.close()
+    assert len(asked) == 2
 
 
 def sessions(folder: Path) -> list[dict[str, Any]]:

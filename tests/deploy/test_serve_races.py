@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,7 +139,7 @@ async def test_an_id_with_other_content_leaves_what_the_inbox_has_under_it(tmp_p
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await client.ask("DELETE", "/v1/debates/one")
         await service._inbox.accept("debates", "one", b"{}")
-        service._ended.clear()  # as after many others
+        service._jobs._ended.clear()  # as after many others
         other = await client.post("/v1/debates", {**CASE, "question": "is eight a prime", "id": "one"})
         assert (other.status, other.code) == (409, "other_content")
         assert await pending(client) == ["one"]
@@ -186,3 +187,34 @@ async def test_the_last_cancelled_ones_are_remembered(tmp_path: Path, monkeypatc
     assert await inbox.was_cancelled("checks", "q0")
     assert [case_id for case_id, _ in await inbox.pending("debates")] == ["q4"]
     await inbox.close()
+
+
+async def test_what_cannot_be_gone_on_with_is_told_with_its_reason_and_may_be_cancelled_or_asked_anew(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as client:
+        await client.post("/v1/debates?wait_s=60", {**CASE, "id": "other"})
+        inbox = client.services.of("debates")._inbox
+        old = {"question": "is seven a prime", "colour": "blue"}  # as an older version took it
+        for case_id in ("old", "older"):
+            await inbox.accept("debates", case_id, json.dumps({**old, "id": case_id}).encode())
+        await inbox.accept("debates", "other", json.dumps({**CASE, "id": "other", "passage": "Else."}).encode())
+    async with served(tmp_path) as client:
+        service = client.services.of("debates")
+        for remembered in (True, False):
+            for case_id in ("old", "older"):
+                told = (await client.get(f"/v1/debates/{case_id}")).json
+                assert told["status"] == "aside"
+                assert told["why"].startswith("colour: ")
+            if remembered:
+
+                async def told_of_other() -> bool:
+                    return "is not what it was" in (await client.get("/v1/debates/other")).json["why"]
+
+                await eventually(told_of_other)
+                service._jobs._ended.clear()  # as after many others
+        assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "old"})).json["status"] == "done"
+        assert (await client.ask("DELETE", "/v1/debates/older")).json["status"] == "cancelled"
+        assert (await client.ask("DELETE", "/v1/debates/older")).status == 409
+        assert await pending(client) == ["other"]
+        assert (await client.get("/v1/debates/nobody")).status == 404

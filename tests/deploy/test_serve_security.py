@@ -75,7 +75,7 @@ async def test_a_server_without_a_token_refuses_whoever_comes_from_elsewhere(ser
         "headers": [(b"host", b"localhost")],
         "server": server,
     }
-    await Guard(app, None, 100)(scope, asyncio.Queue().get, send)
+    await Guard(app, None, 100, 100)(scope, asyncio.Queue().get, send)
     assert sent[0]["status"] == 403
     assert json.loads(sent[1]["body"])["error"]["code"] == "no_token"
 
@@ -97,7 +97,7 @@ async def test_no_body_is_read_for_a_probe_without_the_token(method: str) -> Non
         raise AssertionError("was read")
 
     asked = _Asked(method, "/healthz")
-    await Guard(never, TOKEN, 100)(asked.scope, never, asked.send)
+    await Guard(never, TOKEN, 100, 100)(asked.scope, never, asked.send)
     assert asked.sent[0]["status"] == 401
 
 
@@ -108,9 +108,49 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     monkeypatch.setattr("moot.deploy.serving.guard._BODY_S", 0.05)
     asked = _Asked("POST", "/v1/debates")
     asked.scope |= {"server": ("127.0.0.1", 1), "headers": [(b"host", b"localhost")]}
-    await Guard(never, None, 100)(asked.scope, asyncio.Queue().get, asked.send)
+    await Guard(never, None, 100, 100)(asked.scope, asyncio.Queue().get, asked.send)
     assert asked.sent[0]["status"] == 408
     assert json.loads(asked.sent[1]["body"])["error"]["code"] == "too_slow"
+
+
+async def test_bodies_that_come_at_once_are_bounded_together() -> None:
+    answering, done = asyncio.Event(), asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert len((await receive())["body"]) in (60, 90)
+        answering.set()
+        await done.wait()
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body"})
+
+    def asked(*chunks: int) -> tuple[_Asked, Any]:
+        request = _Asked("POST", "/v1/debates")
+        request.scope |= {"server": ("127.0.0.1", 1), "headers": [(b"host", b"localhost")]}
+        messages = [{"body": b"x" * size, "more_body": place < len(chunks) - 1} for place, size in enumerate(chunks)]
+        left = iter([{"type": "http.request", **message} for message in messages])
+
+        async def receive() -> Any:
+            return next(left)
+
+        return request, receive
+
+    guard = Guard(app, None, 90, 80)
+    first, receive = asked(30, 30)
+    holding = asyncio.create_task(guard(first.scope, receive, first.send))
+    await answering.wait()
+    second, receive = asked(10, 10, 10, 10)  # its last chunk is not even read
+    await guard(second.scope, receive, second.send)
+    assert second.sent[0]["status"] == 429
+    headers = dict(second.sent[0]["headers"])
+    assert (headers[b"retry-after"], headers[b"connection"]) == (b"5", b"close")
+    assert json.loads(second.sent[1]["body"])["error"]["code"] == "too_many"
+    assert await receive()
+    done.set()
+    await holding
+    for sizes in ((30, 30), (90,)):  # one alone may be as long as any
+        last, receive = asked(*sizes)
+        await guard(last.scope, receive, last.send)
+        assert last.sent[0]["status"] == 202
 
 
 async def test_a_refusal_after_the_first_header_adds_no_second_answer() -> None:
@@ -119,7 +159,7 @@ async def test_a_refusal_after_the_first_header_adds_no_second_answer() -> None:
         raise Refused(429, "too late")
 
     asked = _Asked("GET", "/healthz")
-    await Guard(app, TOKEN, 100)(asked.scope, asyncio.Queue().get, asked.send)
+    await Guard(app, TOKEN, 100, 100)(asked.scope, asyncio.Queue().get, asked.send)
     assert [message.get("status") for message in asked.sent] == [200]
 
 
@@ -133,7 +173,7 @@ async def test_an_error_inside_says_nothing_of_it() -> None:
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": []}
-    await Guard(app, TOKEN, 100)(scope, asyncio.Queue().get, send)
+    await Guard(app, TOKEN, 100, 100)(scope, asyncio.Queue().get, send)
     assert sent[0]["status"] == 500
     assert b"secret" not in sent[1]["body"]
     assert json.loads(sent[1]["body"])["error"]["code"] == "internal"

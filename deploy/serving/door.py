@@ -1,0 +1,81 @@
+"""Whether a request is taken now: why not, and when to ask again."""
+
+from __future__ import annotations
+
+import time
+
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.serving.jobs import Jobs
+from moot.deploy.serving.opening import Opening
+from moot.deploy.serving.rate import EndingRate
+from moot.deploy.serving.refusals import Refused
+
+
+class Door:
+    """Lets in requests of one kind, while there is a place and the run takes cases. Lives in one event loop.
+
+    Args:
+        run: holds the debates.
+        opening: keeps it open.
+        jobs: those that are in.
+        most: requests that are open or wait.
+        most_bytes: longest that their bodies may be together.
+
+    Attributes:
+        draining: whether nothing more is taken.
+        shut: whether the record is closed for good, too, or is being closed.
+        rate: of the ends that make room.
+        refused: requests for which there was no place.
+    """
+
+    def __init__(self, run: OpenRun, opening: Opening, jobs: Jobs, *, most: int, most_bytes: int) -> None:
+        self._run, self._opening, self._jobs = run, opening, jobs
+        self._most, self._most_bytes = most, most_bytes
+        self.draining = self.shut = False
+        self.rate = EndingRate(time.monotonic)
+        self.refused = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run is closed or is being closed: for good, or until it is opened anew."""
+        return self.shut or bool(self._opening.why)
+
+    @property
+    def takes(self) -> bool:
+        """Whether requests are taken now, but for want of a place."""
+        return not (self.draining or self.closed or self._run.refusal)
+
+    def check_draining(self) -> None:
+        """Raise `Refused` when nothing more is taken."""
+        if self.draining:
+            raise _stopping()
+
+    def check_closed(self) -> None:
+        """Raise `Refused` while the record cannot be asked."""
+        if self.shut:
+            raise _stopping()
+        if why := self._opening.why:
+            told = f"{why}: the server tries again by itself, ask again in a while"
+            raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
+
+    def check_takes(self) -> None:
+        """Raise `Refused` while no case is taken; begins to open a run anew that has stopped for what may pass."""
+        self.check_draining()
+        self._opening.look()
+        self.check_closed()
+        if why := self._run.refusal:
+            raise Refused(503, why, "stopped")
+
+    def check_room(self, size: int) -> None:
+        """Raise `Refused` when there is no place for one more request, whose body has so many bytes."""
+        over = 1 + len(self._jobs) - self._most
+        if over <= 0 and (not self._jobs or self._jobs.size + size <= self._most_bytes):
+            return
+        self.refused += 1
+        full = f"{self._most:,}" if over > 0 else f"requests of {self._most_bytes:,} bytes"
+        wait_s = self.rate.seconds_until(max(1, over))
+        raise Refused(429, f"{full} are open or queued: ask again later", "queue_full", retry_after_s=wait_s)
+
+
+def _stopping() -> Refused:
+    return Refused(503, "the server is stopping: ask again in a while", "stopping", retry_after_s=10)

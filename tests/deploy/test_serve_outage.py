@@ -1,0 +1,129 @@
+"""A server whose models are down for a while: it says so, opens its run anew by itself, and goes on with everything."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from served import CASE, INLINE, SLOW, Client, served
+from simulate_server import simulated_server
+
+from moot.actors.models.answer_key import AnswerKey
+from moot.deploy.running.open_run import OpenRun
+from moot.protocols.errors import ModelUnavailable
+
+IDS = [f"q{number}" for number in range(14)]
+"""More than the failures in a row after which an endpoint is given up."""
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 1.0)
+    monkeypatch.setattr("moot.actors.limits.breaker.FIRST_PAUSE_S", 0.1)
+    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.3)
+    monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.6)
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(60):
+        while not await holds():  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.05)
+
+
+def status_of(client: Client, case_id: str, *wanted: str) -> Callable[[], Awaitable[bool]]:
+    async def holds() -> bool:
+        answer = await client.get(f"/v1/debates/{case_id}")
+        return answer.status == 200 and answer.json["status"] in wanted
+
+    return holds
+
+
+def sessions(folder: Path) -> list[tuple[str, str]]:
+    found = yaml.safe_load((folder / "debates" / "run.yaml").read_text())["sessions"]
+    return [(each["status"], each.get("stopped_by", "").partition(":")[0]) for each in found]
+
+
+async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -> None:
+    with ExitStack() as endpoint:
+        port = endpoint.enter_context(simulated_server(AnswerKey(), port=0))
+        debates = {"engine": "inline", "model": f"http://127.0.0.1:{port}/v1#sim"}
+        async with served(tmp_path, debates=debates) as client:
+            assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "early"})).json["status"] == "done"
+            endpoint.close()
+            asked = await asyncio.gather(*(client.post("/v1/debates", {**CASE, "id": case_id}) for case_id in IDS))
+            assert {answer.status for answer in asked} <= {200, 202}
+            await until(status_of(client, "q0", "aside"))
+            told = (await client.get("/v1/debates/q0")).json
+            refused = await client.post("/v1/debates", {**CASE, "id": "late"})
+            unknown = await client.get("/v1/debates/late")
+            assert "endpoint_down" in told["why"]
+            for answer in (refused, unknown):
+                assert (answer.status, answer.code) == (503, "paused")
+                assert int(answer.headers["Retry-After"]) >= 1
+            assert (await client.get("/readyz")).status == 503
+            assert (await client.get("/healthz")).status == 200
+            assert (await client.get("/v1/debates/early")).json["status"] == "done"
+            assert [event["event"] for event in await client.events("/v1/debates/q0/events")][-1] == "end"
+            await asyncio.sleep(1.0)  # a try or two find it down
+            assert (await client.get("/readyz")).status == 503
+            endpoint.enter_context(simulated_server(AnswerKey(), port=port))
+            for case_id in IDS:
+                await until(status_of(client, case_id, "done"))
+            assert (await client.get("/readyz")).status == 200
+            assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "late"})).json["status"] == "done"
+    assert sessions(tmp_path) == [("stopped", "endpoint_down"), ("finished", "")]
+
+
+async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, tries = OpenRun.open, 0
+
+    async def fails_twice(run: OpenRun) -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise ModelUnavailable("nobody answers")
+        await opened(run)
+
+    async with served(tmp_path, debates=SLOW) as client:
+        await client.post("/v1/debates", {**CASE, "id": "one"})
+        await until(status_of(client, "one", "open"))
+        monkeypatch.setattr(OpenRun, "open", fails_twice)
+        reception: Any = client.services.of("debates").run._reception
+        reception._stop("limiter_gone: ActorDiedError")
+        await until(status_of(client, "one", "aside"))
+        assert (await client.get("/readyz")).status == 503
+        await until(status_of(client, "one", "queued", "open"))
+        assert tries == 3
+        assert (await client.ask("DELETE", "/v1/debates/one")).status == 200
+    assert sessions(tmp_path)[0] == ("stopped", "limiter_gone")
+
+
+async def test_a_server_that_is_closed_while_it_waits_tries_no_more(tmp_path: Path) -> None:
+    async with served(tmp_path, debates=SLOW) as client:
+        await client.post("/v1/debates", {**CASE, "id": "one"})
+        await until(status_of(client, "one", "open"))
+        reception: Any = client.services.of("debates").run._reception
+        reception._stop("endpoint_down: http://nowhere")
+        await until(status_of(client, "one", "aside"))
+    await asyncio.sleep(0.5)
+    assert len(sessions(tmp_path)) == 1
+    async with served(tmp_path, debates=SLOW) as client:
+        assert (await client.get("/v1/debates/one")).json["status"] in ("queued", "open")
+
+
+async def test_a_budget_is_final(tmp_path: Path) -> None:
+    async with served(tmp_path, debates={**INLINE, "max_tokens": 50}) as client:
+        await client.post("/v1/debates?wait_s=30", {**CASE, "id": "one"})
+        await asyncio.sleep(0.5)
+        refused = await client.post("/v1/debates", {**CASE, "id": "two"})
+        assert (refused.status, refused.code) == (503, "stopped")
+        assert "Retry-After" not in refused.headers
+    assert sessions(tmp_path) == [("stopped", "budget")]
