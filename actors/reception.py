@@ -79,7 +79,6 @@ class Reception:
         self._visits: dict[str, _Visit] = {}
         self._queues: list[deque[_Visit]] = [deque() for _ in runtime.seats]
         self._held: list[set[CaseKey]] = [set() for _ in runtime.seats]
-        self._lives = [0] * len(runtime.seats)
         self._wake = [asyncio.Event() for _ in runtime.seats]
         self._busy = [asyncio.Event() for _ in runtime.seats]
         self._trails = Trails()
@@ -227,13 +226,12 @@ class Reception:
                 visits = [queue.popleft() for _ in range(min(len(queue), _HANDFUL))]
                 await self._runtime.archive.register([visit.labelled for visit in visits])
                 visits = [visit for visit in visits if self._visits.get(visit.key[0]) is visit]  # not withdrawn since
-                life = self._lives[number]
                 self._held[number] |= {visit.key for visit in visits}
                 self._busy[number].set()
                 try:
                     report = await seat.exchange([visit.assignment for visit in visits], wait=False)
                 except SeatLost:
-                    self._lost(number, life)
+                    self._lost(number)
                 else:
                     self._settle(number, report.done)
                     left = [visit.key for visit in visits if self._visits.get(visit.key[0]) is not visit]
@@ -247,22 +245,23 @@ class Reception:
             if not self._held[number]:
                 self._busy[number].clear()
                 await self._busy[number].wait()
-            life = self._lives[number]
             try:
                 report = await seat.exchange([], wait=True)
             except SeatLost:
-                self._lost(number, life)
+                self._lost(number)
             else:
                 self._settle(number, report.done)
 
-    def _lost(self, number: int, life: int) -> None:
-        """A moderator died; it is back, and told again of every debate that it had."""
-        if self._lives[number] != life:
-            return  # the other one of the two that talk to it has seen to it
-        self._lives[number] += 1
+    def _lost(self, number: int) -> None:
+        """A moderator died; it is back, and told again of every debate that it had.
+
+        Both that talk to it learn of a death, and another one may lie between: whatever it is held to have is handed
+        over each time. What it has already, it ignores.
+        """
         held, self._held[number] = self._held[number], set()
         lost = [visit for visit in self._visits.values() if visit.key in held]
-        _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
+        if lost:
+            _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
         for visit in lost:
             known = visit.assignment
             visit.assignment = Assignment(known.case, known.attempt, replay=True, invalid=known.invalid, tell=True)

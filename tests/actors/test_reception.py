@@ -74,11 +74,41 @@ class Seat:
         self.open.clear()
 
 
+class Mortal(Seat):
+    """A seat whose moderator dies, as a seat on Ray tells it: each lost call waits by itself until a life answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listener_is_back = asyncio.Event()
+
+    def lose(self) -> None:
+        self.open.clear()
+        self._life += 1
+        self._news.set()
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        life = self._life
+        if wait and not self._done:
+            self._news.clear()
+            await self._news.wait()
+        elif not wait and self.slow is not None:
+            self.under_way = True
+            await self.slow.wait()
+        if life != self._life:
+            if wait:
+                await self.listener_is_back.wait()
+            raise SeatLost("seat")
+        self.given += assignments
+        self.open |= {each.case.id: each for each in assignments}
+        done, self._done = self._done, []
+        return Report(done)
+
+
 class Runtime:
     """Seats without an engine."""
 
-    def __init__(self, seats: int) -> None:
-        self.places = [Seat() for _ in range(seats)]
+    def __init__(self, seats: int, kind: type[Seat] = Seat) -> None:
+        self.places = [kind() for _ in range(seats)]
         self.seats: Sequence[arena.Seat] = self.places
         self.kept = Archive()
         self.archive: arena.Archive = self.kept
@@ -142,6 +172,28 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
         for seat in runtime.places:
             seat.finish()
         assert len(await asyncio.gather(*holding, late)) == 5
+
+
+async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate() -> None:
+    runtime = Runtime(1, Mortal)
+    (seat,) = runtime.places
+    assert isinstance(seat, Mortal)
+    async with reception(runtime) as found:
+        first = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        seat.slow = asyncio.Event()
+        second = asyncio.create_task(found.hold(case(1)))
+        while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        seat.lose()  # with a call of each of the two that talk to it
+        seat.slow.set()
+        await until_open(runtime, 2)  # who hands over was back first, and has given the next life everything
+        seat.lose()
+        seat.listener_is_back.set()
+        async with asyncio.timeout(5):
+            await until_open(runtime, 2)
+        seat.finish()
+        assert len(await asyncio.gather(first, second)) == 2
 
 
 async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
