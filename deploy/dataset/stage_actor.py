@@ -13,7 +13,7 @@ import msgspec
 import ray
 
 from moot.actors.log import configure_json
-from moot.actors.reception import NotHeld, RunBroken
+from moot.actors.visit import NotHeld, RunBroken
 from moot.deploy.dataset.caller import CLOSED
 from moot.deploy.dataset.fields import ID
 from moot.deploy.dataset.kinds import Kind, refused

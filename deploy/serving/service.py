@@ -11,7 +11,7 @@ from secrets import token_hex
 import structlog
 from pydantic import ValidationError
 
-from moot.actors.reception import NotHeld
+from moot.actors.visit import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict

@@ -12,8 +12,9 @@ from test_arena import Archive
 from moot.actors import arena
 from moot.actors.arena import Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.reception import NotHeld, Reception
+from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended
+from moot.actors.visit import NotHeld
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone
 
