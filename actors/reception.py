@@ -13,9 +13,8 @@ import structlog
 
 from moot.actors.arena import Past, Runtime
 from moot.actors.moderator import Assignment, Outcome
-from moot.actors.record.closing import Ended
+from moot.actors.recall import Recall
 from moot.actors.record.progress import StreamedEvent
-from moot.actors.remote.mailbox import Mailbox
 from moot.actors.seating import Seating
 from moot.actors.trails import Trails
 from moot.actors.visit import NotHeld, RunBroken, Told, Visit
@@ -24,7 +23,6 @@ from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
 _LOOK_EACH_S = 0.1
-_ASK_EACH_S = 0.02
 DRAIN_S = 6.0
 
 
@@ -46,9 +44,7 @@ class Reception:
         self._seating = Seating(runtime, self._is_waited_for, self._settle)
         self._trails = Trails()
         self._ending: list[str] = []
-        self._recorded: Mailbox[tuple[str, asyncio.Future[Ended | None]]] = Mailbox(
-            self._ask_record, spacing_s=_ASK_EACH_S
-        )
+        self._recall = Recall(runtime.archive)
         self._refusal: NotHeld | None = None
         self._draining: asyncio.Task[None] | None = None
         self.stopped_by = ""
@@ -111,7 +107,11 @@ class Reception:
         return True
 
     async def recall(self, case_id: str) -> Told | None:
-        """How a case ended that has a verdict on record; None for any other one."""
+        """How a case ended that has a verdict on record; None for any other one.
+
+        Raises:
+            NotHeld: the record does not give it back, or was closed before it did.
+        """
         return await self._from_record(case_id) if self._past.has_ended(case_id) else None
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
@@ -149,28 +149,14 @@ class Reception:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
-        await self._recorded.close()
+        await self._recall.close()
         return left
 
     async def _from_record(self, case_id: str) -> Told:
-        answer: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
-        self._recorded.post((case_id, answer))
-        ended = await answer
+        ended = await self._recall.ending(case_id)
         if ended is None:
             raise NotHeld(f"case {case_id!r} has a verdict that the record does not give back")
         return Told(ended, reused=True)
-
-    async def _ask_record(self, batch: list[tuple[str, asyncio.Future[Ended | None]]]) -> None:
-        try:
-            found = await self._runtime.archive.endings([case_id for case_id, _ in batch])
-        except Exception as error:
-            for _, answer in batch:
-                if not answer.done():
-                    answer.set_exception(error)
-            raise
-        for case_id, answer in batch:
-            if not answer.done():
-                answer.set_result(found.get(case_id))
 
     def _settle(self, done: Sequence[Outcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):

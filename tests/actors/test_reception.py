@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 from test_arena import Archive
 
 from moot.actors import arena
-from moot.actors.arena import Past, SeatLost
+from moot.actors.arena import CaseKey, Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended
@@ -125,8 +125,8 @@ def case(number: int) -> LabelledCase:
 
 
 @asynccontextmanager
-async def reception(runtime: Runtime) -> AsyncIterator[Reception]:
-    found = Reception(runtime, Past({}, {}))
+async def reception(runtime: Runtime, finished: Mapping[CaseKey, bool] | None = None) -> AsyncIterator[Reception]:
+    found = Reception(runtime, Past(finished or {}, {}))
     found.open()
     try:
         async with asyncio.timeout(20):
