@@ -20,18 +20,17 @@ from moot.actors.record.arrivals import Arrivals
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
-from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.known_endings import KnownEndings
 from moot.actors.record.progress import Progress
-from moot.actors.record.recovery import CaseKey, History, histories, recover
+from moot.actors.record.read_back import ReadBack
+from moot.actors.record.recovery import CaseKey, History, recover
 from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, DUPLICATE
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
-from moot.actors.record.threads import to_its_end
 from moot.protocols.case import LabelledCase, Reference
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
@@ -82,7 +81,8 @@ class Recorder:
         self._arrivals = Arrivals()
         self._right: dict[str, tuple[str | None, Reference]] = {}
         self._cases_written: set[str] = set()
-        self._endings, self._reading_endings = KnownEndings(), asyncio.Lock()
+        self._endings = KnownEndings()
+        self._read_back = ReadBack(self._folder, self._journal)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
@@ -195,9 +195,7 @@ class Recorder:
         known = [key for key in keys if not self._is_shared_and_new(key)]
         if not known:  # which spares every shared ask of a run a reading of the whole journal
             return [History() for _ in keys]
-        await self._journal.readable()
-        async with self._journal.lock:
-            read = await to_its_end(lambda: histories(self._folder, known))
+        read = await self._read_back.histories(known)
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
@@ -208,8 +206,7 @@ class Recorder:
             self._not_durable.difference_update(case_ids)
         found = self._endings.of(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
-            async with self._reading_endings:
-                found |= await to_its_end(lambda: recorded_endings(self._folder, missing))
+            found |= await self._read_back.endings(missing)
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:

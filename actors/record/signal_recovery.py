@@ -9,8 +9,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signal_keeper import (
     FOLD_REPLIES,

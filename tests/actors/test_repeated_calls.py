@@ -14,11 +14,11 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
+from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
