@@ -41,7 +41,7 @@ class Reception:
     def __init__(self, runtime: Runtime, past: Past, *, followed: bool = True) -> None:
         self._runtime, self._past, self._followed = runtime, past, followed
         self._visits: dict[str, Visit] = {}
-        self._seating = Seating(runtime, self._is_waited_for, self._settle)
+        self._seating = Seating(runtime, self._visits.get, self._settle)
         self._trails = Trails()
         self._ending: list[str] = []
         self._recall = Recall(runtime.archive)
@@ -93,9 +93,6 @@ class Reception:
             self._trails.begin(labelled.case.id)
         self._seating.put(visit)
         return visit
-
-    def _is_waited_for(self, visit: Visit) -> bool:
-        return self._visits.get(visit.key[0]) is visit
 
     async def withdraw(self, case_id: str) -> bool:
         """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
@@ -195,7 +192,8 @@ class Reception:
         self._refusal = self._refusal or why
 
     def _put_all_aside(self, why: NotHeld) -> None:
-        visits, self._visits = list(self._visits.values()), {}
+        visits = list(self._visits.values())
+        self._visits.clear()
         for visit in visits:
             self._end(visit, why)
             self._trails.end(visit.labelled.case.id)

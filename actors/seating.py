@@ -24,14 +24,14 @@ class Seating:
 
     Args:
         runtime: the engine.
-        is_waited_for: whether a visit has not ended and was not withdrawn.
+        visit_of: the visit of a case that somebody waits for; None when nobody does.
         settle: takes what has ended.
     """
 
     def __init__(
-        self, runtime: Runtime, is_waited_for: Callable[[Visit], bool], settle: Callable[[Sequence[Outcome]], None]
+        self, runtime: Runtime, visit_of: Callable[[str], Visit | None], settle: Callable[[Sequence[Outcome]], None]
     ) -> None:
-        self._runtime, self._is_waited_for, self._settle = runtime, is_waited_for, settle
+        self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
         self._queues: list[deque[Visit]] = [deque() for _ in runtime.seats]
         self._held: list[dict[CaseKey, Visit]] = [{} for _ in runtime.seats]
         self._wake = [asyncio.Event() for _ in runtime.seats]
@@ -73,8 +73,7 @@ class Seating:
             self._wake[number].clear()
             while queue:
                 visits = [queue.popleft() for _ in range(min(len(queue), _HANDFUL))]
-                await self._runtime.archive.register([visit.labelled for visit in visits])
-                visits = [visit for visit in visits if self._is_waited_for(visit)]  # not withdrawn since
+                visits = await self._registered(visits)
                 self._held[number] |= {visit.key: visit for visit in visits}
                 self._busy[number].set()
                 try:
@@ -86,6 +85,16 @@ class Seating:
                     left = [visit.key for visit in visits if not self._is_waited_for(visit)]
                     if left:  # withdrawn while they were on their way
                         await seat.withdraw(left)
+
+    async def _registered(self, visits: Sequence[Visit]) -> list[Visit]:
+        """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
+        archive = self._runtime.archive
+        await archive.register([visit.labelled for visit in visits])
+        archive.forget([visit.key[0] for visit in visits if self._visit_of(visit.key[0]) is None])
+        return [visit for visit in visits if self._is_waited_for(visit)]
+
+    def _is_waited_for(self, visit: Visit) -> bool:
+        return self._visit_of(visit.key[0]) is visit
 
     async def _listen(self, number: int) -> None:
         """Learn what has ended at one seat."""

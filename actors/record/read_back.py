@@ -12,6 +12,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.part_index import PartIndex
 from moot.actors.record.recovery import HISTORY_STREAMS, CaseKey, History, histories
+from moot.actors.record.reopening import REOPENING_STREAMS, Reopened, reopened
 from moot.actors.record.threads import to_its_end
 
 
@@ -34,12 +35,21 @@ class ReadBack:
         Raises:
             RecordError: what it has taken cannot be written.
         """
+        recorded = await self._snapshot(keys, HISTORY_STREAMS)
+        async with self._reading:  # without the journal's lock: verdicts need it
+            return await to_its_end(lambda: histories(recorded, keys, self._index))
+
+    async def reopened(self, keys: Sequence[CaseKey]) -> dict[CaseKey, Reopened]:
+        """See `reopening.reopened`; raises as `histories`."""
+        recorded = await self._snapshot(keys, REOPENING_STREAMS)
+        async with self._reading:
+            return await to_its_end(lambda: reopened(recorded, keys, self._index))
+
+    async def _snapshot(self, keys: Sequence[CaseKey], streams: Sequence[str]) -> Snapshot:
         await self._journal.readable()
         case_ids = [case_id for case_id, _ in keys]
         async with self._journal.lock:
-            recorded = await to_its_end(lambda: Snapshot.take(self._folder, case_ids, HISTORY_STREAMS))
-        async with self._reading:  # without the journal's lock: verdicts need it
-            return await to_its_end(lambda: histories(recorded, keys, self._index))
+            return await to_its_end(lambda: Snapshot.take(self._folder, case_ids, streams))
 
     async def endings(self, case_ids: Sequence[str]) -> dict[str, Ended]:
         """See `recorded_endings`."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
-from moot.actors.record.rows import SHARED
+from moot.actors.record.rows import SHARED, is_shared
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
@@ -91,7 +91,7 @@ def without_marks(assessment: AssessmentData) -> AssessmentData:
 
 def in_a_debate(case_id: str, path: str) -> bool:
     """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
-    return path != SHARED or not case_id.startswith(f"{SHARED}-")
+    return path != SHARED or not is_shared(case_id)
 
 
 class SignalKeeper:
@@ -132,6 +132,16 @@ class SignalKeeper:
 
     def _debate(self, key: CaseKey) -> OpenDebate:
         return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())
+
+    def forget(self, key: CaseKey) -> None:
+        """A debate without verdict was put aside."""
+        self._debates.pop(key, None)
+
+    def bring_back(self, key: CaseKey, recorded: OpenDebate) -> None:
+        """One that was forgotten goes on: what is recorded of it, and what has come late."""
+        late = self._debate(key)
+        late.replies = late.replies | recorded.replies
+        late.assessments = recorded.assessments | late.assessments
 
     def end(self, case_id: str, attempt: int, *, failed: bool, correct: bool | None) -> None:
         """A debate has its verdict; nothing of a failed one counts."""

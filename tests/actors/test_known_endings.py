@@ -37,7 +37,7 @@ async def opened(folder: Path) -> tuple[Recorder, Ownership]:
 async def end(made: Recorder, number: int) -> str:
     """Hold a debate; returns its case's id."""
     case_id = labelled(number).case.id
-    made.register([labelled(number)])
+    await made.register([labelled(number)])
     rows = debate_rows(case_id, "e1")
     made.add_replies(batch(rows))
     assert await made.commit([closing(case_id, {row["path"]: row["reply_id"] for row in rows})]) == [True]
@@ -87,7 +87,7 @@ def test_what_is_known_is_what_is_recorded(
 
     async def told(folder: Path) -> None:
         made, owner = await opened(folder)
-        made.register([labelled(0)])
+        await made.register([labelled(0)])
         for row in rows:
             made.add_replies(batch([row, row] if repeated else [row]))
         fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
@@ -157,12 +157,12 @@ async def test_a_debate_of_an_earlier_life_is_read(tmp_path: Path) -> None:
     """The writer knows only what has been used since it began."""
     first, owner = await opened(tmp_path)
     rows = debate_rows("c000", "e1")
-    first.register([labelled(0)])
+    await first.register([labelled(0)])
     first.add_replies(batch(rows[:1]))
     await first.close(compact=False)
     owner.release()
     second, owner = await opened(tmp_path)
-    second.register([labelled(0)])
+    await second.register([labelled(0)])
     second.add_replies(batch(rows[1:]))
     await second.commit([closing("c000", {row["path"]: row["reply_id"] for row in rows})])
     assert not second._endings.of(["c000"])

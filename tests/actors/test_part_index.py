@@ -44,7 +44,7 @@ async def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 async def end(made: Recorder, number: int) -> None:
     case_id = labelled(number).case.id
-    made.register([labelled(number)])
+    await made.register([labelled(number)])
     rows = debate_rows(case_id, "e1")
     made.add_replies(batch(rows))
     await made.flush()
@@ -105,7 +105,7 @@ async def test_verdicts_become_durable_while_histories_are_read(
         return histories(*args)
 
     monkeypatch.setattr(read_back, "histories", slow)
-    made.register([labelled(CASES)])
+    await made.register([labelled(CASES)])
     made.add_replies(batch(debate_rows(f"c{CASES:03d}", "e2")))
     asked = asyncio.create_task(made.history([(f"c{CASES:03d}", 0), ("c001", 0)]))
     assert await asyncio.to_thread(reading.wait, 30)

@@ -280,6 +280,30 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
             await late
 
 
+async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime = Runtime(1)
+    begun, go_on, register = asyncio.Event(), asyncio.Event(), runtime.kept.register
+
+    async def slow(cases: Sequence[LabelledCase]) -> None:
+        begun.set()
+        await go_on.wait()
+        await register(cases)
+
+    monkeypatch.setattr(runtime.kept, "register", slow)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
+        await begun.wait()
+        await found.withdraw("q0")
+        go_on.set()
+        await until_open(runtime, 1)
+        assert runtime.kept.registered == {"q1"}
+        runtime.places[0].finish()
+        await asyncio.wait(holding)
+        assert isinstance(holding[0].exception(), NotHeld)
+
+
 async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_again() -> None:
     runtime = Runtime(1)
     async with reception(runtime) as found:
