@@ -74,7 +74,9 @@ def _pieces(
         if table in part.tables:
             path = folder.path / part.tables[table]
             try:
-                yield _part(path, table, names, only, None if groups is None else groups(path))
+                chosen = None if groups is None else groups(path)
+                if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
+                    yield _part(path, table, names, only, chosen)
             except (pa.ArrowException, OSError) as error:
                 raise RecordError(f"{path} cannot be read: {error}") from error
     for path, valid in segments:
@@ -86,8 +88,6 @@ def _pieces(
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
     """Columns of a part; those that came after it was written are null."""
-    if groups == []:
-        return pa.schema([TABLES[table].field(name) for name in names]).empty_table()
     known = set(pq.read_schema(path).names)
     there = [name for name in names if name in known]
     if groups is None:
