@@ -110,8 +110,8 @@ class RayArchive:
     def forget(self, case_ids: Sequence[str]) -> None:
         """See `arena.Archive.forget`."""
         for case_id in case_ids:
-            if self._open.pop(case_id, None) is not None:
-                self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
+            self._open.pop(case_id, None)
+            self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
 
     async def _forget(self, number: int, batch: list[tuple[int, str]]) -> None:
         with suppress(PeerLost):  # its next life is told of the open ones alone

@@ -126,8 +126,10 @@ async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: py
 
     archive = RayArchive([Writer("writer", "here")])
     await archive.register([labelled(0), labelled(1)])
-    archive.forget(["c000", "nobody"])
+    archive.forget(["c000"])
     assert (await told.get())[1][1] == 1
+    assert await told.get() == ("forget", ([(1, "c000")],))
+    archive.forget(["c000"])  # it was withdrawn before the writer knew it
     assert await told.get() == ("forget", ([(1, "c000")],))
     await archive._lost(0)
     method, (raw, number) = await told.get()
