@@ -97,8 +97,7 @@ class Recorder:
         self._arrivals.recover(state.finished, state.replies, state.events)
         self._registry.recover(all_stay=self._journal.has_earlier_life)
         self.progress = state.progress
-        waiting = {(case_id, attempt, path): reply_id for case_id, attempt, path, reply_id in state.replies}
-        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, waiting)
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
 
     def _mine(self, case_id: str) -> bool:
         return writer_of(case_id, self._writers) == self._writer

@@ -40,6 +40,7 @@ class Registry:
         self._arrivals, self._signals, self._read_back = arrivals, signals, read_back
         self._right: dict[str, Right] = {}
         self._aside = PutAside()
+        self._unheard: set[CaseKey] = set()
 
     def recover(self, *, all_stay: bool) -> None:
         """Whatever earlier lives have left without verdict is put aside until its case is registered.
@@ -47,7 +48,9 @@ class Registry:
         Args:
             all_stay: whether all of it stays in mind until `all_known`: rows of such a life may come again.
         """
-        self._aside.add(case_id for case_id, _ in self._arrivals.unfinished() if not is_shared(case_id))
+        unfinished = [key for key in self._arrivals.unfinished() if not is_shared(key[0])]
+        self._aside.add(case_id for case_id, _ in unfinished)
+        self._unheard = set(unfinished)
         self._aside.all_stay = all_stay
 
     async def register(self, cases: Sequence[LabelledCase], number: int) -> None:
@@ -76,13 +79,19 @@ class Registry:
     async def _bring_back(self, case_ids: Sequence[str]) -> None:
         for case_id in case_ids:
             self._aside.take_back(case_id)
-        keys = [key for case_id in case_ids for key in _attempts_at(case_id) if self._arrivals.is_forgotten(key)]
+        keys = [key for case_id in case_ids for key in _attempts_at(case_id) if self._is_out_of_mind(key)]
         if not keys:
             return
         for key, known in (await self._read_back.reopened(keys)).items():
-            if self._arrivals.is_forgotten(key):  # nobody else was faster
-                self._arrivals.bring_back(key, known.reply_ids, known.events)
+            if self._is_out_of_mind(key):  # nobody else was faster
                 self._signals().bring_back(key, known.signals)
+                self._unheard.discard(key)
+            if self._arrivals.is_forgotten(key):
+                self._arrivals.bring_back(key, known.reply_ids, known.events)
+
+    def _is_out_of_mind(self, key: CaseKey) -> bool:
+        """Whether a debate was forgotten, or begun in an earlier life: its log-probabilities are not here."""
+        return self._arrivals.is_forgotten(key) or key in self._unheard
 
     def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
         """See `Recorder.forget`."""
@@ -104,6 +113,7 @@ class Registry:
             for key in _attempts_at(case_id):
                 self._arrivals.forget(key)
                 self._signals().forget(key)
+                self._unheard.discard(key)
 
 
 def _attempts_at(case_id: str) -> Iterator[CaseKey]:

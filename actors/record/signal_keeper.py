@@ -8,7 +8,6 @@ back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -99,12 +98,11 @@ class SignalKeeper:
 
     Args:
         folded: of debates that have their verdict.
-        debates: those that have none.
     """
 
-    def __init__(self, folded: Signals | None = None, debates: Mapping[CaseKey, OpenDebate] | None = None) -> None:
+    def __init__(self, folded: Signals | None = None) -> None:
         self._folded = folded or Signals()
-        self._debates = dict(debates or {})
+        self._debates: dict[CaseKey, OpenDebate] = {}
         self._pending: list[JudgedReply] = []
         self._pending_tokens = 0
         self._replies = self._folded.replies
@@ -138,7 +136,7 @@ class SignalKeeper:
         self._debates.pop(key, None)
 
     def bring_back(self, key: CaseKey, recorded: OpenDebate) -> None:
-        """One that was forgotten goes on: what is recorded of it, and what has come late."""
+        """One goes on that was forgotten, or begun in an earlier life: what is recorded, and what has come since."""
         late = self._debate(key)
         late.replies = late.replies | recorded.replies
         late.assessments = recorded.assessments | late.assessments

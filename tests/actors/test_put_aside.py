@@ -97,7 +97,7 @@ async def test_a_forgotten_debate_goes_on_where_it_was(tmp_path: Path, owners: i
         assert (await made.endings(["c000"]))["c000"].closing.answer == "Yes"
         live = await made.signals.signals()
         assert live.replies == 1
-    recorded = recover_signals(RunFolder(tmp_path), lambda _: True, {})
+    recorded = recover_signals(RunFolder(tmp_path), lambda _: True)
     assert_same_signals(live, await recorded.signals())
     assert len(read_table(tmp_path, "events").to_pylist()) == 5
 

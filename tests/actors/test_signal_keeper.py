@@ -274,8 +274,9 @@ async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder
     assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
     await left(recorder, owner)
     recorder, owner = await loaded(folder)
-    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
+    assert not recorder.signals._debates
     await recorder.register([labelled(0), labelled(1)])
+    assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
     assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
     assert not recorder.signals._debates
     assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0
