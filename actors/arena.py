@@ -61,7 +61,8 @@ class Archive(Protocol):
         ...
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """These cases are done: they need not be registered again if a writer is lost."""
+        """These cases are debated no more: they need not be registered again if a writer is lost, and without a
+        verdict they need not be kept in mind."""
         ...
 
     async def counts(self) -> Counts:

@@ -51,10 +51,11 @@ class InlineArchive:
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         """See `arena.Archive.register`."""
-        self._recorder.register(cases)
+        await self._recorder.register(cases)
 
     def forget(self, case_ids: Sequence[str]) -> None:
-        """Nothing to do: this writer cannot be lost alone."""
+        """See `arena.Archive.forget`."""
+        self._recorder.forget((0, case_id) for case_id in case_ids)
 
     async def counts(self) -> Counts:
         """See `arena.Archive.counts`."""

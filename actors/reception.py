@@ -6,59 +6,23 @@ The arena holds a task that is known when it begins; here cases are handed to mo
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 
-from moot.actors.arena import DRAIN_S, HANDFUL, Past, Runtime, SeatLost
+from moot.actors.arena import DRAIN_S, Past, Runtime
 from moot.actors.moderator import Assignment, Outcome
-from moot.actors.record.closing import Ended
+from moot.actors.recall import Recall
 from moot.actors.record.progress import StreamedEvent
-from moot.actors.record.schema import CaseKey
-from moot.actors.remote.mailbox import Mailbox
+from moot.actors.seating import Seating
 from moot.actors.trails import Trails
+from moot.actors.visit import NotHeld, RunBroken, Told, Visit
 from moot.protocols.case import LabelledCase
-from moot.protocols.errors import MootError, RunMismatch
+from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
 _LOOK_EACH_S = 0.1
-_ASK_EACH_S = 0.02
-
-
-class NotHeld(MootError):
-    """A debate that was put aside without a verdict: its case was withdrawn, or the run was closed or has stopped.
-
-    What is on record of it is not paid for again when the case is brought another time.
-    """
-
-
-class RunBroken(NotHeld):
-    """A debate that was put aside because the run cannot go on: nothing can be trusted to be kept any more."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """How a debate ended, and whether that was on record already."""
-
-    ended: Ended
-    reused: bool
-
-
-class _Visit:
-    """A case that is being debated for somebody."""
-
-    def __init__(self, labelled: LabelledCase, assignment: Assignment, seat: int) -> None:
-        self.labelled, self.assignment, self.seat = labelled, assignment, seat
-        self.content = labelled.case.content_hash()
-        self.told: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
-        self.told.add_done_callback(_seen)
-
-    @property
-    def key(self) -> CaseKey:
-        return (self.assignment.case.id, self.assignment.attempt)
 
 
 class Reception:
@@ -75,17 +39,11 @@ class Reception:
 
     def __init__(self, runtime: Runtime, past: Past, *, followed: bool = True) -> None:
         self._runtime, self._past, self._followed = runtime, past, followed
-        self._visits: dict[str, _Visit] = {}
-        self._queues: list[deque[_Visit]] = [deque() for _ in runtime.seats]
-        self._held: list[set[CaseKey]] = [set() for _ in runtime.seats]
-        self._lives = [0] * len(runtime.seats)
-        self._wake = [asyncio.Event() for _ in runtime.seats]
-        self._busy = [asyncio.Event() for _ in runtime.seats]
+        self._visits: dict[str, Visit] = {}
+        self._seating = Seating(runtime, self._visits.get, self._settle)
         self._trails = Trails()
         self._ending: list[str] = []
-        self._recorded: Mailbox[tuple[str, asyncio.Future[Ended | None]]] = Mailbox(
-            self._ask_record, spacing_s=_ASK_EACH_S
-        )
+        self._recall = Recall(runtime.archive)
         self._refusal: NotHeld | None = None
         self._draining: asyncio.Task[None] | None = None
         self.stopped_by = ""
@@ -93,9 +51,7 @@ class Reception:
 
     def open(self) -> None:
         """Begin to take cases."""
-        seats = range(len(self._queues))
-        serving = [self._feed(seat) for seat in seats] + [self._listen(seat) for seat in seats]
-        for each in [*serving, self._follow()] if self._followed else serving:
+        for each in [*self._seating.talks(), *([self._follow()] if self._followed else [])]:
             task = asyncio.create_task(each)
             task.add_done_callback(self._served)
             self._tasks.append(task)
@@ -128,34 +84,30 @@ class Reception:
             visit = self._receive(labelled, assignment)
         return await asyncio.shield(visit.told)
 
-    def _receive(self, labelled: LabelledCase, assignment: Assignment) -> _Visit:
-        seat = min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
-        told = Assignment(assignment.case, assignment.attempt, assignment.replay, assignment.invalid, tell=True)
-        visit = self._visits[labelled.case.id] = _Visit(labelled, told, seat)
+    def _receive(self, labelled: LabelledCase, assignment: Assignment) -> Visit:
+        told = msgspec.structs.replace(assignment, tell=True)
+        visit = self._visits[labelled.case.id] = Visit(labelled, told, self._seating.emptiest())
         self._past.begun(labelled.case.id, visit.content)
         if self._followed:
             self._trails.begin(labelled.case.id)
-        self._queue(visit)
+        self._seating.put(visit)
         return visit
-
-    def _queue(self, visit: _Visit) -> None:
-        self._queues[visit.seat].append(visit)
-        self._wake[visit.seat].set()
 
     async def withdraw(self, case_id: str) -> bool:
         """Put the debate of a case aside, for everybody who waits for it; False when it is not being debated."""
         visit = self._visits.pop(case_id, None)
         if visit is None:
             return False
-        with suppress(ValueError):
-            self._queues[visit.seat].remove(visit)
-        self._held[visit.seat].discard(visit.key)
         self._end(visit, NotHeld(f"case {case_id!r} was withdrawn"))
-        await self._runtime.seats[visit.seat].withdraw([visit.key])
+        await self._seating.withdraw(visit)
         return True
 
     async def recall(self, case_id: str) -> Told | None:
-        """How a case ended that has a verdict on record; None for any other one."""
+        """How a case ended that has a verdict on record; None for any other one.
+
+        Raises:
+            NotHeld: the record does not give it back, or was closed before it did.
+        """
         return await self._from_record(case_id) if self._past.has_ended(case_id) else None
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
@@ -193,83 +145,17 @@ class Reception:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
-        await self._recorded.close()
+        await self._recall.close()
         return left
 
     async def _from_record(self, case_id: str) -> Told:
-        answer: asyncio.Future[Ended | None] = asyncio.get_running_loop().create_future()
-        self._recorded.post((case_id, answer))
-        ended = await answer
+        ended = await self._recall.ending(case_id)
         if ended is None:
             raise NotHeld(f"case {case_id!r} has a verdict that the record does not give back")
         return Told(ended, reused=True)
 
-    async def _ask_record(self, batch: list[tuple[str, asyncio.Future[Ended | None]]]) -> None:
-        try:
-            found = await self._runtime.archive.endings([case_id for case_id, _ in batch])
-        except Exception as error:
-            for _, answer in batch:
-                if not answer.done():
-                    answer.set_exception(error)
-            raise
-        for case_id, answer in batch:
-            if not answer.done():
-                answer.set_result(found.get(case_id))
-
-    async def _feed(self, number: int) -> None:
-        """Hand over what comes to one seat."""
-        seat, queue = self._runtime.seats[number], self._queues[number]
-        while True:
-            await self._wake[number].wait()
-            self._wake[number].clear()
-            while queue:
-                visits = [queue.popleft() for _ in range(min(len(queue), HANDFUL))]
-                await self._runtime.archive.register([visit.labelled for visit in visits])
-                visits = [visit for visit in visits if self._visits.get(visit.key[0]) is visit]  # not withdrawn since
-                life = self._lives[number]
-                self._held[number] |= {visit.key for visit in visits}
-                self._busy[number].set()
-                try:
-                    report = await seat.exchange([visit.assignment for visit in visits], wait=False)
-                except SeatLost:
-                    self._lost(number, life)
-                else:
-                    self._settle(number, report.done)
-                    left = [visit.key for visit in visits if self._visits.get(visit.key[0]) is not visit]
-                    if left:  # withdrawn while they were on their way
-                        await seat.withdraw(left)
-
-    async def _listen(self, number: int) -> None:
-        """Learn what has ended at one seat."""
-        seat = self._runtime.seats[number]
-        while True:
-            if not self._held[number]:
-                self._busy[number].clear()
-                await self._busy[number].wait()
-            life = self._lives[number]
-            try:
-                report = await seat.exchange([], wait=True)
-            except SeatLost:
-                self._lost(number, life)
-            else:
-                self._settle(number, report.done)
-
-    def _lost(self, number: int, life: int) -> None:
-        """A moderator died; it is back, and told again of every debate that it had."""
-        if self._lives[number] != life:
-            return  # the other one of the two that talk to it has seen to it
-        self._lives[number] += 1
-        held, self._held[number] = self._held[number], set()
-        lost = [visit for visit in self._visits.values() if visit.key in held]
-        _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
-        for visit in lost:
-            known = visit.assignment
-            visit.assignment = Assignment(known.case, known.attempt, replay=True, invalid=known.invalid, tell=True)
-            self._queue(visit)
-
-    def _settle(self, number: int, done: Sequence[Outcome]) -> None:
+    def _settle(self, done: Sequence[Outcome]) -> None:
         for outcome in sorted(done, key=lambda each: each.status == "stopped"):
-            self._held[number].discard((outcome.case_id, outcome.attempt))
             visit = self._visits.get(outcome.case_id)
             if visit is None or visit.key != (outcome.case_id, outcome.attempt):
                 continue
@@ -295,12 +181,8 @@ class Reception:
     async def _drain(self) -> None:
         await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.seats), return_exceptions=True)
 
-    def _end(self, visit: _Visit, how: Told | NotHeld) -> None:
-        if not visit.told.done():
-            if isinstance(how, NotHeld):
-                visit.told.set_exception(how)
-            else:
-                visit.told.set_result(how)
+    def _end(self, visit: Visit, how: Told | NotHeld) -> None:
+        visit.end(how)
         if self._followed:
             self._ending.append(visit.labelled.case.id)
         self._runtime.archive.forget([visit.labelled.case.id])
@@ -309,13 +191,12 @@ class Reception:
         self._refusal = self._refusal or why
 
     def _put_all_aside(self, why: NotHeld) -> None:
-        visits, self._visits = list(self._visits.values()), {}
+        visits = list(self._visits.values())
+        self._visits.clear()
         for visit in visits:
             self._end(visit, why)
             self._trails.end(visit.labelled.case.id)
-        for queue, held in zip(self._queues, self._held, strict=True):
-            queue.clear()
-            held.clear()
+        self._seating.clear()
 
     async def _follow(self) -> None:
         """Put events on their debates' trails; one that has ended is closed when all of its have come."""
@@ -338,9 +219,3 @@ class Reception:
         broken = RunBroken(f"the run cannot go on: {error}")
         self._refuse(broken)
         self._put_all_aside(broken)
-
-
-def _seen(told: asyncio.Future[Told]) -> None:
-    """Nobody may be waiting any more: an end without a verdict is no error of theirs."""
-    if not told.cancelled():
-        told.exception()

@@ -27,11 +27,13 @@ class OpenDebate:
         events: digest of what was noted last, by kind and path.
         arrived: set when something that a verdict may wait for has come.
         used: what its replies used.
+        late: of a debate that was forgotten, the replies that have come since: path, id, and what it supersedes.
     """
 
-    __slots__ = ("arrived", "events", "reply_ids", "used")
+    __slots__ = ("arrived", "events", "late", "reply_ids", "used")
 
     def __init__(self) -> None:
+        self.late: list[tuple[str, str, str | None]] = []
         self.reply_ids: dict[str, str] = {}
         self.events: dict[tuple[str, str], int] = {}
         self.arrived = asyncio.Event()
@@ -44,6 +46,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._open: dict[CaseKey, OpenDebate] = {}
         self._finished: set[CaseKey] = set()
+        self._forgotten: set[CaseKey] = set()
         self._noted: dict[tuple[str, int, str, str, float], None] = {}
 
     def recover(
@@ -69,6 +72,29 @@ class Arrivals:
         """The same, without beginning one."""
         return self._open.get(key)
 
+    def unfinished(self) -> list[CaseKey]:
+        """The debates without verdict that are in mind."""
+        return list(self._open)
+
+    def forget(self, key: CaseKey) -> None:
+        """Put a debate without verdict out of mind; of what comes late of it nothing is told apart any more."""
+        if self._open.pop(key, None) is not None:
+            self._forgotten.add(key)
+
+    def is_forgotten(self, key: CaseKey) -> bool:
+        """Whether a debate is out of mind, so that it must be brought back before it goes on."""
+        return key in self._forgotten
+
+    def bring_back(self, key: CaseKey, reply_ids: dict[str, str], events: dict[tuple[str, str], int]) -> None:
+        """Know again what is recorded of a forgotten debate, and what has come late of it."""
+        self._forgotten.discard(key)
+        debate = self.debate(key)
+        debate.reply_ids, debate.events = reply_ids, events | debate.events
+        debate.used.known = False
+        late, debate.late = debate.late, []
+        for reply in late:
+            self.reply(key, *reply)
+
     def has_ended(self, key: CaseKey) -> bool:
         """Whether a debate has its verdict."""
         return key in self._finished
@@ -82,6 +108,7 @@ class Arrivals:
         """A debate has its verdict: whatever comes of it from now on is late."""
         self._finished.add(key)
         self._open.pop(key, None)
+        self._forgotten.discard(key)
 
     def reply(self, key: CaseKey, path: str, reply_id: str, supersedes: str | None) -> bool:
         """Take a reply in, unless it has come before, another one stands in its place, or its debate has ended."""
@@ -92,6 +119,8 @@ class Arrivals:
         if known is not None and supersedes != known:
             return False
         debate.reply_ids[path] = reply_id
+        if key in self._forgotten:
+            debate.late.append((path, reply_id, supersedes))
         debate.arrived.set()
         return True
 

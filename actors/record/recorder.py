@@ -20,25 +20,24 @@ from moot.actors.record.arrivals import Arrivals
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
-from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.known_endings import KnownEndings
 from moot.actors.record.progress import Progress
-from moot.actors.record.recovery import History, histories, recover
-from moot.actors.record.rows import DECISION, SHARED
+from moot.actors.record.read_back import ReadBack
+from moot.actors.record.recovery import History, recover
+from moot.actors.record.registry import Registry
+from moot.actors.record.rows import DECISION, SHARED, is_shared
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
-from moot.actors.record.threads import to_its_end
-from moot.protocols.case import LabelledCase, Reference
+from moot.protocols.case import LabelledCase
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
 from moot.protocols.tasks.scoring import is_correct
 
 _PATIENCE_S = 10.0
-_MAX_ATTEMPTS = 16
 _REPLY_KEYS = [
     "case_id",
     "attempt",
@@ -80,9 +79,10 @@ class Recorder:
         self._writer, self._writers = writer, writers
         self._journal = Journal(self._folder, epoch, writer)
         self._arrivals = Arrivals()
-        self._right: dict[str, tuple[str | None, Reference]] = {}
         self._cases_written: set[str] = set()
-        self._endings, self._reading_endings = KnownEndings(), asyncio.Lock()
+        self._endings = KnownEndings()
+        self._read_back = ReadBack(self._folder, self._journal)
+        self._registry = Registry(self._arrivals, lambda: self.signals, self._read_back)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
@@ -95,25 +95,40 @@ class Recorder:
         state = await asyncio.to_thread(recover, self._folder, self._mine)
         self._cases_written = state.cases
         self._arrivals.recover(state.finished, state.replies, state.events)
+        self._registry.recover(all_stay=self._journal.has_earlier_life)
         self.progress = state.progress
-        waiting = {(case_id, attempt, path): reply_id for case_id, attempt, path, reply_id in state.replies}
-        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine, waiting)
+        self.signals = await asyncio.to_thread(recover_signals, self._folder, self._mine)
 
     def _mine(self, case_id: str) -> bool:
         return writer_of(case_id, self._writers) == self._writer
 
-    def register(self, cases: Iterable[LabelledCase]) -> None:
-        """Make cases known with what is right in them, before their first row."""
+    async def register(self, cases: Sequence[LabelledCase], number: int = 0) -> None:
+        """Make cases known with what is right in them, before their first row.
+
+        Args:
+            number: rises with each registering and each forgetting, so that one that comes late is told.
+
+        Raises:
+            RecordError: the record cannot be written.
+        """
+        await self._registry.register(cases, number)
         for labelled in cases:
-            case = labelled.case
-            self._right[case.id] = (labelled.gold, labelled.reference)
-            for attempt in range(_MAX_ATTEMPTS):
-                if (debate := self._arrivals.known((case.id, attempt))) is not None:
-                    debate.arrived.set()
-            if case.id in self._cases_written:
-                continue
-            self._cases_written.add(case.id)
-            self._journal.append("cases", **case_columns(labelled))
+            if labelled.case.id not in self._cases_written:
+                self._cases_written.add(labelled.case.id)
+                self._journal.append("cases", **case_columns(labelled))
+
+    async def reopen(self, cases: Sequence[LabelledCase], number: int) -> None:
+        """As `register`, for all the cases that are being debated after the writer was lost: no other one is."""
+        await self.register(cases, number)
+        self._registry.all_known()
+
+    def forget(self, numbered: Iterable[tuple[int, str]]) -> None:
+        """Cases that are not debated any more: those that have no verdict need not be kept in mind for ever.
+
+        Args:
+            numbered: each with a number as of `register`; one that was registered later stays.
+        """
+        self._registry.forget(numbered)
 
     def add_replies(self, batch: pa.RecordBatch) -> None:
         """Take a batch of the stream `replies`; rows whose key is already there are dropped."""
@@ -125,6 +140,7 @@ class Recorder:
             self._journal.append_replies(batch)
             self.signals.take_replies(batch)
             self._tally.take_replies(batch)
+        self._registry.came(zip(*(batch[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
         failpoint("writer.buffered")
 
     def _note_unconfirmed(self, dropped: pa.RecordBatch) -> None:
@@ -173,6 +189,7 @@ class Recorder:
                 self.signals.take_assessment(case_id, attempt, event.data)
             self._tally.take_event(event)
             self._write_event(case_id, attempt, event, at)
+        self._registry.came((case_id, attempt) for case_id, attempt, _, _ in events)
 
     def _write_event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
         self._journal.append(
@@ -191,9 +208,7 @@ class Recorder:
         known = [key for key in keys if not self._is_shared_and_new(key)]
         if not known:  # which spares every shared ask of a run a reading of the whole journal
             return [History() for _ in keys]
-        await self._journal.readable()
-        async with self._journal.lock:
-            read = await to_its_end(lambda: histories(self._folder, known))
+        read = await self._read_back.histories(known)
         found = dict(zip(known, read, strict=True))
         return [found.get(key, History()) for key in keys]
 
@@ -208,14 +223,13 @@ class Recorder:
             self._not_durable.difference_update(case_ids)
         found = self._endings.of(case_ids)
         if missing := [case_id for case_id in case_ids if case_id not in found]:
-            async with self._reading_endings:
-                found |= await to_its_end(lambda: recorded_endings(self._folder, missing))
+            found |= await self._read_back.endings(missing)
         return found
 
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
         debate = self._arrivals.known(key)
-        return key[0].startswith(f"{SHARED}-") and (debate is None or not debate.reply_ids)
+        return is_shared(key[0]) and (debate is None or not debate.reply_ids)
 
     async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
         """See `Claims.claim`; and what is recorded of the shared reply."""
@@ -284,7 +298,7 @@ class Recorder:
         if self._arrivals.has_ended(key):
             return False
         replies = self._arrivals.debate(key).reply_ids
-        return closing.case_id not in self._right or any(path not in replies for path in closing.replies)
+        return not self._registry.knows(closing.case_id) or any(path not in replies for path in closing.replies)
 
     async def _admit(self, closing: Closing) -> bool:
         """The same, waiting a little for what is on its way."""
@@ -299,7 +313,7 @@ class Recorder:
         return bool(self._admit_at_once(closing))
 
     def _write_verdict(self, closing: Closing) -> None:
-        gold, reference = self._right.pop(closing.case_id, (None, Reference()))
+        gold, reference, _ = self._registry.end(closing.case_id)
         failed = bool(closing.failure)
         correct = None if failed else is_correct(closing.answer, gold, reference)
         columns = verdict_columns(closing, gold, correct, time.time())

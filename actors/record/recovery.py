@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from moot.actors.record.as_written import Snapshot, rows_as_written
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.part_index import PartIndex
 from moot.actors.record.progress import Progress
 from moot.actors.record.rows import DECISION, INVALID_SUFFIX, RecordedReply, call_of, merge_reasks, recorded_replies
 from moot.actors.record.schema import EMBEDDINGS, TURNS, CaseKey
-from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
 from moot.protocols.messages import Ask, Unreadable
 
@@ -108,11 +106,14 @@ def recover(folder: RunFolder, mine: Callable[[str], bool]) -> State:
     return State(finished, cases, [(*key, reply_id) for key, reply_id in replies.items()], events, progress)
 
 
-def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
+HISTORY_STREAMS = ("replies", "embeddings")
+"""The streams that `histories` wants of a snapshot."""
+
+
+def histories(recorded: Snapshot, keys: Sequence[CaseKey], index: PartIndex) -> list[History]:
     """What is recorded of each debate; of several replies on one path the one that nothing supersedes."""
-    case_ids = pa.array(sorted({case_id for case_id, _ in keys}))
     replies: dict[CaseKey, dict[str, RecordedReply]] = {key: {} for key in keys}
-    for batch in rows_as_written(folder, "turns", "replies", TURNS.names, case_ids):
+    for batch in recorded.rows("turns", "replies", TURNS.names, index):
         replaced = batch["supersedes"].to_pylist()
         for (case_id, attempt, reply), supersedes in zip(recorded_replies(batch), replaced, strict=True):
             known = replies.get((case_id, attempt))
@@ -122,7 +123,7 @@ def histories(folder: RunFolder, keys: Sequence[CaseKey]) -> list[History]:
             if earlier is None or supersedes == earlier.answered.reply_id:
                 known[reply.path] = reply
     vectors: dict[CaseKey, dict[str, bytes]] = {key: {} for key in keys}
-    for batch in rows_as_written(folder, "embeddings", "embeddings", EMBEDDINGS.names, case_ids):
+    for batch in recorded.rows("embeddings", "embeddings", EMBEDDINGS.names, index):
         for row in batch.to_pylist():
             if (row["case_id"], row["attempt"]) in vectors:
                 stored = vectors[row["case_id"], row["attempt"]]
@@ -148,21 +149,3 @@ def _history(replies: Sequence[RecordedReply], vectors: dict[str, bytes]) -> His
         if reply.path.endswith(INVALID_SUFFIX) and reply.answered.reply_id not in ended
     }
     return History(list(merged.values()), unreadable, cuts, vectors)
-
-
-def rows_as_written(
-    folder: RunFolder, table: str, stream: str, columns: Sequence[str], case_ids: pa.Array | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a table in the order they were written, from committed parts and from segments."""
-    names = list(columns)
-    chosen = None if case_ids is None else pc.field("case_id").isin(case_ids)
-    for part in folder.committed_parts():
-        if table in part.tables:
-            path = folder.path / part.tables[table]
-            yield from pq.read_table(path, columns=names, filters=chosen, partitioning=None).to_batches()
-    for path, valid in folder.segments(stream):
-        for batch in read_segment(path, valid):
-            if case_ids is not None:
-                batch = batch.filter(pc.is_in(batch["case_id"], value_set=case_ids))
-            if batch.num_rows:
-                yield batch.select(names)

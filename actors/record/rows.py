@@ -198,6 +198,12 @@ def call_of(path: str) -> str | None:
 SHARED = "shared"
 """The path of a reply that several cases share; its case id begins with it and a hyphen."""
 
+
+def is_shared(case_id: str) -> bool:
+    """Whether a case id is that of a shared reply, which no verdict ends."""
+    return case_id.startswith(f"{SHARED}-")
+
+
 DECISION = "decision-"
 """How the reply id of a person's decision begins: it is in the journal like a reply, and costs nothing."""
 

@@ -8,7 +8,6 @@ back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
-from moot.actors.record.rows import SHARED
+from moot.actors.record.rows import SHARED, is_shared
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
@@ -90,7 +89,7 @@ def without_marks(assessment: AssessmentData) -> AssessmentData:
 
 def in_a_debate(case_id: str, path: str) -> bool:
     """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
-    return path != SHARED or not case_id.startswith(f"{SHARED}-")
+    return path != SHARED or not is_shared(case_id)
 
 
 class SignalKeeper:
@@ -98,12 +97,11 @@ class SignalKeeper:
 
     Args:
         folded: of debates that have their verdict.
-        debates: those that have none.
     """
 
-    def __init__(self, folded: Signals | None = None, debates: Mapping[CaseKey, OpenDebate] | None = None) -> None:
+    def __init__(self, folded: Signals | None = None) -> None:
         self._folded = folded or Signals()
-        self._debates = dict(debates or {})
+        self._debates: dict[CaseKey, OpenDebate] = {}
         self._pending: list[JudgedReply] = []
         self._pending_tokens = 0
         self._replies = self._folded.replies
@@ -131,6 +129,16 @@ class SignalKeeper:
 
     def _debate(self, key: CaseKey) -> OpenDebate:
         return self._debates.get(key) or self._debates.setdefault(key, OpenDebate())
+
+    def forget(self, key: CaseKey) -> None:
+        """A debate without verdict was put aside."""
+        self._debates.pop(key, None)
+
+    def bring_back(self, key: CaseKey, recorded: OpenDebate) -> None:
+        """One goes on that was forgotten, or begun in an earlier life: what is recorded, and what has come since."""
+        late = self._debate(key)
+        late.replies = late.replies | recorded.replies
+        late.assessments = recorded.assessments | late.assessments
 
     def end(self, case_id: str, attempt: int, *, failed: bool, correct: bool | None) -> None:
         """A debate has its verdict; nothing of a failed one counts."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signal_keeper import (
@@ -18,7 +18,6 @@ from moot.actors.record.signal_keeper import (
     FOLD_TOKENS,
     SPEAKER_COLUMNS,
     UNRECORDED,
-    OpenDebate,
     SignalKeeper,
     Spoken,
     in_a_debate,
@@ -36,33 +35,24 @@ _KEY = ["case_id", "attempt", "path"]
 _AT_ONCE = 1_000  # assessments as Python objects, with all their judges' texts
 
 
-def recover_signals(folder: RunFolder, mine: Callable[[str], bool], waiting: Mapping[ReplyKey, str]) -> SignalKeeper:
-    """What a writer would keep if it had written the whole record, as far as `mine(case_id)` says it concerns it.
+def recover_signals(folder: RunFolder, mine: Callable[[str], bool]) -> SignalKeeper:
+    """What a writer would keep of ended debates if it had written the whole record, as far as `mine(case_id)` says it
+    concerns it. What is recorded of the others is read when their cases come again: see `reopening`.
 
-    Reads the log-probabilities of judged replies and of open debates: keep it off an event loop. Where there is nothing
-    of either kind, it looks at what kinds of event there are, and no further.
-
-    Args:
-        waiting: ids of the replies of debates without a verdict, by key.
+    Reads the log-probabilities of judged replies: keep it off an event loop. Where there are none, it looks at what
+    kinds of event there are, and no further.
     """
     assessed = _assessed(folder, mine)
-    if not assessed and not waiting:
+    if not assessed:
         return SignalKeeper()
     ended = _ended(folder, {case_id for case_id, _, _ in assessed})
     past = _Past({key: correct for key, (failed, correct) in ended.items() if not failed})
-    debates: dict[CaseKey, OpenDebate] = {}
-    for (case_id, attempt, _), assessment in assessed.items():
-        if (case_id, attempt) not in ended:
-            debates.setdefault((case_id, attempt), OpenDebate()).assessments[assessment.reply] = assessment
     wanted = {key: found for key, found in assessed.items() if key[:2] in past.correct}
-    for key, said in _said(folder, _standing(folder, wanted.keys() | waiting.keys())):
-        if key in wanted:
-            past.add(key[:2], said, wanted.pop(key))
-        else:
-            debates.setdefault(key[:2], OpenDebate()).replies[key[2]] = said
+    for key, said in _said(folder, _standing(folder, wanted)):
+        past.add(key[:2], said, wanted.pop(key))
     for key, assessment in wanted.items():
         past.add(key[:2], UNRECORDED, assessment)
-    return SignalKeeper(past.signals(), debates)
+    return SignalKeeper(past.signals())
 
 
 class _Past:

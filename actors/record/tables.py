@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import tables_of
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.part_index import Groups, read_groups
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
@@ -25,6 +26,7 @@ def read_table(
     table: str,
     columns: Sequence[str] | None = None,
     only: pc.Expression | None = None,
+    groups: Groups | None = None,
 ) -> pa.Table:
     """A table of the record: committed Parquet parts plus what still lies in the journal.
 
@@ -36,6 +38,7 @@ def read_table(
         table: a name of `schema.TABLES`.
         columns: which columns; all when None. Key columns always come along.
         only: which rows, told by key columns alone, so that what one row supersedes is read where it is read.
+        groups: which row groups of a part's file hold the rows of `only`; all are looked through when None.
 
     Raises:
         RecordError: when there is no run in the folder or a part cannot be read.
@@ -49,7 +52,7 @@ def read_table(
     schema = pa.schema([TABLES[table].field(name) for name in names])
     for _ in range(_RACES):
         try:
-            pieces = list(_pieces(folder, table, names, only))
+            pieces = list(_pieces(folder, table, names, only, groups))
             break
         except FileNotFoundError:  # a live run has just turned a segment into a part
             continue
@@ -61,7 +64,9 @@ def read_table(
     return _winners(table, whole)
 
 
-def _pieces(folder: RunFolder, table: str, names: list[str], only: pc.Expression | None) -> Iterator[pa.Table]:
+def _pieces(
+    folder: RunFolder, table: str, names: list[str], only: pc.Expression | None, groups: Groups | None
+) -> Iterator[pa.Table]:
     """Parts, then segments. Segments are listed first: what becomes a part meanwhile is read twice, never missed."""
     stream = _STREAM_OF.get(table, table)
     segments = list(folder.segments(stream))
@@ -69,7 +74,9 @@ def _pieces(folder: RunFolder, table: str, names: list[str], only: pc.Expression
         if table in part.tables:
             path = folder.path / part.tables[table]
             try:
-                yield _part(path, table, names, only)
+                chosen = None if groups is None else groups(path)
+                if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
+                    yield _part(path, table, names, only, chosen)
             except (pa.ArrowException, OSError) as error:
                 raise RecordError(f"{path} cannot be read: {error}") from error
     for path, valid in segments:
@@ -79,10 +86,15 @@ def _pieces(folder: RunFolder, table: str, names: list[str], only: pc.Expression
             yield rows if only is None else rows.filter(only)
 
 
-def _part(path: Path, table: str, names: list[str], only: pc.Expression | None) -> pa.Table:
+def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
     """Columns of a part; those that came after it was written are null."""
     known = set(pq.read_schema(path).names)
-    found = pq.read_table(path, columns=[name for name in names if name in known], filters=only, partitioning=None)
+    there = [name for name in names if name in known]
+    if groups is None:
+        found = pq.read_table(path, columns=there, filters=only, partitioning=None)
+    else:
+        found = read_groups(path, groups, there)
+        found = found if only is None else found.filter(only)
     for name in names:
         if name not in known:
             found = found.append_column(name, pa.nulls(found.num_rows, TABLES[table].field(name).type))

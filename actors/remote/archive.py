@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial, reduce
 
 import msgspec
@@ -13,8 +14,11 @@ from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signals import Signals
 from moot.actors.record.signals_wire import decode_signals
+from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.case import LabelledCase
+
+_FORGET_EACH_S = 1.0
 
 
 class RayArchive:
@@ -26,6 +30,11 @@ class RayArchive:
         self._cursors = [("", 0)] * len(self._writers)
         self._last = [Counts() for _ in self._writers]
         self._signals = [Signals() for _ in self._writers]
+        self._told = 0
+        self._forgotten = [
+            Mailbox[tuple[int, str]](partial(self._forget, number), spacing_s=_FORGET_EACH_S)
+            for number in range(len(self._writers))
+        ]
         self._watches = [
             asyncio.create_task(writer.watch(partial(self._lost, number)))
             for number, writer in enumerate(self._writers)
@@ -35,20 +44,28 @@ class RayArchive:
         """See `arena.Archive.register`."""
         self._open |= {labelled.case.id: labelled for labelled in cases}
         for number in range(len(self._writers)):
-            await self._register(number, cases)
+            if mine := self._of(number, cases):
+                await self._tell("register", number, mine)
 
-    async def _register(self, number: int, cases: Sequence[LabelledCase]) -> None:
-        mine = [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
-        if mine:
-            await self._writers[number].call_until_done("register", msgspec.msgpack.encode(mine))
+    def _of(self, number: int, cases: Sequence[LabelledCase]) -> list[LabelledCase]:
+        return [labelled for labelled in cases if writer_of(labelled.case.id, len(self._writers)) == number]
+
+    async def _tell(self, method: str, number: int, cases: Sequence[LabelledCase]) -> None:
+        self._told += 1
+        await self._writers[number].call_until_done(method, msgspec.msgpack.encode(cases), self._told)
 
     async def _lost(self, number: int) -> None:
-        await self._register(number, list(self._open.values()))
+        await self._tell("reopen", number, self._of(number, list(self._open.values())))
 
     def forget(self, case_ids: Sequence[str]) -> None:
         """See `arena.Archive.forget`."""
         for case_id in case_ids:
             self._open.pop(case_id, None)
+            self._forgotten[writer_of(case_id, len(self._writers))].post((self._told, case_id))
+
+    async def _forget(self, number: int, batch: list[tuple[int, str]]) -> None:
+        with suppress(PeerLost):  # its next life is told of the open ones alone
+            await self._writers[number].call("forget", batch)
 
     async def counts(self) -> Counts:
         """See `arena.Archive.counts`; while a writer restarts, its last totals."""
@@ -122,6 +139,7 @@ class RayArchive:
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*(box.close() for box in self._forgotten))
 
 
 def _merged(parts: Sequence[Signals]) -> Signals:

@@ -7,7 +7,13 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from moot.protocols.errors import MootError
+
 M = TypeVar("M")
+
+
+class MailboxClosed(MootError):
+    """A message that will not be delivered: its mailbox was closed."""
 
 
 class Mailbox(Generic[M]):
@@ -54,10 +60,11 @@ class Mailbox(Generic[M]):
             await delivered
 
     async def close(self) -> None:
-        """Stop sending; what still waits is dropped."""
+        """Stop sending; what still waits is dropped, and who waits for it, or posts more, gets `MailboxClosed`."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
+            self._fail(self._failed or MailboxClosed("the mailbox was closed"))
 
     def _fail(self, error: Exception) -> None:
         self._failed = error

@@ -32,10 +32,20 @@ class WriterActor(RunActor):
         self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
         await self._recorder.load()
 
-    async def register(self, raw: bytes) -> None:
+    async def register(self, raw: bytes, number: int) -> None:
         """See `Recorder.register`."""
         await self._up()
-        self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]))
+        await self._recorder.register(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
+
+    async def reopen(self, raw: bytes, number: int) -> None:
+        """See `Recorder.reopen`."""
+        await self._up()
+        await self._recorder.reopen(msgspec.msgpack.decode(raw, type=list[LabelledCase]), number)
+
+    async def forget(self, numbered: list[tuple[int, str]]) -> None:
+        """See `Recorder.forget`."""
+        await self._up()
+        self._recorder.forget(numbered)
 
     async def take_rows(self, packed: tuple[bytes, int] | None, rest: bytes) -> None:
         """Take replies (as `scribe.pack` packs them), events and embeddings."""

@@ -216,7 +216,7 @@ class Session:
     async def _tell_recorded_signals(self, folder: RunFolder) -> None:
         """Of a run that has nothing left to do: those of its record."""
         if self._listener.wants_events:
-            keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True, {})
+            keeper = await asyncio.to_thread(recover_signals, folder, lambda _: True)
             if keeper.replies:
                 self._listener.signals(await keeper.signals())
 

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import structlog
 
-from moot.actors.reception import NotHeld
+from moot.actors.visit import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict

@@ -84,7 +84,7 @@ async def write(folder: Path, debates: int) -> None:
         case = labelled(number)
         if case.case.id in done:
             continue
-        recorder.register([case])
+        await recorder.register([case])
         await _debate(recorder, case.case.id, f"e{owner.epoch}")
     await recorder.close()
     print("closed", flush=True)

@@ -78,7 +78,7 @@ async def write(store: Store, debates: int, *, ends: bool = True) -> list[str]:
         done = set(read_table(record, "verdicts", [])["case_id"].to_pylist())
         for case in map(labelled, range(debates)):
             if case.case.id not in done:
-                recorder.register([case])
+                await recorder.register([case])
                 await _debate(recorder, case.case.id, f"e{epoch}")
                 durable.append(case.case.id)
 

@@ -13,8 +13,9 @@ import pytest
 from houses import Held, assert_equal_records, hold
 from scripted_server import ScriptedServer
 
-from moot.actors.record import recorder
-from moot.actors.record.folder import RunFolder
+from moot.actors.record import read_back
+from moot.actors.record.as_written import Snapshot
+from moot.actors.record.part_index import PartIndex
 from moot.actors.record.recovery import History, histories
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, Image, LabelledCase, Reference
@@ -115,11 +116,11 @@ def test_pictures_are_shared_without_reading_the_journal_back(
     """Each reading goes through all that the run has written, and there may be as many pictures as cases."""
     read: list[Any] = []
 
-    def noted(folder: RunFolder, keys: Sequence[tuple[str, int]]) -> list[History]:
+    def noted(recorded: Snapshot, keys: Sequence[tuple[str, int]], index: PartIndex) -> list[History]:
         read.append(keys)
-        return histories(folder, keys)
+        return histories(recorded, keys, index)
 
-    monkeypatch.setattr(recorder, "histories", noted)
+    monkeypatch.setattr(read_back, "histories", noted)
     cases = [_case(n, images=(Image("image/png", b"\x89PNG %d" % n),)) for n in range(12)]
     held = _held(server, tmp_path / "run", cases)
     assert sum(row["path"] == "shared" for row in held.rows("turns")) == 12

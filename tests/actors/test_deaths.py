@@ -151,7 +151,7 @@ async def test_the_record_says_how_far_debates_have_come(tmp_path: Path) -> None
     recorder = Recorder(tmp_path, owner.epoch)
     await recorder.load()
     keys = [("c000", 0), ("c001", 0), ("c002", 0)]
-    recorder.register([labelled(0), labelled(1), labelled(2)])
+    await recorder.register([labelled(0), labelled(1), labelled(2)])
     recorder.add_replies(batch([reply("c000", "a", "1"), reply("c000", "b", "2"), reply("c001", "a", "3")]))
     assert recorder.so_far(keys) == (0, 3)
     assert await recorder.commit([closing("c000", {"a": "1", "b": "2"})]) == [True]

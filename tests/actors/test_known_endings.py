@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_writer import batch, closing, debate_rows, labelled, reply
 
-from moot.actors.record import endings, journal, recorder, tables
+from moot.actors.record import endings, journal, read_back, tables
 from moot.actors.record.closing import Closing, Ended, ModelUsage
 from moot.actors.record.endings import recorded_endings
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.known_endings import KnownEndings
+from moot.actors.record.part_index import PartIndex
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.deploy.running.run import run
@@ -36,7 +37,7 @@ async def opened(folder: Path) -> tuple[Recorder, Ownership]:
 async def end(made: Recorder, number: int) -> str:
     """Hold a debate; returns its case's id."""
     case_id = labelled(number).case.id
-    made.register([labelled(number)])
+    await made.register([labelled(number)])
     rows = debate_rows(case_id, "e1")
     made.add_replies(batch(rows))
     assert await made.commit([closing(case_id, {row["path"]: row["reply_id"] for row in rows})]) == [True]
@@ -46,10 +47,10 @@ async def end(made: Recorder, number: int) -> str:
 def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody read the record."""
 
-    def read(folder: RunFolder, case_ids: Sequence[str]) -> dict[str, Ended]:
+    def read(folder: RunFolder, case_ids: Sequence[str], index: PartIndex) -> dict[str, Ended]:
         raise AssertionError(f"the record is read for {case_ids}")
 
-    monkeypatch.setattr(recorder, "recorded_endings", read)
+    monkeypatch.setattr(read_back, "recorded_endings", read)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -86,13 +87,13 @@ def test_what_is_known_is_what_is_recorded(
 
     async def told(folder: Path) -> None:
         made, owner = await opened(folder)
-        made.register([labelled(0)])
+        await made.register([labelled(0)])
         for row in rows:
             made.add_replies(batch([row, row] if repeated else [row]))
         fields: dict[str, Any] = {"distribution": {"Yes": 0.1, "No": 0.9}, "flags": ("x",), "wall_s": 0.3}
         await made.commit([closing("c000", current, payload={"of": [1, {"a": None}]}, **fields)])
         known = made._endings.of(["c000"])
-        assert known == await made.endings(["c000"]) == recorded_endings(owner.folder, ["c000"])
+        assert known == await made.endings(["c000"]) == recorded_endings(owner.folder, ["c000"], PartIndex())
         await made.close(compact=False)
         owner.release()
 
@@ -115,7 +116,7 @@ def test_what_is_known_of_real_debates_is_what_is_recorded(
     done = run(task="sample", limit=4, protocol=protocol, engine="inline", seed=5, out=str(tmp_path / "run"))
     assert done.done == len(ends) == 4
     known = made.of(ends)
-    assert known == recorded_endings(RunFolder(done.path), list(ends))
+    assert known == recorded_endings(RunFolder(done.path), list(ends), PartIndex())
     assert all(ended.usage for ended in known.values())
 
 
@@ -156,12 +157,12 @@ async def test_a_debate_of_an_earlier_life_is_read(tmp_path: Path) -> None:
     """The writer knows only what has been used since it began."""
     first, owner = await opened(tmp_path)
     rows = debate_rows("c000", "e1")
-    first.register([labelled(0)])
+    await first.register([labelled(0)])
     first.add_replies(batch(rows[:1]))
     await first.close(compact=False)
     owner.release()
     second, owner = await opened(tmp_path)
-    second.register([labelled(0)])
+    await second.register([labelled(0)])
     second.add_replies(batch(rows[1:]))
     await second.commit([closing("c000", {row["path"]: row["reply_id"] for row in rows})])
     assert not second._endings.of(["c000"])

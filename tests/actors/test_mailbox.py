@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.remote.mailbox import Mailbox
+from moot.actors.remote.mailbox import Mailbox, MailboxClosed
 
 
 class Peer:
@@ -132,10 +132,17 @@ async def test_closing_drops_what_waits() -> None:
         box.post(i)
     while not peer.under_way:  # noqa: ASYNC110 - a call that begins
         await asyncio.sleep(0)
+    waiting = asyncio.ensure_future(box.drained())
+    await asyncio.sleep(0)
     await box.close()
     await asyncio.sleep(0.12)
     assert peer.batches == [[0]]
     assert peer.delivered == []
+    async with asyncio.timeout(5):
+        with pytest.raises(MailboxClosed):
+            await waiting
+    with pytest.raises(MailboxClosed):
+        box.post(5)
 
 
 async def test_closing_an_unused_mailbox_is_harmless() -> None:

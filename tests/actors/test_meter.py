@@ -113,7 +113,7 @@ async def _open(folder: tuple[Path, int], meter: Noted) -> Recorder:
     recorder = Recorder(*folder, meter=meter)
     await recorder.load()
     cases = [LabelledCase(Case(id=name, question="Is it?", labels=("Yes", "No")), 0, None) for name in "cd"]
-    recorder.register(cases)
+    await recorder.register(cases)
     return recorder
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,8 +12,10 @@ from test_arena import Archive
 from moot.actors import arena
 from moot.actors.arena import Past, SeatLost
 from moot.actors.moderator import Assignment, Outcome, Report
-from moot.actors.reception import NotHeld, Reception
+from moot.actors.reception import Reception
 from moot.actors.record.closing import Closing, Ended
+from moot.actors.record.schema import CaseKey
+from moot.actors.visit import NotHeld
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.errors import ActorGone
 
@@ -74,11 +76,41 @@ class Seat:
         self.open.clear()
 
 
+class Mortal(Seat):
+    """A seat whose moderator dies, as a seat on Ray tells it: each lost call waits by itself until a life answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listener_is_back = asyncio.Event()
+
+    def lose(self) -> None:
+        self.open.clear()
+        self._life += 1
+        self._news.set()
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        life = self._life
+        if wait and not self._done:
+            self._news.clear()
+            await self._news.wait()
+        elif not wait and self.slow is not None:
+            self.under_way = True
+            await self.slow.wait()
+        if life != self._life:
+            if wait:
+                await self.listener_is_back.wait()
+            raise SeatLost("seat")
+        self.given += assignments
+        self.open |= {each.case.id: each for each in assignments}
+        done, self._done = self._done, []
+        return Report(done)
+
+
 class Runtime:
     """Seats without an engine."""
 
-    def __init__(self, seats: int) -> None:
-        self.places = [Seat() for _ in range(seats)]
+    def __init__(self, seats: int, kind: type[Seat] = Seat) -> None:
+        self.places = [kind() for _ in range(seats)]
         self.seats: Sequence[arena.Seat] = self.places
         self.kept = Archive()
         self.archive: arena.Archive = self.kept
@@ -94,8 +126,8 @@ def case(number: int) -> LabelledCase:
 
 
 @asynccontextmanager
-async def reception(runtime: Runtime) -> AsyncIterator[Reception]:
-    found = Reception(runtime, Past({}, {}))
+async def reception(runtime: Runtime, finished: Mapping[CaseKey, bool] | None = None) -> AsyncIterator[Reception]:
+    found = Reception(runtime, Past(finished or {}, {}))
     found.open()
     try:
         async with asyncio.timeout(20):
@@ -142,6 +174,28 @@ async def test_a_lost_moderator_is_told_again_of_what_it_had_and_of_nothing_else
         for seat in runtime.places:
             seat.finish()
         assert len(await asyncio.gather(*holding, late)) == 5
+
+
+async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate() -> None:
+    runtime = Runtime(1, Mortal)
+    (seat,) = runtime.places
+    assert isinstance(seat, Mortal)
+    async with reception(runtime) as found:
+        first = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        seat.slow = asyncio.Event()
+        second = asyncio.create_task(found.hold(case(1)))
+        while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0)
+        seat.lose()  # with a call of each of the two that talk to it
+        seat.slow.set()
+        await until_open(runtime, 2)  # who hands over was back first, and has given the next life everything
+        seat.lose()
+        seat.listener_is_back.set()
+        async with asyncio.timeout(5):
+            await until_open(runtime, 2)
+        seat.finish()
+        assert len(await asyncio.gather(first, second)) == 2
 
 
 async def test_an_engine_that_is_gone_ends_every_wait_and_takes_nothing_more() -> None:
@@ -225,6 +279,30 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
         assert (await holding).ended.closing.case_id == "q0"
         with pytest.raises(NotHeld):
             await late
+
+
+async def test_what_is_withdrawn_while_the_record_learns_of_it_is_forgotten_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime = Runtime(1)
+    begun, go_on, register = asyncio.Event(), asyncio.Event(), runtime.kept.register
+
+    async def slow(cases: Sequence[LabelledCase]) -> None:
+        begun.set()
+        await go_on.wait()
+        await register(cases)
+
+    monkeypatch.setattr(runtime.kept, "register", slow)
+    async with reception(runtime) as found:
+        holding = [asyncio.create_task(found.hold(case(i))) for i in range(2)]
+        await begun.wait()
+        await found.withdraw("q0")
+        go_on.set()
+        await until_open(runtime, 1)
+        assert runtime.kept.registered == {"q1"}
+        runtime.places[0].finish()
+        await asyncio.wait(holding)
+        assert isinstance(holding[0].exception(), NotHeld)
 
 
 async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_again() -> None:

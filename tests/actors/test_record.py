@@ -69,10 +69,10 @@ async def _abandon(recorder: Recorder) -> None:
         segment.close()
 
 
-def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
+async def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]:
     """Register a case and hand in its replies; gives what its verdict rests on."""
     case = labelled(number)
-    recorder.register([case])
+    await recorder.register([case])
     rows = debate_rows(case.case.id, life)
     recorder.add_replies(batch(rows))
     recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
@@ -80,7 +80,7 @@ def _debate(recorder: Recorder, number: int, life: str = "e1") -> dict[str, str]
 
 
 async def _verdicts(recorder: Recorder, numbers: range) -> None:
-    replies = {f"c{number:03d}": _debate(recorder, number) for number in numbers}
+    replies = {f"c{number:03d}": await _debate(recorder, number) for number in numbers}
     assert all(await recorder.commit([closing(case_id, rest) for case_id, rest in replies.items()]))
 
 
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> N
 
 async def test_the_first_row_of_a_key_wins_and_later_ones_are_dropped(folder: RunFolder) -> None:
     async with recording(folder, close=False) as recorder:
-        recorder.register([labelled(0)])
+        await recorder.register([labelled(0)])
         recorder.add_replies(batch([reply("c000", "a", "first", text="1"), reply("c000", "a", "second", text="2")]))
         recorder.add_replies(batch([reply("c000", "a", "third", text="3"), reply("c000", "b", "other")]))
         recorder.add_replies(batch([reply("c000", "a", "first", text="1")]))
@@ -315,7 +315,7 @@ async def test_the_first_row_wins_on_reading_too(folder: RunFolder) -> None:
 
 async def test_a_superseding_row_replaces_and_the_old_one_stays_marked(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
-        recorder.register([labelled(0)])
+        await recorder.register([labelled(0)])
         recorder.add_replies(batch([reply("c000", "a", "old", token=["x"], logprob=[-1.0])]))
         recorder.add_replies(batch([reply("c000", "a", "wrong", supersedes="never seen")]))
         recorder.add_replies(batch([reply("c000", "a", "new", supersedes="old", token=["y"], logprob=[-2.0])]))
@@ -360,7 +360,7 @@ async def test_a_dropped_row_leaves_what_its_attempts_may_have_cost(
 
 async def test_a_verdict_waits_for_its_replies(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
-        recorder.register([labelled(0)])
+        await recorder.register([labelled(0)])
         commit = asyncio.create_task(recorder.commit([closing("c000", {"a": "1", "b": "2"})]))
         await asyncio.sleep(0.05)
         recorder.add_replies(batch([reply("c000", "a", "1")]))
@@ -375,7 +375,7 @@ async def test_a_verdict_is_refused_without_its_replies_and_taken_with_them(
 ) -> None:
     monkeypatch.setattr("moot.actors.record.recorder._PATIENCE_S", 0.1)
     async with recording(folder) as recorder:
-        recorder.register([labelled(0), labelled(1)])
+        await recorder.register([labelled(0), labelled(1)])
         recorder.add_replies(batch([reply("c000", "a", "another life")]))
         assert await recorder.commit([closing("c000", {"a": "1"}), closing("c001", {})]) == [False, True]
         assert await recorder.commit([closing("c000", {"a": "another life", "b": "2"})]) == [False]
@@ -390,14 +390,14 @@ async def test_a_verdict_waits_until_its_gold_label_is_known(folder: RunFolder) 
         commit = asyncio.create_task(recorder.commit([closing("c000", {})]))
         await asyncio.sleep(0.05)
         assert not commit.done()
-        recorder.register([labelled(0)])
+        await recorder.register([labelled(0)])
         assert await commit == [True]
     assert [(row["gold"], row["correct"]) for row in sorted_rows(folder.path, "verdicts")] == [("Yes", True)]
 
 
 async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> None:
     async with recording(folder) as recorder:
-        recorder.register([labelled(0)])
+        await recorder.register([labelled(0)])
         await recorder.commit([closing("c000", {}, answer=None, how="failed", failure="bug", error="oh")])
         counts = recorder.progress.counts
         assert (counts.failed, counts.finished, counts.scored) == (1, 0, 0)
@@ -407,7 +407,7 @@ async def test_a_failed_case_is_neither_right_nor_wrong(folder: RunFolder) -> No
 
 async def test_a_committed_verdict_is_on_disk(folder: RunFolder) -> None:
     async with recording(folder, close=False) as recorder:
-        replies = _debate(recorder, 0)
+        replies = await _debate(recorder, 0)
         await recorder.commit([closing("c000", replies)])
         for table in ("cases", "turns", "verdicts", "events", "tokens", "judgments"):
             assert len(sorted_rows(folder.path, table)) >= 1, table
@@ -439,14 +439,14 @@ async def test_a_claim_whose_holder_is_lost_expires(folder: RunFolder) -> None:
 async def test_a_restarted_recorder_knows_what_it_wrote(folder: RunFolder) -> None:
     async with recording(folder, close=False) as recorder:
         await _verdicts(recorder, range(3))
-        recorder.register([labelled(7)])
+        await recorder.register([labelled(7)])
         recorder.add_replies(batch([reply("c007", "a", "kept")]))
         counts = recorder.progress.counts
     async with recording(folder) as again:
         assert again.progress.counts == counts
         again.add_replies(batch([reply("c007", "a", "late"), reply("c001", "a", "late too")]))
         assert again.progress.counts == counts
-        again.register([labelled(7)])
+        await again.register([labelled(7)])
         assert await again.commit([closing("c007", {"a": "kept"})]) == [True]
     assert len(sorted_rows(folder.path, "cases")) == 4
     assert len({row["reply_id"] for row in sorted_rows(folder.path, "turns")}) == 7
@@ -459,7 +459,7 @@ async def test_writers_share_a_folder_by_hash(folder: RunFolder) -> None:
         await writer.load()
     for number, writer in enumerate(writers):
         mine = [i for i in range(30) if writer_of(f"c{i:03d}", 3) == number]
-        assert all(await writer.commit([closing(f"c{i:03d}", _debate(writer, i)) for i in mine]))
+        assert all(await writer.commit([closing(f"c{i:03d}", await _debate(writer, i)) for i in mine]))
     assert min(writer.progress.counts.finished for writer in writers) > 0
     for writer in writers:
         await writer.close()

@@ -32,7 +32,7 @@ async def _write(folder: RunFolder, number: int, *, compacted: bool) -> None:
         recorder = Recorder(folder.path, owner.epoch)
         await recorder.load()
         case = labelled(number)
-        recorder.register([case])
+        await recorder.register([case])
         rows = debate_rows(case.case.id, f"e{owner.epoch}")
         recorder.add_replies(batch(rows))
         assert all(await recorder.commit([closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})]))

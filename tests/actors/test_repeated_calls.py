@@ -14,11 +14,11 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
+from moot.actors.record.as_written import rows_as_written
 from moot.actors.record.claims import Claims
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.journal import Journal
 from moot.actors.record.recorder import Recorder
-from moot.actors.record.recovery import rows_as_written
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import RecordError
@@ -79,7 +79,7 @@ async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_
     recorder = Recorder(folder.path, owner.epoch)
     await recorder.load()
     case = labelled(1)
-    recorder.register([case])
+    await recorder.register([case])
     rows = debate_rows(case.case.id, "e1")
     verdict = closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})
     commits = [asyncio.create_task(recorder.commit([verdict])) for _ in range(2)]
@@ -132,13 +132,13 @@ async def test_a_cancelled_question_lets_nobody_write_beside_its_thread(
     (tmp_path / "run.yaml").touch()
     owner = Ownership.take(RunFolder(tmp_path))
     recorder = Recorder(tmp_path, owner.epoch)
-    recorder.register([labelled(0)])
+    await recorder.register([labelled(0)])
     ask = {"history": lambda: recorder.history([("c000", 0)]), "flush": recorder.flush}
     first = asyncio.create_task(ask[asked]())
     await asyncio.to_thread(begun.wait, 30)
     first.cancel()
     await asyncio.sleep(0)
-    recorder.register([labelled(1)])
+    await recorder.register([labelled(1)])
     second = asyncio.create_task(recorder.flush())
     await asyncio.sleep(0.05)
     first.cancel()
@@ -158,7 +158,7 @@ async def test_rows_that_come_twice_are_noted_once(tmp_path: Path, ended: bool) 
     owner = Ownership.take(RunFolder(tmp_path))
     recorder = Recorder(tmp_path, owner.epoch)
     await recorder.load()
-    recorder.register([labelled(1)])
+    await recorder.register([labelled(1)])
     rows = debate_rows("c001", "e1")
     recorder.add_replies(batch(rows))
     if ended:

@@ -61,14 +61,14 @@ async def left(recorder: Recorder, owner: Ownership) -> None:
 
 async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(0), labelled(1)])
+    await recorder.register([labelled(0), labelled(1)])
     recorder.add_replies(said(0, "r0", [-0.5, -1.5]))
     recorder.add_replies(said(1, "r1", [-0.25]))
     recorder.add_events([assessment(0)])
     await left(recorder, owner)
 
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(0), labelled(1)])
+    await recorder.register([labelled(0), labelled(1)])
     recorder.add_events([assessment(0, at=2.0), assessment(1, quality=9.0)])  # the first is noted again by the replay
     assert (await recorder.signals.signals()).replies == 0
     assert await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"a": "r1"})]) == [True, True]
@@ -89,7 +89,7 @@ async def test_an_open_debate_is_gone_on_with_from_the_record(folder: RunFolder)
 
 async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(0), labelled(1)])
+    await recorder.register([labelled(0), labelled(1)])
     for case in (0, 1):
         recorder.add_replies(said(case, f"old{case}", [-5.0, -5.0]))
         recorder.add_replies(said(case, f"late{case}", [-7.0]))
@@ -110,7 +110,7 @@ async def test_of_a_superseded_reply_the_new_one_counts(folder: RunFolder) -> No
 
 async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(number) for number in range(3)])
+    await recorder.register([labelled(number) for number in range(3)])
     for case, tokens in enumerate(([float("-inf"), -1.0, -1.0], [], [-9999.0])):
         recorder.add_replies(said(case, f"r{case}", tokens))
     with capture_logs() as logs:
@@ -131,7 +131,7 @@ async def test_odd_values_and_odd_events_stop_nothing(folder: RunFolder) -> None
 
 async def test_replies_under_different_temperatures_are_not_pooled(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(number) for number in range(3)])
+    await recorder.register([labelled(number) for number in range(3)])
     recorder.add_replies(said(0, "r0", [-1.0]))
     hot = reply("c001", "a", "r1", temperature=1.0, top_p=0.9, token=["t"], logprob=[-3.0])
     recorder.add_replies(batch([hot, reply("c002", "a", "r2", temperature=0.7)]))
@@ -157,7 +157,7 @@ async def test_replies_under_different_temperatures_are_not_pooled(folder: RunFo
 async def test_models_and_stages_are_not_pooled(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
     numbers = range(4)
-    recorder.register([labelled(number) for number in numbers])
+    await recorder.register([labelled(number) for number in numbers])
     kinds = [("big", "before", [-1.0]), ("big", "after", [-2.0]), ("small", "before", [-3.0]), ("small", None, None)]
     for number, (model, stage, logprobs) in enumerate(kinds):
         recorder.add_replies(said(number, f"r{number}", logprobs, model=model, logprob_stage=stage))
@@ -188,7 +188,7 @@ async def test_what_is_held_against_confidence_is_whether_a_reply_is_flagged(fol
     recorder, owner = await loaded(folder)
     shares = (0.0, 0.25, 0.5, 0.75, 1.0)
     mu = np.array([-5.0, -1.0, -2.0, -4.0, -3.0])
-    recorder.register([labelled(number) for number in range(5)])
+    await recorder.register([labelled(number) for number in range(5)])
     for number, share in enumerate(shares):
         recorder.add_replies(said(number, f"r{number}", [mu[number]]))
         (case_id, attempt, event, at) = assessment(number)
@@ -204,7 +204,7 @@ async def test_many_replies_without_a_token_do_not_wait_in_memory(folder: RunFol
     recorder, owner = await loaded(folder)
     told = [{"judge": "judge/0", "scores": {"x": 2}, "reasoning": "a long text", "issues": "another"}]
     count, most = 2 * FOLD_REPLIES + 1, 0
-    recorder.register([labelled(number) for number in range(count)])
+    await recorder.register([labelled(number) for number in range(count)])
     for number in range(count):
         case_id, attempt, event, at = assessment(number)
         event = Event(event.kind, event.path, event.data | {"judges": told})
@@ -224,7 +224,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(0)])
+    await recorder.register([labelled(0)])
     recorder.add_replies(said(0, "r0", [-1.0]))
     recorder.add_events([("c000", 0, Event("note", "here", {"mine": True}), 1.0)])
     await recorder.commit([closing("c000", {"a": "r0"})])
@@ -238,7 +238,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
     monkeypatch.setattr("moot.actors.record.signal_recovery.read_table", watched)
     recorder, owner = await loaded(folder)
     assert not read
-    recorder.register([labelled(0), labelled(1)])
+    await recorder.register([labelled(0), labelled(1)])
     recorder.add_replies(said(1, "r1", [-1.0]))
     recorder.add_events([assessment(1)])
     await recorder.commit([closing("c001", {"a": "r1"})])
@@ -251,7 +251,7 @@ async def test_a_record_without_assessments_is_not_read_for_signals(
 
 async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(number) for number in range(3)])
+    await recorder.register([labelled(number) for number in range(3)])
     monkeypatch.setattr("moot.actors.record.signal_keeper.FOLD_TOKENS", 3)
     for number in range(3):
         recorder.add_replies(said(number, f"r{number}", [-1.0, -2.0]))
@@ -267,15 +267,16 @@ async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypat
 
 async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
-    recorder.register([labelled(0), labelled(1)])
+    await recorder.register([labelled(0), labelled(1)])
     shared = reply("shared-abc", "shared", "s", token=["t"], logprob=[-1.0])
     recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
     recorder.add_replies(said(0, "r0", [-1.0]))
     assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
     await left(recorder, owner)
     recorder, owner = await loaded(folder)
+    assert not recorder.signals._debates
+    await recorder.register([labelled(0), labelled(1)])
     assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}
-    recorder.register([labelled(0), labelled(1)])
     assert all(await recorder.commit([closing("c000", {"a": "r0"}), closing("c001", {"shared": "r1"})]))
     assert not recorder.signals._debates
     assert (await recorder.signals.signals()).replies == recorder.signals.replies == 0

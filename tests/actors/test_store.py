@@ -288,7 +288,7 @@ async def test_a_writer_that_was_replaced_adds_nothing(tmp_path: Path) -> None:
         lives.append(Recorder(RunFolder(mirror.folder, store), 1))
         await lives[-1].load()
     for life, name in zip(lives, ("zombie", "second"), strict=True):
-        life.register([labelled(1)])
+        await life.register([labelled(1)])
         life.add_replies(batch(debate_rows("c001", name)))
         replies = {row["path"]: row["reply_id"] for row in debate_rows("c001", name)}
         assert await life.commit([closing("c001", replies)]) == [True]
@@ -311,7 +311,7 @@ async def test_a_new_life_of_a_writer_knows_what_counts_of_the_old_one(tmp_path:
     old = Recorder(RunFolder(mirrors[0].folder, store), 1)
     await old.load()
     mirrors[1].pull()
-    old.register([labelled(1)])
+    await old.register([labelled(1)])
     await _debate(old, "c001", "old")
     new = Recorder(RunFolder(mirrors[1].folder, store), 1)
     await new.load()
@@ -335,7 +335,7 @@ async def test_what_a_killed_owner_and_a_killed_writer_have_left_becomes_two_par
             copy.pull()
             life = Recorder(RunFolder(copy.folder, store), epoch)
             await life.load()
-            life.register([labelled(number)])
+            await life.register([labelled(number)])
             await _debate(life, labelled(number).case.id, f"life{number}")
             await life.close(compact=ends)
         mirror.pull()
@@ -367,12 +367,12 @@ async def test_what_an_owner_before_uploads_late_does_not_count(tmp_path: Path) 
     mirror.pull()
     zombie = Recorder(RunFolder(mirror.folder, late), 1)
     await zombie.load()
-    zombie.register([labelled(1)])
+    await zombie.register([labelled(1)])
     zombie.add_replies(batch(debate_rows("c001", "early")))
     await zombie.flush()
     killed(store)
     assert await write(store, 3, ends=False) == ["c001", "c002"]
-    zombie.register([labelled(3)])
+    await zombie.register([labelled(3)])
     zombie.add_replies(batch(debate_rows("c003", "late")))
     await zombie.flush()
     late.put("parts/e0001-w0-r0001.json", b'{"tables": {}, "covers": ["e0001-w0-r0001-replies.arrows"]}')
@@ -396,7 +396,7 @@ async def test_a_flush_is_one_object_and_a_question_none(tmp_path: Path) -> None
     mirror.folder.joinpath("run.yaml").touch()
     await recorder.load()
     begun = store.count
-    recorder.register([labelled(0)])
+    await recorder.register([labelled(0)])
     recorder.add_replies(batch(debate_rows("c000", "e1")))
     history = (await recorder.history([("c000", 0)]))[0]
     assert len(history.replies) == 2

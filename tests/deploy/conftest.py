@@ -145,7 +145,7 @@ async def _plant(path: Path, session: Session) -> None:
     try:
         recorder = Recorder(path, owner.epoch)
         await recorder.load()
-        recorder.register(session.cases)
+        await recorder.register(session.cases)
         if session.replies:
             rows = Rows("replies")
             for reply in session.replies:

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 import yaml
 
-from moot.actors.reception import RunBroken
 from moot.actors.record.folder import RunFolder
+from moot.actors.visit import RunBroken
 from moot.deploy.dataset.kinds import Debates
 from moot.deploy.dataset.stage_actor import StageActor
 from moot.deploy.running.open_run import OpenRun

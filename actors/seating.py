@@ -1,0 +1,129 @@
+"""Seating: which debate is at which moderator, and how one that was at a lost moderator gets there again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import structlog
+
+from moot.actors.arena import HANDFUL, Runtime, SeatLost
+from moot.actors.moderator import Outcome
+from moot.actors.record.schema import CaseKey
+from moot.actors.visit import Visit
+
+_log = structlog.get_logger(__name__)
+
+
+class Seating:
+    """The visits at the moderators of a runtime that is up.
+
+    Args:
+        runtime: the engine.
+        visit_of: the visit of a case that somebody waits for; None when nobody does.
+        settle: takes what has ended.
+    """
+
+    def __init__(
+        self, runtime: Runtime, visit_of: Callable[[str], Visit | None], settle: Callable[[Sequence[Outcome]], None]
+    ) -> None:
+        self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
+        self._queues: list[deque[Visit]] = [deque() for _ in runtime.seats]
+        self._held: list[dict[CaseKey, Visit]] = [{} for _ in runtime.seats]
+        self._wake = [asyncio.Event() for _ in runtime.seats]
+        self._busy = [asyncio.Event() for _ in runtime.seats]
+
+    def talks(self) -> Iterable[Coroutine[Any, Any, None]]:
+        """What talks to the moderators, to be run side by side; each ends only with an error or when cancelled."""
+        for number in range(len(self._queues)):
+            yield self._feed(number)
+            yield self._listen(number)
+
+    def emptiest(self) -> int:
+        """The seat that has the fewest debates."""
+        return min(range(len(self._held)), key=lambda number: len(self._held[number]) + len(self._queues[number]))
+
+    def put(self, visit: Visit) -> None:
+        """Hand a visit over to its seat as soon as that can be."""
+        self._queues[visit.seat].append(visit)
+        self._wake[visit.seat].set()
+
+    async def withdraw(self, visit: Visit) -> None:
+        """Put the debate of a visit aside that is waited for no more."""
+        with suppress(ValueError):
+            self._queues[visit.seat].remove(visit)
+        self._held[visit.seat].pop(visit.key, None)
+        await self._runtime.seats[visit.seat].withdraw([visit.key])
+
+    def clear(self) -> None:
+        """Hand over nothing more of what is here: none of it is waited for."""
+        for queue, held in zip(self._queues, self._held, strict=True):
+            queue.clear()
+            held.clear()
+
+    async def _feed(self, number: int) -> None:
+        """Hand over what comes to one seat."""
+        seat, queue = self._runtime.seats[number], self._queues[number]
+        while True:
+            await self._wake[number].wait()
+            self._wake[number].clear()
+            while queue:
+                visits = [queue.popleft() for _ in range(min(len(queue), HANDFUL))]
+                visits = await self._registered(visits)
+                self._held[number] |= {visit.key: visit for visit in visits}
+                self._busy[number].set()
+                try:
+                    report = await seat.exchange([visit.assignment for visit in visits], wait=False)
+                except SeatLost:
+                    self._lost(number)
+                else:
+                    self._ended(number, report.done)
+                    left = [visit.key for visit in visits if not self._is_waited_for(visit)]
+                    if left:  # withdrawn while they were on their way
+                        await seat.withdraw(left)
+
+    async def _registered(self, visits: Sequence[Visit]) -> list[Visit]:
+        """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
+        archive = self._runtime.archive
+        await archive.register([visit.labelled for visit in visits])
+        archive.forget([visit.key[0] for visit in visits if self._visit_of(visit.key[0]) is None])
+        return [visit for visit in visits if self._is_waited_for(visit)]
+
+    def _is_waited_for(self, visit: Visit) -> bool:
+        return self._visit_of(visit.key[0]) is visit
+
+    async def _listen(self, number: int) -> None:
+        """Learn what has ended at one seat."""
+        seat = self._runtime.seats[number]
+        while True:
+            if not self._held[number]:
+                self._busy[number].clear()
+                await self._busy[number].wait()
+            try:
+                report = await seat.exchange([], wait=True)
+            except SeatLost:
+                self._lost(number)
+            else:
+                self._ended(number, report.done)
+
+    def _lost(self, number: int) -> None:
+        """A moderator died; it is back, and told again of every debate that it had.
+
+        Both that talk to it learn of a death, and another one may lie between: whatever it is held to have is handed
+        over each time. What it has already, it ignores.
+        """
+        lost, self._held[number] = self._held[number], {}
+        if lost:
+            _log.warning("a moderator was lost; its debates go on from the journal", debates=len(lost))
+        for visit in lost.values():
+            visit.assignment = msgspec.structs.replace(visit.assignment, replay=True)
+            self.put(visit)
+
+    def _ended(self, number: int, done: Sequence[Outcome]) -> None:
+        for outcome in done:
+            self._held[number].pop((outcome.case_id, outcome.attempt), None)
+        self._settle(done)
