@@ -29,7 +29,7 @@ SEED = 11
 SETTINGS = ["--seed", str(SEED), "--set", "agents=2"]
 LATENCY_MS, JITTER_MS = 600.0, 400.0
 EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
-CALLS_BETWEEN = 100
+CALLS_BETWEEN = 250
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
 processes in three seconds nothing would ever come back."""
 
