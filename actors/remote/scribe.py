@@ -142,9 +142,9 @@ class _Desk:
             await self.rows.drained()
             raw = await self.writer.call_until_done("history", [key for key, _ in batch])
             found = msgspec.msgpack.decode(raw, type=list[History])
-        except Exception as error:
+        except Exception as error:  # of those who asked; the next ones are asked for by themselves
             _refuse(batch, error)
-            raise
+            return
         for (_, answer), history in zip(batch, found, strict=True):
             if not answer.done():
                 answer.set_result(history)
@@ -165,7 +165,7 @@ class _Desk:
             await self.rows.drained()
         except Exception as error:
             _refuse(batch, error)
-            raise
+            return
         task = asyncio.create_task(self._commit(batch))
         self._commits.add(task)
         task.add_done_callback(self._commits.discard)

@@ -1,0 +1,47 @@
+"""What a process asks of the record's writers: one failed reading is the error of those who asked for it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from moot.actors.record.recovery import History
+from moot.actors.remote.peers import Peer
+from moot.actors.remote.scribe import RemoteScribe
+from moot.protocols.errors import RecordError
+
+
+class _Writer(Peer):
+    """Its disk fails once, when the first questions are there."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.asked: list[list[Any]] = []
+        self.reading, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def call(self, method: str, *args: Any) -> Any:
+        assert method == "history"
+        self.asked.append(args[0])
+        if len(self.asked) == 1:
+            self.reading.set()
+            await self.goes_on.wait()
+            raise RecordError("the disk hiccups")
+        return msgspec.msgpack.encode([History() for _ in args[0]])
+
+
+async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> None:
+    writer = _Writer()
+    scribe = RemoteScribe([writer], "agent")
+    first = asyncio.create_task(scribe.history("c000", 0))
+    await writer.reading.wait()
+    behind = asyncio.create_task(scribe.history("c001", 0))
+    await asyncio.sleep(0)
+    writer.goes_on.set()
+    with pytest.raises(RecordError, match="hiccups"):
+        await asyncio.wait_for(first, 5)
+    assert await asyncio.wait_for(behind, 5) == History()
+    assert await asyncio.wait_for(scribe.history("c002", 0), 5) == History()
+    assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
