@@ -67,7 +67,7 @@ LONGEST_PAGE = 160
 PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
-    "needs a Kubernetes cluster": 5,
+    "needs a Kubernetes cluster": 6,
     "needs a container runtime": 1,
     "needs an Anthropic key": 1,
     "needs an OpenAI key": 3,
