@@ -22,6 +22,8 @@ from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
 from moot.protocols.tasks import open_task
 
+pytestmark = pytest.mark.usefixtures("local_ray")
+
 KEY = AnswerKey.from_cases(open_task("sample").cases())
 INLINE: dict[str, Any] = {"engine": "inline"}
 PACKED: dict[str, Any] = {"engine": "ray", "placement": "packed"}

@@ -33,6 +33,7 @@ ENGINES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.usefixtures("local_ray")
 @pytest.mark.parametrize("engine", ENGINES, ids=["inline", "packed", "actors"])
 def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: Path, engine: dict[str, Any]) -> None:
     common = {"task": "sample", "limit": 12, "seed": 3, "max_open": 4}

@@ -7,18 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import moderated_debate
 import pytest
+import ray
 from scripted_server import ScriptedServer
 from terminals import Terminal, surroundings
 
 from moot.actors.record.tables import read_table
 
-ENGINES = ["inline", pytest.param("ray", marks=pytest.mark.ray)]
 SUBJECT = "Should cities ban cars?"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eback\x9b1m\rover\x08"
 
@@ -32,8 +32,17 @@ def server() -> Iterator[ScriptedServer]:
     server.close()
 
 
-def _command(server: ScriptedServer, *more: str, engine: str = "inline") -> list[str]:
-    spoken = ["--protocol", "moderated_debate:Moderated", "--model", server.model, "--engine", engine]
+@pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
+def engine(request: pytest.FixtureRequest) -> list[str]:
+    """What names the engine on the command line: this process, or this process's Ray."""
+    if request.param == "inline":
+        return ["--engine", "inline"]
+    request.getfixturevalue("local_ray")
+    return ["--address", ray.get_runtime_context().gcs_address]
+
+
+def _command(server: ScriptedServer, *more: str, engine: Sequence[str] = ("--engine", "inline")) -> list[str]:
+    spoken = ["--protocol", "moderated_debate:Moderated", "--model", server.model, *engine]
     return ["debate", SUBJECT, "--interactive", *spoken, "--out", "run", *more]
 
 
@@ -52,8 +61,7 @@ def _verdict(folder: Path) -> dict[str, Any]:
     return {**row, "payload": json.loads(row["payload"])}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_session_from_the_topics_to_the_end(engine: str, server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_session_from_the_topics_to_the_end(engine: list[str], server: ScriptedServer, tmp_path: Path) -> None:
     with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
         shown = terminal.types("edit")
         assert "Topics" in shown
@@ -110,8 +118,7 @@ def test_who_leaves_comes_back_to_the_same_form(
     assert _paid(server) == _once(1)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_kill_in_the_middle_of_a_call(engine: str, server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServer, tmp_path: Path) -> None:
     """What was decided stays decided, and only the calls under way are made again."""
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
