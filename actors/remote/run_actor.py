@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+import warnings
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -72,7 +73,9 @@ class RunActor(ABC):
     def _new_meter(self) -> Meter:
         """This process's meter, which is told first whether the actor was started again."""
         meter = RayMeter(self._spec.protocol)
-        restarted = ray.get_runtime_context().was_current_actor_reconstructed
+        with warnings.catch_warnings():  # Ray's own property asks by a method that Ray deprecates
+            warnings.simplefilter("ignore", DeprecationWarning)
+            restarted = ray.get_runtime_context().was_current_actor_reconstructed
         meter.add(ACTOR_RESTARTS, float(restarted), self.kind)
         return meter
 

@@ -42,8 +42,10 @@ def run_folder(out: str) -> Path:
     """`out` as an absolute path, if a run can lie or begin there.
 
     Raises:
-        ConfigError: a file is there, or a folder with other things in it.
+        ConfigError: a file is there, or a folder with other things in it, or its name reads as a URI.
     """
+    if any(":" in name for name in Path(out).parts[:1]):
+        raise ConfigError(f"--out {out}: a colon in the first name reads as a URI; give the folder's whole path")
     folder = local_path(out)
     try:
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()

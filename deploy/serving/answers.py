@@ -110,12 +110,14 @@ class KindStats(BaseModel):
     Attributes:
         open: being debated now.
         queued: waiting for a place now.
+        aside: put aside without a verdict, such as by an outage; they go on when it is over, or can be asked for anew.
         done, failed, cancelled: ended so since the start.
         refused: answered with 429 since the start.
     """
 
     open: int
     queued: int
+    aside: int
     done: int
     failed: int
     cancelled: int

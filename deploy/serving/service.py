@@ -254,7 +254,7 @@ class Service:
         """Counts of now and since the start."""
         now = Counter(self.status(job) for job in self._jobs)
         since = {name: self._count[name] for name in ("done", "failed", "cancelled")}
-        return KindStats(open=now["open"], queued=now["queued"], refused=self.door.refused, **since)
+        return KindStats(open=now["open"], queued=now["queued"], aside=now["aside"], refused=self.door.refused, **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""

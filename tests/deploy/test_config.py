@@ -179,6 +179,8 @@ def test_a_folder_with_other_files_is_no_place_for_a_run(tmp_path: Path) -> None
         run_folder(str(tmp_path))
     with pytest.raises(ConfigError, match="a file is there"):
         run_folder(str(tmp_path / "notes.txt"))
+    with pytest.raises(ConfigError, match="reads as a URI; give the folder's whole path"):
+        run_folder("exp:1/run")
     empty = tmp_path / "empty"
     (empty / "journal").mkdir(parents=True)
     assert run_folder(str(empty)) == empty
