@@ -44,7 +44,7 @@ def run_folder(out: str) -> Path:
     Raises:
         ConfigError: a file is there, or a folder with other things in it, or its name reads as a URI.
     """
-    if any(":" in name for name in Path(out).parts[:1]):
+    if "://" not in out and any(":" in name for name in Path(out).parts[:1]):
         raise ConfigError(f"--out {out}: a colon in the first name reads as a URI; give the folder's whole path")
     folder = local_path(out)
     try:
