@@ -16,10 +16,12 @@ class Jobs:
 
     Attributes:
         size: bytes of the bodies of those that go on.
+        aside: ids of those that were put aside without a verdict, also of those that are not remembered any more.
     """
 
     def __init__(self) -> None:
         self.size = 0
+        self.aside: set[str] = set()
         self._open: dict[str, Job] = {}
         self._ended: OrderedDict[str, Job] = OrderedDict()
 
@@ -41,6 +43,7 @@ class Jobs:
         self._open[job.id] = job
         self.size += job.size
         self._ended.pop(job.id, None)
+        self.aside.discard(job.id)
 
     def end(self, job: Job) -> None:
         """It goes on no more."""
@@ -50,6 +53,10 @@ class Jobs:
     def keep(self, job: Job) -> None:
         """Remember one that has ended, for as long as not too many have ended after it."""
         self._ended[job.id] = job
+        if job.held is None and not job.cancelled:
+            self.aside.add(job.id)
+        else:
+            self.aside.discard(job.id)
         while len(self._ended) > KEPT_ENDED:
             self._ended.popitem(last=False)
 
@@ -57,5 +64,6 @@ class Jobs:
         """Forget one that has ended, for it was refused; `before` is what was known of its id."""
         if self._ended.get(job.id) is job:
             del self._ended[job.id]
+            self.aside.discard(job.id)
         if before is not None and job.id not in self._open:
             self.keep(before)

@@ -239,6 +239,7 @@ class Service:
         if self.status(job) != "aside" or self._jobs.known(job.id) is not job:
             return False
         job.cancelled, job.why = True, ""
+        self._jobs.keep(job)
         self._count["cancelled"] += 1
         self._inbox.cancel(self.kind, job.id)
         return True
@@ -254,7 +255,8 @@ class Service:
         """Counts of now and since the start."""
         now = Counter(self.status(job) for job in self._jobs)
         since = {name: self._count[name] for name in ("done", "failed", "cancelled")}
-        return KindStats(open=now["open"], queued=now["queued"], aside=now["aside"], refused=self.door.refused, **since)
+        aside, refused = len(self._jobs.aside), self.door.refused
+        return KindStats(open=now["open"], queued=now["queued"], aside=aside, refused=refused, **since)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing more, and let debates end for so long; they can be asked for meanwhile."""

@@ -44,6 +44,11 @@ def status_of(client: Client, case_id: str, *wanted: str) -> Callable[[], Awaita
     return holds
 
 
+async def counts(client: Client) -> dict[str, int]:
+    found: dict[str, int] = (await client.get("/v1/stats")).json["debates"]
+    return found
+
+
 def sessions(folder: Path) -> list[tuple[str, str]]:
     found = yaml.safe_load((folder / "debates" / "run.yaml").read_text())["sessions"]
     return [(each["status"], each.get("stopped_by", "").partition(":")[0]) for each in found]
@@ -63,6 +68,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -
             refused = await client.post("/v1/debates", {**CASE, "id": "late"})
             unknown = await client.get("/v1/debates/late")
             assert "endpoint_down" in told["why"]
+            assert (await counts(client))["aside"] == len(IDS)
             for answer in (refused, unknown):
                 assert (answer.status, answer.code) == (503, "paused")
                 assert int(answer.headers["Retry-After"]) >= 1
@@ -76,6 +82,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -
             for case_id in IDS:
                 await until(status_of(client, case_id, "done"))
             assert (await client.get("/readyz")).status == 200
+            assert (await counts(client))["aside"] == 0
             assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "late"})).json["status"] == "done"
     assert sessions(tmp_path) == [("stopped", "endpoint_down"), ("finished", "")]
 
@@ -100,6 +107,7 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
         reception._stop("limiter_gone: ActorDiedError")
         await until(status_of(client, "one", "aside"))
         assert (await client.get("/readyz")).status == 503
+        assert (await counts(client))["aside"] == 1
         await until(status_of(client, "one", "queued", "open"))
         assert tries == 3
         assert (await client.ask("DELETE", "/v1/debates/one")).status == 200
