@@ -141,6 +141,11 @@ async def until_open(runtime: Runtime, count: int) -> None:
         await asyncio.sleep(0)
 
 
+async def until_under_way(seat: Seat) -> None:
+    while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
+        await asyncio.sleep(0)
+
+
 async def test_cases_are_spread_over_the_seats_and_each_end_is_told_to_its_bringer() -> None:
     runtime = Runtime(3)
     async with reception(runtime) as found:
@@ -185,8 +190,7 @@ async def test_a_moderator_that_dies_twice_in_quick_succession_forgets_no_debate
         await until_open(runtime, 1)
         seat.slow = asyncio.Event()
         second = asyncio.create_task(found.hold(case(1)))
-        while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
+        await until_under_way(seat)
         seat.lose()  # with a call of each of the two that talk to it
         seat.slow.set()
         await until_open(runtime, 2)  # who hands over was back first, and has given the next life everything
@@ -269,8 +273,7 @@ async def test_what_is_withdrawn_on_its_way_to_a_seat_is_put_aside_there() -> No
         await until_open(runtime, 1)
         seat.slow = asyncio.Event()
         late = asyncio.create_task(found.hold(case(1)))
-        while not seat.under_way:  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0)
+        await until_under_way(seat)
         await found.withdraw("q1")
         seat.slow.set()
         while "q1" in seat.open or "q1" not in [each.case.id for each in seat.given]:  # noqa: ASYNC110

@@ -76,9 +76,16 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
     moderator = ModeratorActor(spec, roster, "moderator", "packed", ManySettings())
     moderator._new_meter = lambda: SILENT  # type: ignore[method-assign]
     await moderator.ping()
-    monkeypatch.setattr(moderator._scribe, "drained", asyncio.Event().wait)
+    waiting = asyncio.Event()
+
+    async def never_drained() -> None:
+        waiting.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(moderator._scribe, "drained", never_drained)
     async with asyncio.timeout(5):
         await moderator.drain(0.05)
+    assert waiting.is_set(), "its rows were waited for, and given up"
 
 
 async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
