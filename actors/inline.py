@@ -92,7 +92,7 @@ class InlineRuntime:
         self.seats: Sequence[Seat] = ()
         self.max_open = spec.max_open
         store = None if spec.store is None else Store.of(spec.store)
-        self._recorder = Recorder(RunFolder(spec.folder, store), spec.epoch)
+        self._recorder = Recorder(RunFolder(spec.folder, store), spec.epoch, tells_replies=spec.followed)
         self.archive: Archive = InlineArchive(self._recorder)
 
     async def start(self) -> None:

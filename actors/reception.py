@@ -6,7 +6,8 @@ The arena holds a task that is known when it begins; here cases are handed to mo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
@@ -14,9 +15,8 @@ import structlog
 from moot.actors.arena import DRAIN_S, Past, Runtime
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.recall import Recall
-from moot.actors.record.progress import StreamedEvent
 from moot.actors.seating import Seating
-from moot.actors.trails import Trails
+from moot.actors.trails import Trail, Trails
 from moot.actors.visit import NotHeld, RunBroken, Told, Visit
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RunMismatch
@@ -31,13 +31,17 @@ class Reception:
     Args:
         runtime: the engine.
         past: what the record already holds.
-        followed: whether anybody may want a debate's events; without them `events` knows of none.
+        followed: whether anybody may want a debate's events; without them `trail` knows of none.
+        in_words: says for people what has stopped the run.
 
     Attributes:
         stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
-    def __init__(self, runtime: Runtime, past: Past, *, followed: bool = True) -> None:
+    def __init__(
+        self, runtime: Runtime, past: Past, *, followed: bool = True, in_words: Callable[[str], str] = str
+    ) -> None:
+        self._in_words = in_words
         self._runtime, self._past, self._followed = runtime, past, followed
         self._visits: dict[str, Visit] = {}
         self._seating = Seating(runtime, self._visits.get, self._settle)
@@ -89,7 +93,7 @@ class Reception:
         visit = self._visits[labelled.case.id] = Visit(labelled, told, self._seating.emptiest())
         self._past.begun(labelled.case.id, visit.content)
         if self._followed:
-            self._trails.begin(labelled.case.id)
+            self._trails.begin(labelled.case.id, time.time() if assignment.replay else None)
         self._seating.put(visit)
         return visit
 
@@ -110,11 +114,9 @@ class Reception:
         """
         return await self._from_record(case_id) if self._past.has_ended(case_id) else None
 
-    def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
-        """What happens in a debate, from its first event to its end; None when it is not open and did not end
-        lately."""
-        trail = self._trails.of(case_id)
-        return None if trail is None else trail.follow()
+    def trail(self, case_id: str) -> Trail | None:
+        """What happens in a debate; None when it is not open and did not end lately."""
+        return self._trails.of(case_id)
 
     def begun(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
@@ -172,7 +174,7 @@ class Reception:
     def _stop(self, why: str) -> None:
         """A budget or an endpoint ends the run: what the other debates ask for would be paid for nobody."""
         self.stopped_by = why
-        stopped = NotHeld(f"the run has stopped: {why}")
+        stopped = NotHeld(f"the run has stopped: {self._in_words(why)}")
         self._refuse(stopped)
         self._put_all_aside(stopped)
         if self._draining is None:

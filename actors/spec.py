@@ -35,6 +35,7 @@ class RunSpec(BaseModel):
         classifier_digest: of its card; another one that lies there later is refused.
         library: folder of the library that the debates search, absolute; None for a run without documents.
         attended: whether `consult` waits for a person.
+        followed: whether the events that are told while it lives have the replies among them.
         folder: the run's folder, absolute.
         store: URI of the record, when the folder is a copy of it on the driver's machine; None when it is the record.
         epoch: number of the folder's owner.
@@ -67,6 +68,7 @@ class RunSpec(BaseModel):
     classifier_digest: str | None = None
     library: str | None = None
     attended: bool = False
+    followed: bool = False
     folder: str
     store: str | None = None
     epoch: int

@@ -6,23 +6,34 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 
-from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.progress import StreamedEvent, size_of
 
-KEPT_ENDED = 1000
-"""Trails of ended debates that are kept for late followers."""
+KEPT_ENDED, KEPT_CHARACTERS = 1000, 32 * 2**20
+"""Trails of ended debates that are kept for late followers, and how long their replies may be together."""
 
 
 class Trail:
-    """The events of one debate so far."""
+    """The events of one debate so far.
 
-    def __init__(self) -> None:
+    Args:
+        earlier_than: Unix time before which the record may have events of the debate that are not here; None when it
+            has none.
+
+    Attributes:
+        size: characters of the replies among them.
+    """
+
+    def __init__(self, earlier_than: float | None = None) -> None:
+        self.earlier_than = earlier_than
         self.events: list[StreamedEvent] = []
+        self.size = 0
         self.ended = False
         self._news = asyncio.Event()
 
     def add(self, event: StreamedEvent) -> None:
         """Something has happened."""
         self.events.append(event)
+        self.size += size_of(event)
         self._tell()
 
     def end(self) -> None:
@@ -56,18 +67,20 @@ class Trails:
     def __init__(self) -> None:
         self._open: dict[str, Trail] = {}
         self._ended: OrderedDict[str, Trail] = OrderedDict()
+        self._size = 0
 
-    def begin(self, case_id: str) -> None:
-        """A debate begins; what was kept of an earlier one of that case is forgotten."""
-        self._ended.pop(case_id, None)
+    def begin(self, case_id: str, earlier_than: float | None = None) -> None:
+        """A debate begins, see `Trail`; what was kept of an earlier one of that case is forgotten."""
+        if (kept := self._ended.pop(case_id, None)) is not None:
+            self._size -= kept.size
         if (earlier := self._open.get(case_id)) is not None:
             earlier.end()
-        self._open[case_id] = Trail()
+        self._open[case_id] = Trail(earlier_than)
 
     def take(self, events: Iterable[StreamedEvent]) -> None:
-        """Put events on the trails of their debates; those of nobody's are dropped. Each comes once; some may be
-        lacking, see `Trail.follow`."""
-        for event in events:
+        """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes
+        once; some may be lacking, see `Trail.follow`."""
+        for event in sorted(events, key=lambda each: each.at):
             if (trail := self._open.get(event.case_id)) is not None:
                 trail.add(event)
 
@@ -78,8 +91,9 @@ class Trails:
             return
         trail.end()
         self._ended[case_id] = trail
-        while len(self._ended) > KEPT_ENDED:
-            self._ended.popitem(last=False)
+        self._size += trail.size
+        while len(self._ended) > KEPT_ENDED or (self._size > KEPT_CHARACTERS and self._ended):
+            self._size -= self._ended.popitem(last=False)[1].size
 
     def of(self, case_id: str) -> Trail | None:
         """The trail of a case; None when it is not open and did not end lately."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from moot.protocols.messages import Event
-
-_KEPT_EVENTS = 20_000
+_KEPT_EVENTS, _KEPT_CHARACTERS = 20_000, 32 * 2**20
 
 
 class Counts(msgspec.Struct):
@@ -45,6 +44,10 @@ class Counts(msgspec.Struct):
         return Counts(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
 
+REPLY = "reply"
+"""Kind of the event that a reply is told as; the record has it as a row of `turns`."""
+
+
 class StreamedEvent(msgspec.Struct, frozen=True):
     """An event of a running debate, as subscribers get it."""
 
@@ -56,13 +59,18 @@ class StreamedEvent(msgspec.Struct, frozen=True):
     at: float
 
 
+def size_of(event: StreamedEvent) -> int:
+    """Characters of the reply that an event tells; 0 of any other one."""
+    return len(event.data.get("text") or "") if event.kind == REPLY else 0
+
+
 class Progress:
     """Counts and recent events of one writer."""
 
     def __init__(self) -> None:
         self.counts = Counts()
-        self._events: deque[StreamedEvent] = deque(maxlen=_KEPT_EVENTS)
-        self._seen = 0
+        self._events: deque[StreamedEvent] = deque()
+        self._seen = self._size = 0
 
     def reply(self, prompt: int | None, completion: int | None, *, reused: bool) -> None:
         """A reply was taken into the journal."""
@@ -86,10 +94,13 @@ class Progress:
         self.counts.skipped += how == "skipped"
         self.counts.rounds += rounds
 
-    def event(self, case_id: str, attempt: int, event: Event, at: float) -> None:
-        """An event was taken into the journal."""
-        self._events.append(StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at))
-        self._seen += 1
+    def tell(self, events: Sequence[StreamedEvent]) -> None:
+        """Events were taken into the journal."""
+        self._events.extend(events)
+        self._seen += len(events)
+        self._size += sum(map(size_of, events))
+        while self._events and (len(self._events) > _KEPT_EVENTS or self._size > _KEPT_CHARACTERS):
+            self._size -= size_of(self._events.popleft())
 
     def events_since(self, cursor: int, limit: int = 2000) -> tuple[int, list[StreamedEvent]]:
         """Events after `cursor` (0 at first) and the next cursor; those that fell out of the window are skipped."""

@@ -16,14 +16,16 @@ import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
+from moot.actors.record.admission import Admission
 from moot.actors.record.arrivals import Arrivals
+from moot.actors.record.chronicle import replies_as_events
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.journal import Journal
-from moot.actors.record.known_endings import KnownEndings
-from moot.actors.record.progress import Progress
+from moot.actors.record.known_endings import KnownEndings, Used
+from moot.actors.record.progress import Progress, StreamedEvent
 from moot.actors.record.read_back import ReadBack
 from moot.actors.record.recovery import History, recover
 from moot.actors.record.registry import Registry
@@ -37,7 +39,6 @@ from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
 from moot.protocols.tasks.scoring import is_correct
 
-_PATIENCE_S = 10.0
 _REPLY_KEYS = [
     "case_id",
     "attempt",
@@ -70,10 +71,18 @@ class Recorder:
         epoch: the owner's number.
         writer: which of the `writers` recorders this is.
         meter: is told what comes into the record.
+        tells_replies: whether replies are among the events that are told.
     """
 
     def __init__(
-        self, folder: Path | RunFolder, epoch: int, writer: int = 0, writers: int = 1, meter: Meter = SILENT
+        self,
+        folder: Path | RunFolder,
+        epoch: int,
+        writer: int = 0,
+        writers: int = 1,
+        meter: Meter = SILENT,
+        *,
+        tells_replies: bool = False,
     ) -> None:
         self._folder = folder if isinstance(folder, RunFolder) else RunFolder(folder)
         self._writer, self._writers = writer, writers
@@ -83,11 +92,13 @@ class Recorder:
         self._endings = KnownEndings()
         self._read_back = ReadBack(self._folder, self._journal)
         self._registry = Registry(self._arrivals, lambda: self.signals, self._read_back)
+        self._admission = Admission(self._arrivals, self._registry, self._write_verdict)
         self._not_durable: set[str] = set()
         self.claims = Claims(lambda key: SHARED in self._arrivals.debate((key, 0)).reply_ids)
         self.progress = Progress()
         self.signals = SignalKeeper()
         self._tally = Tally(meter)
+        self._tells_replies = tells_replies
 
     async def load(self) -> None:
         """Read what earlier owners and earlier lives of this writer recorded; before anything else."""
@@ -140,6 +151,8 @@ class Recorder:
             self._journal.append_replies(batch)
             self.signals.take_replies(batch)
             self._tally.take_replies(batch)
+            if self._tells_replies:
+                self.progress.tell(replies_as_events(batch))
         self._registry.came(zip(*(batch[name].to_pylist() for name in ("case_id", "attempt")), strict=True))
         failpoint("writer.buffered")
 
@@ -201,7 +214,7 @@ class Recorder:
             data=sorted_json(event.data),
             at=at,
         )
-        self.progress.event(case_id, attempt, event, at)
+        self.progress.tell([StreamedEvent(case_id, attempt, event.kind, event.path, event.data, at)])
 
     async def history(self, keys: Sequence[CaseKey]) -> list[History]:
         """What is recorded of each debate so far: replies (re-asked ones merged) and embeddings."""
@@ -265,66 +278,29 @@ class Recorder:
 
         False for a debate whose replies are not (or not the same ones) in the journal: its moderator replays it.
         """
-        accepted = [self._admit_at_once(closing) for closing in closings]
-        late = [i for i, ok in enumerate(accepted) if ok is None]
-        for i, ok in zip(late, await asyncio.gather(*(self._admit(closings[i]) for i in late)), strict=True):
-            accepted[i] = ok
-        if any(accepted):
+        admitted = await self._admission.admit(closings)
+        if any(admitted):
             ended = self._tally.ended
             await self._journal.durable()
             self._tally.settle(ended)
             self._not_durable.difference_update(closing.case_id for closing in closings)
-        return [bool(ok) for ok in accepted]
+        return admitted
 
-    def _admit_at_once(self, closing: Closing) -> bool | None:
-        """Admit a verdict whose replies are all here, or refuse one that rests on others; None to wait for some."""
-        key = (closing.case_id, closing.attempt)
-        if self._arrivals.has_ended(key):
-            return True
-        if self._incomplete(closing):
-            return None
-        debate = self._arrivals.debate(key)
-        if any(debate.reply_ids[path] != reply_id for path, reply_id in closing.replies.items()):
-            return False
-        self._arrivals.end(key)
-        self._write_verdict(closing)
-        self._endings.put(closing, debate.used.by_model() if debate.used.known else None)
-        return True
-
-    def _incomplete(self, closing: Closing) -> bool:
-        """Whether what is right in the case or a reply of the verdict is not here yet; a verdict that came twice is
-        complete when the first one is."""
-        key = (closing.case_id, closing.attempt)
-        if self._arrivals.has_ended(key):
-            return False
-        replies = self._arrivals.debate(key).reply_ids
-        return not self._registry.knows(closing.case_id) or any(path not in replies for path in closing.replies)
-
-    async def _admit(self, closing: Closing) -> bool:
-        """The same, waiting a little for what is on its way."""
-        debate = self._arrivals.debate((closing.case_id, closing.attempt))
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                while self._incomplete(closing):
-                    debate.arrived.clear()
-                    await debate.arrived.wait()
-        except TimeoutError:
-            return False
-        return bool(self._admit_at_once(closing))
-
-    def _write_verdict(self, closing: Closing) -> None:
+    def _write_verdict(self, closing: Closing, used: Used) -> None:
         gold, reference, _ = self._registry.end(closing.case_id)
         failed = bool(closing.failure)
         correct = None if failed else is_correct(closing.answer, gold, reference)
         columns = verdict_columns(closing, gold, correct, time.time())
         self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)
+        self._endings.put(closing, used.by_model() if used.known else None)
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(closing.case_id, closing.attempt, failed=failed, correct=correct)
         told = {"answer": closing.answer, "how": closing.how, "confidence": closing.confidence, "correct": correct}
         told |= {"failure": closing.failure} if failed else {}
-        self.progress.event(closing.case_id, closing.attempt, Event("verdict", "verdict", told), columns["at"])
+        verdict = StreamedEvent(closing.case_id, closing.attempt, "verdict", "verdict", told, columns["at"])
+        self.progress.tell([verdict])
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""

@@ -6,7 +6,6 @@ The actors are thin wrappers around plain classes, found by name, restarted by R
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 import warnings
 from abc import ABC, abstractmethod
@@ -15,6 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 import ray
 
+from moot.actors.garbage import collect_seldom
 from moot.actors.household import (
     build_gate,
 )
@@ -26,8 +26,6 @@ from moot.actors.remote.lives import Life
 from moot.actors.remote.ray_meter import RayMeter
 from moot.actors.remote.roster import Roster
 from moot.actors.spec import RunSpec
-
-_GC_THRESHOLDS = (50_000, 50, 50)
 
 
 class RunActor(ABC):
@@ -65,10 +63,7 @@ class RunActor(ABC):
     async def _set_up_once(self) -> None:
         self._meter = self._new_meter()
         await self._set_up()
-        # Many debates are open for long: collecting them again and again took a third of a moderator's CPU.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        collect_seldom()
 
     def _new_meter(self) -> Meter:
         """This process's meter, which is told first whether the actor was started again."""

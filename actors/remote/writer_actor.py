@@ -29,7 +29,8 @@ class WriterActor(RunActor):
         number: int = self._args[0]
         self._life = uuid4().hex
         self._copy, folder = await asyncio.to_thread(_writing_folder, self._spec)
-        self._recorder = Recorder(folder, self._spec.epoch, number, self._spec.writers, self._meter)
+        spec = self._spec
+        self._recorder = Recorder(folder, spec.epoch, number, spec.writers, self._meter, tells_replies=spec.followed)
         await self._recorder.load()
 
     async def register(self, raw: bytes, number: int) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -16,10 +17,12 @@ import msgspec
 from moot.actors.arena import Runtime
 from moot.actors.limits.gate import EndpointDown, LimiterGone
 from moot.actors.reception import Reception
+from moot.actors.record.chronicle import chronicle
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.store.uri import is_uri
+from moot.actors.trails import Trail
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -30,12 +33,16 @@ from moot.deploy.running.outcome import Status
 from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
+from moot.deploy.running.stopped import in_words
 from moot.deploy.running.task import as_task, check_case, content_id
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, RunFolderBusy
 from moot.protocols.tasks import Task
 
 NAME = "cases"
+
+_READERS = 2
+"""Followers for whom the record is read at once."""
 
 
 class OpenRun:
@@ -66,6 +73,7 @@ class OpenRun:
         self._reception: Reception | None = None
         self._record: RunYaml | None = None
         self._indices = itertools.count()
+        self._reading = asyncio.Semaphore(_READERS)
 
     @property
     def prepared(self) -> Prepared:
@@ -106,7 +114,8 @@ class OpenRun:
         past = await asyncio.to_thread(recorded_past, prepared)
         self._indices = itertools.count(past.known)
         spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
-        runtime: Runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
+        spec = prepared.spec(epoch, spent, bool(record.earlier), followed=self._followed)
+        runtime: Runtime = make_runtime(prepared, spec)
         try:
             await runtime.start()
         except BaseException:
@@ -114,7 +123,8 @@ class OpenRun:
                 await runtime.stop()
             raise
         self._runtime = runtime
-        self._reception = Reception(runtime, past, followed=self._followed)
+        words = partial(in_words, config=prepared.config)
+        self._reception = Reception(runtime, past, followed=self._followed, in_words=words)
         self._reception.open()
 
     async def hold(self, case: Mapping[str, object] | LabelledCase) -> Held:
@@ -160,9 +170,26 @@ class OpenRun:
         return await self._open_reception().withdraw(case_id)
 
     def events(self, case_id: str) -> AsyncIterator[StreamedEvent] | None:
-        """What happens in a debate, from its first event to its end; None when it is not open and did not end
-        lately."""
-        return self._open_reception().events(case_id)
+        """What happens in a debate, from its first event to its end, replies too; None when it is not open and did not
+        end lately. What happened before it was put aside and taken up again comes from the record."""
+        trail = self._open_reception().trail(case_id)
+        return None if trail is None else self._follow(case_id, trail)
+
+    async def _follow(self, case_id: str, trail: Trail) -> AsyncIterator[StreamedEvent]:
+        if trail.earlier_than is not None:
+            for event in await self.chronicle(case_id, trail.earlier_than):
+                yield event
+        async for event in trail.follow():
+            yield event
+
+    async def chronicle(self, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
+        """What the record has of a case that happened before a time (Unix seconds); also while the run is closed.
+
+        Raises:
+            RecordError: the record cannot be read.
+        """
+        async with self._reading:
+            return await asyncio.to_thread(chronicle, RunFolder(self._prepared.folder), case_id, before)
 
     def begun(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
@@ -210,7 +237,8 @@ class OpenRun:
             await self._runtime.stop(compact=whole)
             if whole:
                 await asyncio.to_thread(compact_leftovers, self._ownership.folder, self._ownership.epoch)
-            record.stopped_by(reception.stopped_by)
+            if reception.stopped_by:
+                record.stopped_by(in_words(reception.stopped_by, self._prepared.config))
             if reception.broken is None:
                 status = "interrupted" if left else "stopped" if reception.stopped_by else "finished"
         finally:

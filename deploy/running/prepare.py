@@ -20,7 +20,7 @@ from moot.actors.encoders.resolve import identity, is_served
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price
-from moot.actors.placement import cluster_address
+from moot.actors.placement import Placing, cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.mirror import Mirror
 from moot.actors.record.store.uri import is_uri
@@ -122,13 +122,14 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
-    def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool) -> RunSpec:
+    def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
         """What the actors need to know.
 
         Args:
             epoch: number of the folder's owner.
             spent: what earlier sessions have used, by budget.
             resumed: whether there was one.
+            followed: see `RunSpec`.
         """
         return RunSpec(
             protocol=self.config.protocol,
@@ -146,6 +147,7 @@ class Prepared:
             classifier_digest=self.classifier.card.digest if self.classifier else None,
             library=str(self.library) if self.library else None,
             attended=self.config.attended,
+            followed=followed,
             folder=str(self.folder),
             store=None if self.mirror is None else self.mirror.store.uri,
             epoch=epoch,
@@ -179,8 +181,7 @@ def prepare(
     Raises:
         UserError: one line for the first thing that is wrong.
     """
-    if config.engine == "ray":
-        cluster_address(config.address)
+    _check_engine(config)
     made = make_protocol(config.protocol, config.settings()) if protocol is None else _brought(protocol, config)
     found = opened(config.task, made) if task is None else as_task(task)
     checked = found.validate()
@@ -221,6 +222,20 @@ def prepare(
         d_untested=d_untested,
         classifier=_classifier(config, made, encoder),
     )
+
+
+def _check_engine(config: RunConfig) -> None:
+    """What says where on a cluster a run lives must be meant for a run that lives on one.
+
+    Raises:
+        ConfigError: it is not, or the address is none to be joined.
+    """
+    if config.engine == "ray":
+        cluster_address(config.address)
+    elif config.address is not None:
+        raise ConfigError("--address: with --engine inline a run lives in its own process; leave one of the two out")
+    elif config.cluster != Placing():
+        raise ConfigError("--cluster: with --engine inline a run lives in its own process; leave one of the two out")
 
 
 def _classifier(config: RunConfig, protocol: DebateProtocol, encoder: str) -> FoundClassifier | None:

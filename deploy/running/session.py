@@ -12,7 +12,6 @@ import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
 from moot.actors.desk import Person
-from moot.actors.limits.gate import GIVE_UP_S
 from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
@@ -27,6 +26,7 @@ from moot.deploy.running.listener import Listener, Silent
 from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
+from moot.deploy.running.stopped import in_words
 from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
@@ -188,14 +188,7 @@ class Session:
         config = self._prepared.config
         if self._out_of_time:
             return f"--max-minutes {config.max_minutes:g} is over"
-        kind, _, what = arena.stopped_by.partition(": ")
-        if kind == "endpoint_down":
-            return f"{what} has not answered for {GIVE_UP_S:.0f} s"
-        if kind == "limiter_gone":
-            return f"the run's limiter cannot be asked any more ({what})"
-        if what == "usd":
-            return f"--max-cost {config.max_cost_usd:g} does not allow another call"
-        return f"--max-tokens {config.max_tokens} does not allow another call"
+        return in_words(arena.stopped_by, config)
 
     async def _follow(self, archive: Archive) -> None:
         while True:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from pathlib import Path
 from secrets import token_hex
 
 import structlog
@@ -28,7 +27,6 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.errors import RecordError, RunMismatch
 
 _log = structlog.get_logger(__name__)
-_READERS = 2
 
 
 class Service:
@@ -44,7 +42,6 @@ class Service:
 
     Attributes:
         door: whether requests are taken now.
-        reading: how many late readers may read the record's events at once.
     """
 
     def __init__(
@@ -65,12 +62,6 @@ class Service:
         self._opening = Opening(kind, self.run, self.go_on)
         most = config.max_open + max_queued
         self.door = Door(self.run, self._opening, self._jobs, most=most, most_bytes=max_queued_bytes)
-        self.reading = asyncio.Semaphore(_READERS)
-
-    @property
-    def folder(self) -> Path:
-        """Of the record."""
-        return self.run.prepared.folder
 
     async def open(self, *, busy_s: float = 0.0) -> None:
         """Start the engine.

@@ -7,12 +7,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 
 import msgspec
-import pyarrow.compute as pc
 import structlog
 
-from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import StreamedEvent
-from moot.actors.record.tables import read_table
 from moot.deploy.serving.job import Job
 from moot.deploy.serving.refusals import body
 from moot.deploy.serving.service import Service
@@ -130,17 +127,6 @@ def _name(kind: str) -> str:
 
 
 async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
-    """The events of a debate that ended some time ago, from the record."""
-    async with service.reading:
-        found = await asyncio.to_thread(_read, RunFolder(service.folder), case_id)
-    for event in found:
+    """The events of a debate that ended some time ago."""
+    for event in await service.run.chronicle(case_id):
         yield event
-
-
-def _read(folder: RunFolder, case_id: str) -> list[StreamedEvent]:
-    rows = read_table(folder, "events", only=pc.field("case_id") == case_id).to_pylist() if folder.exists() else []
-    rows.sort(key=lambda row: row["at"])
-    return [
-        StreamedEvent(case_id, row["attempt"], row["kind"], row["path"], msgspec.json.decode(row["data"]), row["at"])
-        for row in rows
-    ]

@@ -77,9 +77,9 @@ async def _as_they_come(runtime: WiredRuntime, folder: Path, cases: list[Labelle
         await asyncio.sleep(0.02 * number)
         holding = asyncio.create_task(reception.hold(case))
         await asyncio.sleep(0)
-        events = reception.events(case.case.id)
-        assert events is not None
-        noted = [(event.kind, event.path) async for event in events]
+        trail = reception.trail(case.case.id)
+        assert trail is not None
+        noted = [(event.kind, event.path) async for event in trail.follow()]
         closing = (await holding).ended.closing
         return closing.answer, closing.how, noted
 

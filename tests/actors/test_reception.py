@@ -313,11 +313,11 @@ async def test_who_follows_a_withdrawn_debate_is_let_go_when_its_case_comes_agai
     async with reception(runtime) as found:
         holding = asyncio.create_task(found.hold(case(0)))
         await until_open(runtime, 1)
-        earlier = found.events("q0")
+        earlier = found.trail("q0")
         assert earlier is not None
         await found.withdraw("q0")
         again = asyncio.create_task(found.hold(case(0)))
-        assert [event async for event in earlier] == []
+        assert [event async for event in earlier.follow()] == []
         await until_open(runtime, 1)
         runtime.places[0].finish()
         assert not (await again).reused

@@ -173,7 +173,36 @@ async def test_events_come_while_the_debate_goes_on_and_end_with_its_verdict(tmp
         assert run.events("nobody") is None
     assert kinds[0] == "asked"
     assert kinds[-1] == "verdict"
-    assert kinds.count("asked") == end.calls
+    assert kinds.count("asked") == kinds.count("reply") == end.calls
+
+
+async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_before_too(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with simulated_server(AnswerKey(), port=0, latency_ms=150.0) as port:
+        async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
+            holding = asyncio.create_task(run.hold(CASES[0]))
+            async with asyncio.timeout(30):
+                while (await run.counts()).replies < 3:  # noqa: ASYNC110 - a condition of a test
+                    await asyncio.sleep(0.01)
+        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
+        before = rows(out, "turns")
+        async with opened(out, model=f"http://127.0.0.1:{port}/v1#sim") as run:
+            holding = asyncio.create_task(run.hold(CASES[0]))
+            while (events := run.events("q0")) is None:  # noqa: ASYNC110 - a condition of a test
+                await asyncio.sleep(0.001)
+            told = [event async for event in events]
+            await holding
+            late = run.events("q0")
+            assert late is not None
+            assert [event async for event in late] == told
+    replies = [event for event in told if event.kind == "reply"]
+    recorded = {row["path"]: row["text"] for row in rows(out, "turns", "text")}
+    assert {event.path: event.data["text"] for event in replies} == recorded
+    assert len(replies) == len(recorded) > len(before) >= 3
+    noted = [(event.kind, event.path) for event in told if event.kind not in ("asked", "reply", "verdict")]
+    assert sorted(noted) == sorted((row["kind"], row["path"]) for row in rows(out, "events") if row["kind"] != "asked")
+    assert told[0].kind == "asked"
+    assert told[-1].kind == "verdict"
 
 
 async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(tmp_path: Path) -> None:
@@ -206,7 +235,7 @@ async def test_a_budget_that_is_used_up_puts_every_debate_aside(tmp_path: Path) 
         with pytest.raises(NotHeld, match="tokens"):
             await run.hold({"question": "one more", "labels": ["Yes", "No"]})
     (session,) = sessions(tmp_path / "run")
-    assert (session["status"], session["stopped_by"]) == ("stopped", "budget: tokens")
+    assert (session["status"], session["stopped_by"]) == ("stopped", "--max-tokens 3000 does not allow another call")
 
 
 async def test_an_engine_that_cannot_start_ends_its_session_and_leaves_the_record(

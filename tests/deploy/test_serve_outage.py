@@ -51,13 +51,14 @@ async def counts(client: Client) -> dict[str, int]:
 
 def sessions(folder: Path) -> list[tuple[str, str]]:
     found = yaml.safe_load((folder / "debates" / "run.yaml").read_text())["sessions"]
-    return [(each["status"], each.get("stopped_by", "").partition(":")[0]) for each in found]
+    return [(each["status"], each.get("stopped_by", "")) for each in found]
 
 
 async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -> None:
     with ExitStack() as endpoint:
         port = endpoint.enter_context(simulated_server(AnswerKey(), port=0))
         debates = {"engine": "inline", "model": f"http://127.0.0.1:{port}/v1#sim"}
+        down = f"http://127.0.0.1:{port}/v1#sim has not answered for 300 s"
         async with served(tmp_path, debates=debates) as client:
             assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "early"})).json["status"] == "done"
             endpoint.close()
@@ -67,7 +68,11 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -
             told = (await client.get("/v1/debates/q0")).json
             refused = await client.post("/v1/debates", {**CASE, "id": "late"})
             unknown = await client.get("/v1/debates/late")
-            assert "endpoint_down" in told["why"]
+            assert told["why"] == f"the run has stopped: {down}"
+            assert client.services.refused() == {
+                "debates": f"the run has stopped: {down}: the server tries again by itself"
+            }
+            assert "127.0.0.1" not in (await client.get("/readyz")).text
             assert (await counts(client))["aside"] == len(IDS)
             for answer in (refused, unknown):
                 assert (answer.status, answer.code) == (503, "paused")
@@ -84,7 +89,7 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -
             assert (await client.get("/readyz")).status == 200
             assert (await counts(client))["aside"] == 0
             assert (await client.post("/v1/debates?wait_s=60", {**CASE, "id": "late"})).json["status"] == "done"
-    assert sessions(tmp_path) == [("stopped", "endpoint_down"), ("finished", "")]
+    assert sessions(tmp_path) == [("stopped", down), ("finished", "")]
 
 
 async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
@@ -111,7 +116,7 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
         await until(status_of(client, "one", "queued", "open"))
         assert tries == 3
         assert (await client.ask("DELETE", "/v1/debates/one")).status == 200
-    assert sessions(tmp_path)[0] == ("stopped", "limiter_gone")
+    assert sessions(tmp_path)[0] == ("stopped", "the run's limiter cannot be asked any more (ActorDiedError)")
 
 
 async def test_a_server_that_is_closed_while_it_waits_tries_no_more(tmp_path: Path) -> None:
@@ -134,4 +139,4 @@ async def test_a_budget_is_final(tmp_path: Path) -> None:
         refused = await client.post("/v1/debates", {**CASE, "id": "two"})
         assert (refused.status, refused.code) == (503, "stopped")
         assert "Retry-After" not in refused.headers
-    assert sessions(tmp_path) == [("stopped", "budget")]
+    assert sessions(tmp_path) == [("stopped", "--max-tokens 50 does not allow another call")]

@@ -165,7 +165,7 @@ async def test_a_record_that_cannot_be_read_ends_its_stream_with_an_error(
     def fails(*_: Any) -> None:
         raise OSError("a secret place")
 
-    monkeypatch.setattr("moot.deploy.serving.stream._read", fails)
+    monkeypatch.setattr("moot.deploy.running.open_run.chronicle", fails)
     async with served(tmp_path) as client:
         answer = await client.get("/v1/debates/one/events")
     assert [event["event"] for event in parsed(answer.text)] == ["error"]

@@ -198,17 +198,19 @@ class Store:
         self._again(what, allowed)
 
     def _again(self, what: str, work: Callable[[], T], pauses_s: Sequence[float] = _PAUSES_S) -> T:
+        from pyarrow import ArrowException  # what some filesystems raise
+
         for pause_s in (*pauses_s, None):
             try:
                 return work()
-            except OSError as error:
+            except (OSError, ArrowException) as error:
                 if pause_s is None or _is_lasting(error):
                     raise RecordError(f"{self.uri}: {what}: {_reason(error)}") from error
             time.sleep(pause_s)
         raise AssertionError
 
 
-def _is_lasting(error: OSError) -> bool:
+def _is_lasting(error: Exception) -> bool:
     said = str(error)
     return isinstance(error, PermissionError | FileNotFoundError) or any(word in said for word in _LASTING)
 
