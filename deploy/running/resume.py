@@ -78,7 +78,9 @@ def _documents(prepared: Prepared) -> dict[str, Any]:
     return {"docs_digest": prepared.docs.digest, "library": recorded_place(prepared.library, prepared.folder)}
 
 
-def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW") -> None:
+def check_same(
+    was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh: str = "--out NEW", *, reuses: bool = True
+) -> None:
     """Refuse to go on with a run whose record another configuration has made.
 
     Placement, engine, address, how many are open, attendance, retrying, where the task's file and the documents lie,
@@ -87,6 +89,7 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh:
     Args:
         out: the run's folder, as it was named.
         afresh: the flag that begins another run.
+        reuses: whether there is a flag `--reuse`, too.
 
     Raises:
         RunMismatch: naming what differs, old and new.
@@ -98,11 +101,12 @@ def check_same(was: Mapping[str, Any], now: Mapping[str, Any], out: str, afresh:
     known = f"{out} holds a run with another configuration: {'; '.join(found[:_SHOWN])}{more}."
     if was.get("reuse") is not None and now.get("reuse") is None:  # what was free would be paid for, unseen
         raise RunMismatch(f"{known} Give --reuse {was['reuse']} again, or start a new run with {afresh}")
-    raise RunMismatch(f"{known} Start a new one with {afresh} --reuse {out}: it pays only for what differs")
+    paying = f" --reuse {out}: it pays only for what differs" if reuses else ""
+    raise RunMismatch(f"{known} Start a new one with {afresh}{paying}")
 
 
-def check_resumable(prepared: Prepared, afresh: str = "--out NEW") -> bool:
-    """Whether a run lies in the folder already; `afresh` is the flag that begins another one.
+def check_resumable(prepared: Prepared, afresh: str = "--out NEW", *, reuses: bool = True) -> bool:
+    """Whether a run lies in the folder already; for the flags see `check_same`.
 
     Raises:
         RunMismatch: another configuration has made it.
@@ -110,7 +114,7 @@ def check_resumable(prepared: Prepared, afresh: str = "--out NEW") -> bool:
     folder = RunFolder(prepared.folder)
     if not folder.exists():
         return False
-    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh)
+    check_same(read_run_yaml(folder), describe(prepared), str(prepared.config.out), afresh, reuses=reuses)
     return True
 
 

@@ -105,8 +105,9 @@ def _add_probes(app: FastAPI, services: Services) -> None:
 
     async def readyz() -> Health:
         """Whether requests are taken now."""
-        if not services.ready:
-            raise Refused(503, "requests are not taken now", "not_ready", retry_after_s=5)
+        if refused := services.refused():
+            told = f"{', '.join(refused)}: not taken now; the answer to a request says why"  # anybody may ask this
+            raise Refused(503, told, "not_ready", retry_after_s=5)
         return Health(status="ready")
 
     async def stats() -> Stats:

@@ -10,8 +10,10 @@ import structlog
 from ray import serve
 from starlette.types import ASGIApp
 
+from moot.actors.garbage import collect_seldom
 from moot.actors.log import configure_json
 from moot.deploy.serving.api import make_api
+from moot.deploy.serving.listener import Listener
 from moot.deploy.serving.services import MOST_HELD, Services
 from moot.deploy.serving.settings import ServeConfig
 
@@ -23,6 +25,8 @@ CLOSE_S = 60.0
 """Seconds that closing the records may take, after streams and debates have had theirs."""
 
 _AT_ONCE = 4 * MOST_HELD
+_ANSWER_S = 5.0
+"""Seconds for answers under way once the records are closed."""
 
 
 class DebateServer:
@@ -42,6 +46,7 @@ class DebateServer:
         self._services = Services(self._config)
         self._closing: asyncio.Task[int] | None = None
         await self._services.open(busy_s=grace_s(self._config))
+        collect_seldom()
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         return make_api(self._services, self._token)
@@ -49,6 +54,10 @@ class DebateServer:
     async def check_health(self) -> None:
         """Raise when the engine is broken, so that Serve starts the replica anew."""
         self._services.check()
+
+    async def refused(self) -> dict[str, str]:
+        """See `Services.refused`."""
+        return self._services.refused()
 
     async def drain(self) -> int:
         """Take nothing more, let debates end for `drain_s`, put the rest aside, close the records; gives how many were
@@ -68,6 +77,37 @@ class DebateServer:
             await self.drain()
 
 
+class ListeningServer(DebateServer):
+    """A replica that listens by itself, and not behind Ray Serve's proxy.
+
+    Args:
+        config: fields of `ServeConfig`.
+        host, port: where.
+
+    Raises:
+        UserError: one line about what is wrong.
+    """
+
+    async def __init__(self, config: Mapping[str, Any], host: str, port: int) -> None:  # type: ignore[misc] # awaited
+        await super().__init__(config)
+        self._listener = Listener(make_api(self._services, self._token), host, port)
+        try:
+            await self._listener.open()
+        except BaseException:
+            await self._services.close()
+            raise
+
+    async def check_health(self) -> None:
+        """Raise when the engine is broken or nothing listens, so that Serve starts the replica anew."""
+        await super().check_health()
+        self._listener.check()
+
+    async def _drain(self) -> int:
+        left = await super()._drain()
+        await self._listener.close(_ANSWER_S)
+        return left
+
+
 def grace_s(config: ServeConfig) -> float:
     """Seconds that a replica may take to go: streams end, then debates, then the records are closed."""
     return config.stream_s + config.drain_s + CLOSE_S
@@ -79,8 +119,17 @@ def application(config: ServeConfig) -> serve.Application:
     There is always one replica, for a record has one owner; what scales is the engine behind it. A second server needs
     an `out` of its own.
     """
-    deployment = serve.deployment(
-        serve.ingress()(DebateServer),
+    return _deployment(serve.ingress()(DebateServer), config).bind(config.model_dump(mode="json"))
+
+
+def listening_application(config: ServeConfig, host: str, port: int) -> serve.Application:
+    """The application of which the replica itself listens: for a Ray Serve that has no other replicas to route to."""
+    return _deployment(ListeningServer, config).bind(config.model_dump(mode="json"), host, port)
+
+
+def _deployment(server: type[DebateServer], config: ServeConfig) -> serve.Deployment:
+    deployment: serve.Deployment = serve.deployment(
+        server,
         name=NAME,
         num_replicas=1,
         max_ongoing_requests=_AT_ONCE,
@@ -90,4 +139,4 @@ def application(config: ServeConfig) -> serve.Application:
         graceful_shutdown_wait_loop_s=0.2,
         graceful_shutdown_timeout_s=grace_s(config),
     )
-    return deployment.bind(config.model_dump(mode="json"))
+    return deployment

@@ -10,6 +10,8 @@ from moot.deploy.serving.opening import Opening
 from moot.deploy.serving.rate import EndingRate
 from moot.deploy.serving.refusals import Refused
 
+_AGAIN = "the server tries again by itself"
+
 
 class Door:
     """Lets in requests of one kind, while there is a place and the run takes cases. Lives in one event loop.
@@ -41,9 +43,13 @@ class Door:
         return self.shut or bool(self._opening.why)
 
     @property
-    def takes(self) -> bool:
-        """Whether requests are taken now, but for want of a place."""
-        return not (self.draining or self.closed or self._run.refusal)
+    def why_shut(self) -> str:
+        """Why no request is taken now, want of a place apart; empty while they are."""
+        if self.draining or self.shut:
+            return "the server is stopping"
+        if why := self._opening.why:
+            return f"{why}: {_AGAIN}"
+        return self._run.refusal
 
     def check_draining(self) -> None:
         """Raise `Refused` when nothing more is taken."""
@@ -55,7 +61,7 @@ class Door:
         if self.shut:
             raise _stopping()
         if why := self._opening.why:
-            told = f"{why}: the server tries again by itself, ask again in a while"
+            told = f"{why}: {_AGAIN}, ask again in a while"
             raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
 
     def check_takes(self) -> None:

@@ -7,15 +7,12 @@ import logging
 import os
 import re
 import shlex
-import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from moot.actors.placement import cluster_address
@@ -24,7 +21,9 @@ from moot.deploy.running.checks import check_models
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
 from moot.deploy.running.resume import check_resumable
+from moot.deploy.serving.notices import Notices
 from moot.deploy.serving.settings import ServeConfig, is_loopback
+from moot.deploy.serving.stopping import Stopping
 from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Listening:
 def run_server(config: ServeConfig, where: Listening) -> int:
     """Serve until SIGINT or SIGTERM, drain, and give the exit code: 130 when debates were put aside, else 0.
 
-    The second signal ends the process at once.
+    The second signal breaks the drain off, or the start; see `Stopping`.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
@@ -67,8 +66,12 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     port = _free(where.host, where.port)
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
     print("starting Ray and the server ...", file=sys.stderr, flush=True)
-    with _ray(where.address) as membership:
-        left = _serve(config, where, port, joined=membership.can_grow)
+    try:
+        with Stopping() as stopping, _ray(where.address) as membership:
+            left = _serve(config, where, port, stopping, joined=membership.can_grow)
+    except KeyboardInterrupt:
+        print("stopped at once; the same command goes on with what was open", file=sys.stderr)
+        return EXIT_INTERRUPTED
     if left:
         print(f"stopped; {left:,} put aside: the same command goes on with them", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -86,7 +89,7 @@ def _check(config: ServeConfig, where: Listening) -> None:
     joined = cluster_address(where.address)
     for run in [OpenRun(each) for each in config.runs().values()]:
         prepared = run.prepared
-        check_resumable(prepared)
+        check_resumable(prepared, reuses=False)
         _wait_for(RunFolder(prepared.folder))
         if joined is None:
             asyncio.run(check_models(prepared))
@@ -139,29 +142,48 @@ def _ray(address: str | None) -> Iterator[Membership]:
         membership.leave()
 
 
-def _serve(config: ServeConfig, where: Listening, port: int, *, joined: bool) -> int:
+def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping, *, joined: bool) -> int:
     """Have Ray Serve run the server until a signal; gives how many debates were put aside."""
     from ray import serve
 
-    from moot.deploy.serving.deployment import NAME, application
+    from moot.deploy.serving.deployment import NAME, application, listening_application
 
     if _is_running(serve):
         raise ConfigError(
             "Ray Serve runs on that cluster already: add the application with `serve run` or `serve deploy`"
         )
     try:
-        serve.start(proxy_location="HeadOnly", http_options={"host": where.host, "port": port}, logging_config=_QUIET)
-        handle = _run(serve, application(config), NAME)
-        with _signals() as stopping:
-            for line in greeting(config, where.host, port):
-                print(line, flush=True)
-            while not stopping.wait(_TICK_S):
-                pass
-            print(f"draining for at most {config.drain_s:g} s (again: stop at once)", file=sys.stderr, flush=True)
-            return _drained(handle, config.drain_s + _CLOSE_S)
+        if joined:  # the replica may be on any node: the head's proxy finds it
+            at = {"host": where.host, "port": port}
+            serve.start(proxy_location="HeadOnly", http_options=at, logging_config=_QUIET)
+            handle = _run(serve, application(config), NAME)
+        else:
+            serve.start(proxy_location="Disabled", logging_config=_QUIET)
+            handle = _run(serve, listening_application(config, where.host, port), NAME)
+        for line in () if stopping.wait(0.0) else greeting(config, where.host, port):
+            print(line, flush=True)
+        stopping.started()
+        _watch(handle, stopping)
+        print(f"draining for at most {config.drain_s:g} s (again: stop at once)", file=sys.stderr, flush=True)
+        return _drained(handle, config.drain_s + _CLOSE_S)
     finally:
         if joined:  # a Ray that was started here goes as a whole
             _take_down(serve, NAME)
+
+
+def _watch(handle: Any, stopping: Stopping) -> None:
+    """Say on the terminal what the server refuses and why, until it is to stop."""
+    notices, asking = Notices(), handle.refused.remote()
+    while not stopping.wait(_TICK_S):
+        try:
+            closed = asking.result(timeout_s=0)
+        except TimeoutError:
+            continue
+        except Exception as error:  # of Ray, of Serve, or of the replica, which Serve starts anew
+            closed = {"requests": f"the server does not answer ({type(error).__name__})"}
+        for line in notices.of(closed):
+            print(line, file=sys.stderr, flush=True)
+        asking = handle.refused.remote()
 
 
 def _drained(handle: Any, within_s: float) -> int:
@@ -192,25 +214,6 @@ def _run(serve: Any, application: Any, name: str) -> Any:
     except RuntimeError as error:
         said = _ERROR_LINE.findall(str(error)) or [line for line in str(error).splitlines() if line.strip()][-1:]
         raise ConfigError(f"the server did not start: {' '.join(said[-1].split())[:500]}") from None
-
-
-@contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Set by the first SIGINT or SIGTERM; the second one ends the process."""
-    stopping = threading.Event()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stopping.is_set():
-            sys.stderr.flush()
-            os._exit(EXIT_INTERRUPTED)
-        stopping.set()
-
-    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stopping
-    finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
 
 
 def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:

@@ -86,10 +86,10 @@ class Services:
             raise Refused(404, f"this server offers no {kind}: its operator can, with `{kind}:`", "not_offered")
         return service
 
-    @property
-    def ready(self) -> bool:
-        """Whether requests are taken now, of every kind that is offered."""
-        return self._ready and all(each.door.takes for each in self._by_kind.values())
+    def refused(self) -> dict[str, str]:
+        """By kind why no request of it is taken now; kinds that are taken are missing."""
+        found = {kind: each.door.why_shut for kind, each in self._by_kind.items()}
+        return {kind: why or "the server is starting" for kind, why in found.items() if why or not self._ready}
 
     @property
     def has_place(self) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from moot.actors.models.resolve import EnvName
+from moot.actors.record.store.uri import is_uri, local_path
 from moot.deploy.checking.check import PROTOCOL as CHECK
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import PROTOCOL as JUDGE
@@ -62,6 +63,13 @@ class ServeConfig(BaseModel):
     stream_s: float = Field(default=300.0, gt=0, allow_inf_nan=False)
     token_env: EnvName | None = None
     token_file: str | None = Field(default=None, min_length=1)
+
+    @field_validator("out")
+    @classmethod
+    def _is_a_folder(cls, out: str) -> str:
+        if is_uri(out):
+            raise ValueError("a server's records lie in a folder: give its path")
+        return str(local_path(out)) if out.lower().startswith("file:") else out
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ServeConfig:

@@ -136,6 +136,7 @@ def rows(debates: int = DEBATES, open_: int = OPEN, repeats: int = 1) -> list[di
     for name, options in (
         ("inline", {"engine": "inline", "model": MODEL}),
         ("packed", {"engine": "ray", "placement": "packed", "model": MODEL}),
+        ("actors", {"engine": "ray", "model": MODEL}),
     ):
         for repeat in range(repeats):
             asked = cases(debates)

@@ -162,6 +162,7 @@ async def _pending(folder: Path) -> list[str]:
         (("--address", "ray://somewhere:10001"), "ray job submit"),
         (("--max-queued", "-1"), "--max-queued"),
         (("--port", "65536"), "--port 65536"),
+        (("--out", "s3://bucket/served"), "lie in a folder"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_is_started(

@@ -1,0 +1,55 @@
+"""How a server's process is told to stop: by SIGINT or SIGTERM, once, twice, three times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from types import FrameType
+from typing import Any, Self
+
+from moot.deploy.running.outcome import EXIT_INTERRUPTED
+
+_STARTING = b"stopping, once what is being started is up (Ctrl-C again: at once)\n"
+
+
+class Stopping:
+    """While this is entered the first signal asks for a drain, the second breaks off whatever goes on by a
+    `KeyboardInterrupt`, and the third one ends the process, with nothing taken down."""
+
+    def __init__(self) -> None:
+        self._starting = True
+        self._asked = threading.Event()
+        self._broken_off = False
+        self._before: dict[int, Any] = {}
+
+    def wait(self, seconds: float) -> bool:
+        """Whether a signal has come, after so many seconds at most."""
+        return self._asked.wait(seconds)
+
+    def __enter__(self) -> Self:
+        self._before = self._take()
+        return self
+
+    def started(self) -> None:
+        """There is something to drain now. Ray has taken SIGTERM for itself meanwhile: it is taken back."""
+        self._starting = False
+        self._take()
+
+    def _take(self) -> dict[int, Any]:
+        return {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *raised: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if not self._asked.is_set():
+            self._asked.set()
+            if self._starting:
+                os.write(2, _STARTING)  # no print: this may have come in the middle of one
+        elif not self._broken_off:
+            self._broken_off = True
+            raise KeyboardInterrupt
+        else:
+            os._exit(EXIT_INTERRUPTED)
