@@ -81,6 +81,10 @@ class RemoteCrew:
         told = (extension.drain() for lines in self._lines.values() for extension in lines)
         await asyncio.gather(*told, return_exceptions=True)  # who cannot be told is gone, or about to be
 
+    async def close(self) -> None:
+        """Watch the agents no longer: they are about to be taken down. No ask may follow."""
+        await asyncio.gather(*(extension.close() for lines in self._lines.values() for extension in lines))
+
     def resolve(self, number: int, answered: Answered) -> None:
         """The reply to an ask is here."""
         waiting = self._waiting.get(number)
@@ -173,6 +177,12 @@ class _Extension:
     async def drain(self) -> None:
         """Tell the agent that no further call may start."""
         await self._peer.call("drain")
+
+    async def close(self) -> None:
+        """Watch the agent no longer."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
 
     async def holds(self, number: int) -> bool:
         """Whether the agent still has an ask that is overdue, or is about to get it; False when it does not say so in

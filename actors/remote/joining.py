@@ -40,6 +40,7 @@ class Membership:
     site: Site
 
     def __init__(self, address: str | None) -> None:
+        self._given = address
         self._address = cluster_address(address)
         self._ours = False
         self._session: Path | None = None
@@ -49,19 +50,33 @@ class Membership:
         """Connect, unless this process is connected already.
 
         Raises:
-            ConfigError: Ray cannot be reached or started, or the program speaks to it as a client only.
+            ConfigError: Ray cannot be reached or started, the program speaks to it as a client only, or has joined
+                another cluster than the one that was given.
         """
         if client.ray.is_connected():
             raise ConfigError(
                 "this program is a Ray client (ray://), which a run cannot be part of; submit it to the cluster with "
                 "`ray job submit --working-dir . -- python ...`"
             )
-        if not ray.is_initialized():
+        if ray.is_initialized():
+            self._check_same()
+        else:
             with self._noting_changes():
                 self._connect()
         nodes = [node for node in ray.nodes() if node["Alive"]]
         cores = ray.cluster_resources().get("CPU", 0.0)
         self.site = Site(cores, len(nodes), joined=self._address is not None or len(nodes) > 1)
+
+    def _check_same(self) -> None:
+        """The program's own cluster is the one that was asked for, if one was."""
+        if self._given in (None, "auto", "local"):
+            return
+        joined = ray.get_runtime_context().gcs_address
+        if _place(self._given) != _place(joined):
+            raise ConfigError(
+                f"address {self._given}: this program has joined the Ray at {joined} already, and a run lives where "
+                "its program does; leave the address out, or call ray.shutdown() first"
+            )
 
     def _connect(self) -> None:
         local = self._address is None
@@ -80,7 +95,9 @@ class Membership:
         except Exception as error:  # Ray raises bare ones, too
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             if local:
-                raise ConfigError(f"no local Ray could be started (--engine inline needs none): {reason}") from None
+                raise ConfigError(
+                    f"no local Ray could be started (a run with --engine inline needs none): {reason}"
+                ) from None
             raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}") from None
         if local:
             self._session = Path(context.address_info["session_dir"])
@@ -126,6 +143,15 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
     except OSError as error:
         raise ConnectionError(f"nothing answers at {named} ({error.strerror or error})") from None
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Host and port, so that two names of one cluster are equal."""
+    named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address) or address
+    host, _, port = named.rpartition(":")
+    with suppress(OSError):
+        host = socket.gethostbyname(host.strip("[]"))
+    return host, port
 
 
 def _of_ray(environment: Mapping[str, str]) -> dict[str, str]:

@@ -80,6 +80,8 @@ class ModeratorActor(RunActor):
         """Put every debate aside and release the models of the packed placement."""
         await self._up()
         await self._moderator.close()
+        if self._remote is not None:
+            await self._remote.close()
         if self._local is not None:
             await self._local.close()
         if self._gate is not None:

@@ -55,11 +55,14 @@ def debate_dataset(
         )
     elif any((config, columns, labels, constant, id_column, prefix, options)):
         raise ConfigError("options go with the stage that they are for, not with `debate_dataset` beside it")
+    from ray.data import ActorPoolStrategy
+    from ray.data import Dataset as RayDataset
+
+    if not isinstance(ds, RayDataset):
+        raise ConfigError(f"expected a ray.data.Dataset, not a {type(ds).__name__}: `ray.data.from_items` makes one")
     known = ds.schema(fetch_if_missing=False)
     if known is not None:
         stage.check_columns(known.names)
-    from ray.data import ActorPoolStrategy
-
     from moot.deploy.dataset.caller import MootBatches
 
     waiting = ActorPoolStrategy(

@@ -18,6 +18,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.judge import PROTOCOL, rubric_of
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.places import default_out
+from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.run import Base, OpenOptions, Role, paths_as_texts
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
@@ -59,6 +60,7 @@ class Stage:
                 raise ConfigError(f"`{key}` is not for a stage: {why}")
         fields.check()
         checked = OpenRun(config, protocol=protocol).prepared
+        check_resumable(checked)
         self._folder, self._max_open = checked.folder, config.max_open
         self._kind, self._fields, self._prefix = kind, fields, prefix
         placed = config.model_copy(update={"out": str(checked.folder), "cluster": beside_tasks(config.cluster)})

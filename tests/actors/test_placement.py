@@ -92,6 +92,25 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
             Membership(address).join()
 
 
+@pytest.mark.ray
+def test_a_program_that_has_joined_another_cluster_is_told_so(local_ray: None, tmp_path: Path) -> None:
+    """Its own cluster under any name is fine: that is where its runs live."""
+    import ray
+
+    own = ray.get_runtime_context().gcs_address
+    for address in (None, "auto", own, own.replace("127.0.0.1", "localhost")):
+        Membership(address).join()
+    with pytest.raises(ConfigError, match=rf"this program has joined the Ray at {own} already"):
+        Membership("127.0.0.1:1").join()
+
+
+@pytest.mark.parametrize("where", [{"address": "auto"}, {"cluster": {"moderators": 2}}])
+def test_a_place_on_a_cluster_is_not_for_a_run_without_one(where: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"--{next(iter(where))}: with --engine inline"):
+        moot.run(out=tmp_path / "run", engine="inline", **where)
+    assert not (tmp_path / "run").exists()
+
+
 def test_where_a_run_goes_without_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert [cluster_address(each) for each in (None, "auto", "10.0.0.1:6379")] == [None, "auto", "10.0.0.1:6379"]

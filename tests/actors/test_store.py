@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,14 @@ def test_a_uri_that_cannot_be_used_is_refused_without_its_secrets(uri: str, said
         open_filesystem(uri)
     assert "geheim" not in str(refused.value)
     assert "AKIAX" not in str(refused.value)
+
+
+def test_a_bucket_of_googles_that_cannot_be_reached_is_told_in_seconds() -> None:
+    uri = "gs://anonymous@bucket/x?endpoint_override=127.0.0.1:1&scheme=http"
+    started = time.monotonic()
+    with pytest.raises(ConfigError, match="cannot be reached"):
+        Store.of(uri).check()
+    assert time.monotonic() - started < 60  # its own patience is fifteen minutes
 
 
 def test_what_a_uri_is() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from served import CASE, INLINE, SLOW, parsed, served
 
+from moot.actors.record.tables import read_table
 from moot.deploy.running.open_run import OpenRun
 from moot.protocols.messages import Event, Verdict
 
@@ -55,6 +56,11 @@ async def test_events_come_while_it_goes_on_and_end_with_the_verdict(tmp_path: P
     assert json.loads(whole[-1]["data"]) == told
     asked = [event for event in whole if event["event"] == "asked"]
     assert len(asked) == told["verdict"]["calls"]
+    replies = [json.loads(event["data"]) for event in whole if event["event"] == "reply"]
+    turns = read_table(tmp_path / "debates", "turns", ["path", "text", "answer", "role"]).to_pylist()
+    recorded = {(row["path"], row["role"], row["text"], row["answer"]) for row in turns}
+    assert {(r["path"], r["data"]["role"], r["data"]["text"], r["data"]["answer"]) for r in replies} == recorded
+    assert len(replies) == len(recorded) == len(asked)
     assert [event["id"].rpartition("-")[2] for event in whole] == [str(number) for number in range(len(whole))]
 
 

@@ -1,0 +1,58 @@
+"""What is kept for those who follow a debate: bounded by number and by length, and in the order of time."""
+
+from __future__ import annotations
+
+import pytest
+
+from moot.actors.record.progress import REPLY, Progress, StreamedEvent
+from moot.actors.trails import Trails
+
+
+def reply(case_id: str, text: str, at: float = 0.0) -> StreamedEvent:
+    return StreamedEvent(case_id, 0, REPLY, "opening/agent/0", {"text": text}, at)
+
+
+def note(case_id: str, at: float) -> StreamedEvent:
+    return StreamedEvent(case_id, 0, "asked", "opening/agent/0", {}, at)
+
+
+def test_a_writer_keeps_no_more_than_so_many_characters_of_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.record.progress._KEPT_CHARACTERS", 250)
+    progress = Progress()
+    for number in range(5):
+        progress.tell([reply(f"q{number}", "x" * 100), note(f"q{number}", 0.0)])
+    cursor, found = progress.events_since(0)
+    assert [(event.case_id, event.kind) for event in found] == [
+        ("q2", "asked"), ("q3", REPLY), ("q3", "asked"), ("q4", REPLY), ("q4", "asked"),
+    ]  # fmt: skip
+    progress.tell([reply("long", "x" * 251)])
+    assert progress.events_since(cursor) == (11, [])
+    progress.tell([reply("unreadable", ""), StreamedEvent("q", 0, REPLY, "p", {"text": None}, 0.0)])
+    assert len(progress.events_since(cursor)[1]) == 2
+
+
+def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.trails.KEPT_CHARACTERS", 250)
+    trails = Trails()
+    for case_id in ("q0", "q1", "q2"):
+        trails.begin(case_id)
+        trails.take([reply(case_id, "x" * 100)])
+        trails.end(case_id)
+    assert [trails.of(case_id) is None for case_id in ("q0", "q1", "q2")] == [True, False, False]
+    trails.begin("q1")  # what was kept of it is forgotten, and no longer counted
+    trails.take([reply("q1", "x" * 150)])
+    trails.end("q1")
+    assert trails.of("q2") is not None
+    trails.begin("long")
+    trails.take([reply("long", "x" * 1000)])
+    trails.end("long")
+    assert [trails.of(case_id) for case_id in ("q1", "q2", "long")] == [None, None, None]
+
+
+def test_what_comes_together_is_told_in_the_order_of_time() -> None:
+    trails = Trails()
+    trails.begin("q0")
+    trails.take([note("q0", 1.0), note("q0", 3.0), reply("q0", "it is", 2.0), note("nobody", 0.0)])
+    trail = trails.of("q0")
+    assert trail is not None
+    assert [event.at for event in trail.events] == [1.0, 2.0, 3.0]
