@@ -15,6 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.checks import check_models
@@ -34,7 +36,10 @@ _LET_GO_S = 15.0
 
 _CLOSE_S = 90.0
 _TICK_S = 0.5
+_SILENT_S = 2.0
+_SILENT = {"requests": "the server does not answer; Ray Serve starts it anew"}
 _QUIET = {"log_level": "WARNING", "enable_access_log": False}
+_log = structlog.get_logger(__name__)
 _ERROR_LINE = re.compile(r"(?:moot\.protocols\.errors\.)\w+: (.+)")
 
 
@@ -173,17 +178,21 @@ def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping,
 
 def _watch(handle: Any, stopping: Stopping) -> None:
     """Say on the terminal what the server refuses and why, until it is to stop."""
-    notices, asking = Notices(), handle.refused.remote()
+    notices, asking, asked_at = Notices(), handle.refused.remote(), time.monotonic()
     while not stopping.wait(_TICK_S):
+        told, refused = True, _SILENT
         try:
-            closed = asking.result(timeout_s=0)
+            refused = asking.result(timeout_s=0)
         except TimeoutError:
-            continue
-        except Exception as error:  # of Ray, of Serve, or of the replica, which Serve starts anew
-            closed = {"requests": f"the server does not answer ({type(error).__name__})"}
-        for line in notices.of(closed):
+            told = False
+            if time.monotonic() - asked_at < _SILENT_S:
+                continue
+        except Exception as error:  # of Ray, of Serve, or of the replica
+            _log.debug("the server did not say what it refuses", error=repr(error))
+        for line in notices.of(refused):
             print(line, file=sys.stderr, flush=True)
-        asking = handle.refused.remote()
+        if told:
+            asking, asked_at = handle.refused.remote(), time.monotonic()
 
 
 def _drained(handle: Any, within_s: float) -> int:

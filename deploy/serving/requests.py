@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
 
 from moot.deploy.checking.check import claim_case
 from moot.protocols.case import LabelledCase
@@ -32,6 +32,11 @@ class Asked(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: Id | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_missing(cls, given: Any) -> Any:
+        return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
 
     def case(self) -> dict[str, Any] | LabelledCase:
         """The case as a run takes it; raises a `UserError` when it is none."""

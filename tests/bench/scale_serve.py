@@ -4,7 +4,7 @@
 
 Closed loop: so many debates are open all the time; when one ends, the next is brought. They begin spread over some
 seconds, as no two hundred clients begin at once. Every debate is measured twice at once: by its client, from before the
-POST (`?wait_s=60`) until the verdict has been read, through Ray Serve's proxy and replica; and by the replica, from
+POST (`?wait_s=60`) until the verdict has been read; and by the replica, from
 handing it to `OpenRun` until that gave its end (the header `Server-Timing`). The difference is the server's own part,
 whatever else the machine did meanwhile. The same debates through `OpenRun` alone, in a process of their own, say what
 the server's processes take from the engine. All of it shares the cores, clients too.

@@ -68,6 +68,22 @@ class Server:
         )  # fmt: skip
         return json.loads(done.stdout)
 
+    def answered(self, path: str) -> Any:
+        """The same, once the replica that was killed is back on its port."""
+        deadline = time.monotonic() + 60
+        while True:
+            with suppress(subprocess.CalledProcessError):
+                return self.ask(path)
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.2)
+
+    def says(self, line: str) -> bool:
+        """Whether it prints that within some seconds."""
+        deadline = time.monotonic() + 20
+        while line not in self.said.splitlines() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return line in self.said.splitlines()
+
     def folders(self) -> list[Path]:
         """What it and its Ray have left where temporary files go."""
         return [path for path in self._temporary.rglob("*") if path.name != "ray"]
@@ -129,6 +145,10 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
     with serving(tmp_path, "second", *options, "--drain-s", "0") as server:
         end = server.ask(f"/v1/debates/{accepted['id']}?wait_s=60")
         assert end["status"] == "done"
+        kill_replica(server)
+        assert server.says("requests are not taken: the server does not answer; Ray Serve starts it anew")
+        assert server.answered(f"/v1/debates/{accepted['id']}")["status"] == "done"
+        assert server.says("requests are taken again")
         body = json.dumps({"question": "is eight a prime", "id": "late"})
         assert server.ask("/v1/debates", "-H", "Content-Type: application/json", "-d", body)["id"] == "late"
         server.process.terminate()
@@ -142,6 +162,12 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
     verdicts = read_table(tmp_path / "served" / "debates", "verdicts", []).to_pylist()
     assert [row["case_id"] for row in verdicts] == [accepted["id"]]
     assert asyncio.run(_pending(tmp_path)) == ["late"]
+
+
+def kill_replica(server: Server) -> None:
+    everybody = psutil.Process(server.process.pid).children(recursive=True)
+    (replica,) = [each for each in everybody if any("ServeReplica:moot" in part for part in each.cmdline())]
+    replica.kill()
 
 
 async def _pending(folder: Path) -> list[str]:

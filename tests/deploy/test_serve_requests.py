@@ -76,6 +76,16 @@ async def test_judgments_and_checks(tmp_path: Path) -> None:
     assert stats["judgments"]["done"] == stats["checks"]["done"] == 1
 
 
+async def test_null_is_a_missing_value(tmp_path: Path) -> None:
+    async with served(tmp_path, checks=INLINE, judgments=INLINE) as client:
+        one = await client.post("/v1/debates", {**CASE, "id": None, "passage": None, "choices": None})
+        assert one.json["id"] == (await client.post("/v1/debates", CASE)).json["id"]
+        bodies = {"judgments": {"reply": "yes", "prompt": None}, "checks": {"claim": "It is.", "documents": None}}
+        for kind, body in bodies.items():
+            assert (await client.post(f"/v1/{kind}", body)).status in (200, 202)
+        assert (await client.post("/v1/debates", {"question": None})).status == 422
+
+
 async def test_what_is_not_offered_says_so(tmp_path: Path) -> None:
     async with served(tmp_path) as client:
         answers = [
