@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Annotated
 
 import typer
 
+_NUMBER = re.compile(r"-?(\d{1,3}(,\d{3})+|\d+(_\d+)*(\.\d+)?(e\+?\d{1,2})?)", re.ASCII | re.IGNORECASE)
+
+
+def _count(given: str) -> int:
+    """A whole number as people write a large one.
+
+    >>> [_count(given) for given in ("20", "1e6", "1,000,000", "1_000_000", "2.5e5")]
+    [20, 1000000, 1000000, 1000000, 250000]
+
+    Raises:
+        typer.BadParameter: it is none, such as `1,5`.
+    """
+    number = float(re.sub("[,_]", "", given)) if _NUMBER.fullmatch(given) else math.nan
+    if not number.is_integer():
+        raise typer.BadParameter(f"{given!r} is no whole number")
+    return int(number)
+
 
 def plan(
     pilot: Annotated[str, typer.Option("--from", help="The folder of a small run of the same kind, or its URI.")],
-    cases: Annotated[int, typer.Option(help="How many cases the large run has.")],
+    cases: Annotated[
+        int, typer.Option(parser=_count, metavar="N", help="How many cases the large run has, as 1000000 or 1e6.")
+    ],
     limit_rpm: Annotated[int | None, typer.Option(help="Requests per minute, of each model.")] = None,
     limit_tpm: Annotated[int | None, typer.Option(help="Tokens per minute, likewise.")] = None,
     concurrency: Annotated[int | None, typer.Option(help="Calls under way, likewise; by default it adapts.")] = None,

@@ -128,7 +128,8 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         scenario=scenario,
         placement=placement,
         pilot_debates=len(pilot.debates),
-        time_s=others.around(seen.time_s, others.time_s),
+        # By the cases that it draws a simulation may end before what each bound takes on average.
+        time_s=others.around(max(seen.time_s, *alone.values()), others.time_s),
         totals=used,
         in_flight=_at_most(
             math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),

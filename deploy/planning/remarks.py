@@ -31,12 +31,21 @@ def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: To
     yield from _of_models(pilot, settings)
     if len(pilot.debates) < FEW:
         yield (
-            f"only {len(pilot.debates)} debates in the pilot: the intervals are too narrow for what it has not seen; "
+            f"only {debates(len(pilot.debates))} in the pilot: the intervals are too narrow for what it has not seen; "
             f"take {FEW} or more"
         )
     yield from _left_out(pilot)
     yield from _unknown(used)
     yield from _assumed(pilot, settings, placement)
+
+
+def debates(n: int) -> str:
+    """So many debates.
+
+    >>> debates(1), debates(2000)
+    ('1 debate', '2,000 debates')
+    """
+    return f"{n:,} {'debate' if n == 1 else 'debates'}"
 
 
 def _of_failures(pilot: Pilot) -> Iterator[str]:
@@ -50,7 +59,8 @@ def _of_failures(pilot: Pilot) -> Iterator[str]:
 
 def _of_models(pilot: Pilot, settings: PlanSettings) -> Iterator[str]:
     if pilot.simulated:
-        yield "a simulated model: its latencies, tokens and failures are of no real one, and its price is 0"
+        free = ", and its price is 0" if None not in pilot.prices else ""
+        yield f"a simulated model: its latencies, tokens and failures are of no real one{free}"
     if any(model.startswith("replay/") for model in pilot.models):
         yield "the pilot's replies were replayed from a record: their latencies are of no server"
     if pilot.in_process and pilot.models and (settings.limit_rpm or settings.limit_tpm or settings.concurrency):

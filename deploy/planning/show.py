@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.deploy.planning.plan import RunPlan
+from moot.deploy.planning.remarks import debates
 from moot.deploy.planning.scenario import WORDS, Constraint
 from moot.deploy.planning.totals import Estimate
 from moot.deploy.reading.text import emit, safe_json, visible_line
@@ -68,7 +69,10 @@ def _text(found: RunPlan) -> RenderableType:
 
 def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
     used = found.totals
-    yield "pilot", f"{found.pilot}: {found.protocol} on {found.task}, {found.pilot_debates:,} debates"
+    yield (
+        "pilot",
+        f"{found.pilot}: {found.protocol} on {found.task}, {debates(found.pilot_debates)}",
+    )
     yield "models", ", ".join(found.models) or "none was asked"
     yield "planned", f"{found.settings.cases:,} cases; {_bounds(found)}"
     yield "time", _with_interval(found.time_s, duration)

@@ -135,7 +135,9 @@ WRONG = {
     "--cases 10 --placement both": "error: --placement: Input should be 'actors' or 'packed', not 'both'",
     "--cases 10 --cpu-ms-per-call -1": "error: --cpu-ms-per-call: Input should be greater than 0, not -1.0",
     "--cases 10 --format md": "error: --format: expected text or json, not 'md'",
-    "--cases ten": "error: Invalid value for '--cases': Input should be a valid integer",
+    "--cases ten": "error: Invalid value for '--cases': 'ten' is no whole number",
+    "--cases 1,5": "error: Invalid value for '--cases': '1,5' is no whole number",
+    "--cases 0.5e0": "error: Invalid value for '--cases': '0.5e0' is no whole number",
 }
 
 
