@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,6 +21,13 @@ _LOOK_EACH_S = 0.2
 _BACKLOG = 2048
 
 
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The process's signals are Ray's."""
+        yield
+
+
 class Listener:
     """Answers at one address. Lives in one event loop.
 
@@ -29,7 +38,7 @@ class Listener:
 
     def __init__(self, app: ASGIApp, host: str, port: int) -> None:
         self._host, self._port = host, port
-        self._server = uvicorn.Server(
+        self._server = _Server(
             uvicorn.Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False)
         )
         self._serving: asyncio.Task[None] | None = None
