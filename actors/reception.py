@@ -121,7 +121,7 @@ class Reception:
     def begun(self, case_id: str) -> bool:
         """Whether a case that is being held has had its first event, so that it no longer waits for a place."""
         trail = self._trails.of(case_id)
-        return trail is not None and bool(trail.events)
+        return trail is not None and trail.begun
 
     @property
     def broken(self) -> BaseException | None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
+from zlib import crc32
+
+import msgspec
 
 from moot.actors.record.progress import StreamedEvent, size_of
+from moot.actors.record.schema import BOOKKEEPING_EVENTS
 
 KEPT_ENDED, KEPT_CHARACTERS = 1000, 32 * 2**20
 """Trails of ended debates that are kept for late followers, and how long their replies may be together."""
@@ -26,15 +30,32 @@ class Trail:
     def __init__(self, earlier_than: float | None = None) -> None:
         self.earlier_than = earlier_than
         self.events: list[StreamedEvent] = []
-        self.size = 0
+        self.size = self._before = 0
         self.ended = False
+        self._known: set[tuple[int, str, str, int]] = set()
         self._news = asyncio.Event()
 
     def add(self, event: StreamedEvent) -> None:
-        """Something has happened."""
+        """Something has happened; what was told before in the same words is not told again. A writer that is started
+        again may be given once more what it had told and not kept."""
+        words = (event.attempt, event.kind, event.path, crc32(msgspec.json.encode(event.data)))
+        if words in self._known and event.kind not in BOOKKEEPING_EVENTS:
+            return
+        self._known.add(words)
         self.events.append(event)
         self.size += size_of(event)
         self._tell()
+
+    def go_on_from(self, earlier: Trail) -> None:
+        """Begin with the events of an earlier trail of the debate."""
+        for event in earlier.events:
+            self.add(event)
+        self._before = len(self.events)
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything has happened on this trail itself."""
+        return len(self.events) > self._before
 
     def end(self) -> None:
         """Nothing more will come."""
@@ -70,12 +91,15 @@ class Trails:
         self._size = 0
 
     def begin(self, case_id: str, earlier_than: float | None = None) -> None:
-        """A debate begins, see `Trail`; what was kept of an earlier one of that case is forgotten."""
+        """A debate begins, see `Trail`, or is taken up again: then it begins with what is kept of it, for the record
+        may not have the last of that yet."""
         if (kept := self._ended.pop(case_id, None)) is not None:
             self._size -= kept.size
-        if (earlier := self._open.get(case_id)) is not None:
+        earlier = self._open.get(case_id) or kept
+        self._open[case_id] = trail = Trail(earlier_than if earlier is None else earlier.earlier_than)
+        if earlier is not None:
             earlier.end()
-        self._open[case_id] = Trail(earlier_than)
+            trail.go_on_from(earlier)
 
     def take(self, events: Iterable[StreamedEvent]) -> None:
         """Put events on the trails of their debates, in the order of time; those of nobody's are dropped. Each comes

@@ -39,8 +39,7 @@ def test_trails_of_ended_debates_are_kept_by_length_too(monkeypatch: pytest.Monk
         trails.take([reply(case_id, "x" * 100)])
         trails.end(case_id)
     assert [trails.of(case_id) is None for case_id in ("q0", "q1", "q2")] == [True, False, False]
-    trails.begin("q1")  # what was kept of it is forgotten, and no longer counted
-    trails.take([reply("q1", "x" * 150)])
+    trails.begin("q1")  # it is open again, and not counted among those that have ended
     trails.end("q1")
     assert trails.of("q2") is not None
     trails.begin("long")
@@ -56,3 +55,37 @@ def test_what_comes_together_is_told_in_the_order_of_time() -> None:
     trail = trails.of("q0")
     assert trail is not None
     assert [event.at for event in trail.events] == [1.0, 2.0, 3.0]
+
+
+def test_a_debate_that_is_taken_up_again_begins_with_what_is_kept_of_it() -> None:
+    trails = Trails()
+    trails.begin("q0", earlier_than=7.0)
+    trails.take([note("q0", 8.0), reply("q0", "it is", 9.0)])
+    first = trails.of("q0")
+    trails.begin("q0", earlier_than=10.0)
+    again = trails.of("q0")
+    assert first is not None
+    assert again is not None
+    assert first.ended
+    assert not again.ended
+    assert (again.earlier_than, again.events, again.size) == (7.0, first.events, first.size)
+    assert (first.begun, again.begun) == (True, False)
+    trails.take([reply("q0", "it is not", 11.0)])
+    assert again.begun
+    trails.end("q0")
+    trails.begin("q0", earlier_than=11.0)
+    assert (again := trails.of("q0")) is not None
+    assert (again.earlier_than, [event.at for event in again.events]) == (7.0, [8.0, 9.0, 11.0])
+
+
+def test_what_a_writer_is_given_once_more_is_told_once() -> None:
+    trails = Trails()
+    trails.begin("q0")
+    told = [note("q0", 1.0), reply("q0", "it is", 2.0)]
+    trails.take(told)
+    trails.take([note("q0", 3.0), reply("q0", "it is", 4.0), reply("q0", "it is not", 5.0)])
+    trail = trails.of("q0")
+    assert trail is not None
+    assert [(event.kind, event.at) for event in trail.events] == [
+        ("asked", 1.0), (REPLY, 2.0), ("asked", 3.0), (REPLY, 5.0),
+    ]  # fmt: skip
