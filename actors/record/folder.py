@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _AT_ONCE = 8
+_SHOWN = 8
 _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 _PART = re.compile(r"e(\d+)-")
 _SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
@@ -80,6 +81,13 @@ class RunFolder:
     def exists(self) -> bool:
         """Whether a run has been started here."""
         return (self.path / "run.yaml").is_file()
+
+    def missing(self) -> str:
+        """What is said to whoever looks for a run where there is none; of a folder of several, such as a server's, it
+        names them."""
+        names = sorted(file.parent.name for file in self.path.glob("*/run.yaml"))
+        more = f"; name one of the runs in it: {', '.join(names[:_SHOWN])}" if names else ""
+        return f"{self.path}: no run there (no run.yaml){more}{', ...' if len(names) > _SHOWN else ''}"
 
     def is_new(self) -> bool:
         """Whether nothing lies here but what its first owner makes on taking it. In a store: as this copy knows.

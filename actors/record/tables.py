@@ -47,7 +47,7 @@ def read_table(
     if table not in TABLES:
         raise unknown_name("table", table, TABLES)
     if not folder.exists():
-        raise RecordError(f"{folder.path}: no run there (no run.yaml)")
+        raise RecordError(folder.missing())
     names = _with_key(table, columns)
     schema = pa.schema([TABLES[table].field(name) for name in names])
     for _ in range(_RACES):

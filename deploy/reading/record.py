@@ -143,7 +143,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     """
     run = RunFolder(folder)
     if not run.exists():
-        raise RecordError(f"{run.path}: no run there (no run.yaml)")
+        raise RecordError(run.missing())
     raw = _mapping(run.path / "run.yaml")
     models = _models(raw.get("models")) or _models_used(replies)
     simulated = raw.get("simulated")
