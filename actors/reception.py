@@ -23,6 +23,7 @@ from moot.protocols.errors import RunMismatch
 
 _log = structlog.get_logger(__name__)
 _LOOK_EACH_S = 0.1
+_LAST_LOOK_S = 5.0
 
 
 class Reception:
@@ -147,6 +148,7 @@ class Reception:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *filter(None, [self._draining]), return_exceptions=True)
+        await self._end_trails()
         await self._recall.close()
         return left
 
@@ -207,11 +209,24 @@ class Reception:
             ending, self._ending = self._ending, []
             if not ending and not self._visits:
                 continue
-            while found := await self._runtime.archive.events():
-                self._trails.take(found)
+            await self._take_events()
             for case_id in ending:
                 if case_id not in self._visits:
                     self._trails.end(case_id)
+
+    async def _take_events(self) -> None:
+        while found := await self._runtime.archive.events():
+            self._trails.take(found)
+
+    async def _end_trails(self) -> None:
+        """Nobody is to wait for more, also where the last events cannot be had."""
+        if self._followed:
+            try:
+                async with asyncio.timeout(_LAST_LOOK_S):
+                    await self._take_events()
+            except Exception as error:
+                _log.warning("the last events of the run are not told", error=repr(error))
+            self._trails.end_all()
 
     def _served(self, task: asyncio.Task[None]) -> None:
         """A talk with the engine that ended with an error ends the run: nothing can be trusted to be kept any more."""

@@ -119,6 +119,11 @@ class Trails:
         while len(self._ended) > KEPT_ENDED or (self._size > KEPT_CHARACTERS and self._ended):
             self._size -= self._ended.popitem(last=False)[1].size
 
+    def end_all(self) -> None:
+        """No debate is open any more."""
+        for case_id in list(self._open):
+            self.end(case_id)
+
     def of(self, case_id: str) -> Trail | None:
         """The trail of a case; None when it is not open and did not end lately."""
         return self._open.get(case_id) or self._ended.get(case_id)

@@ -13,6 +13,7 @@ from moot.actors.record.progress import REPLY, StreamedEvent
 from moot.actors.record.tables import read_table
 
 _TOLD = ("role", "model", "text", "answer", "outcome", "failure", "error", "prompt_tokens", "completion_tokens")
+_OF_VERDICTS = ("answer", "how", "confidence", "correct", "failure", "at")
 _COLUMNS = ["case_id", "attempt", "path", *_TOLD, "latency_s", "reused_from", "at"]
 
 
@@ -31,6 +32,22 @@ def _as_event(row: dict[str, Any]) -> StreamedEvent:
     return StreamedEvent(row["case_id"], row["attempt"], REPLY, row["path"], told, came_at)
 
 
+def verdict_event(
+    case_id: str,
+    attempt: int,
+    answer: str | None,
+    how: str,
+    confidence: float | None,
+    correct: bool | None,
+    failure: str | None,
+    at: float,
+) -> StreamedEvent:
+    """A verdict as an event; the record has it as a row of `verdicts`."""
+    told = {"answer": answer, "how": how, "confidence": confidence, "correct": correct}
+    told |= {"failure": failure} if failure else {}
+    return StreamedEvent(case_id, attempt, "verdict", "verdict", told, at)
+
+
 def chronicle(folder: RunFolder, case_id: str, before: float = float("inf")) -> list[StreamedEvent]:
     """What the record has of a case that happened before a time (Unix seconds), in the order of time.
 
@@ -46,4 +63,6 @@ def chronicle(folder: RunFolder, case_id: str, before: float = float("inf")) -> 
         for row in noted
     ]
     events += replies_as_events(read_table(folder, "turns", _COLUMNS, only=mine))
+    verdicts = read_table(folder, "verdicts", ["case_id", "attempt", *_OF_VERDICTS], only=mine)
+    events += [verdict_event(**row) for row in verdicts.to_pylist()]
     return sorted((event for event in events if event.at < before), key=lambda event: event.at)

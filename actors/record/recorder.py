@@ -18,7 +18,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.meter import SILENT, Meter
 from moot.actors.record.admission import Admission
 from moot.actors.record.arrivals import Arrivals
-from moot.actors.record.chronicle import replies_as_events
+from moot.actors.record.chronicle import replies_as_events, verdict_event
 from moot.actors.record.claims import Claims
 from moot.actors.record.closing import Closing, Ended, writer_of
 from moot.actors.record.columns import case_columns, sorted_json, verdict_columns
@@ -297,10 +297,8 @@ class Recorder:
         self._tally.end(closing)
         self.progress.verdict(closing.how, failed, correct, closing.rounds)
         self.signals.end(closing.case_id, closing.attempt, failed=failed, correct=correct)
-        told = {"answer": closing.answer, "how": closing.how, "confidence": closing.confidence, "correct": correct}
-        told |= {"failure": closing.failure} if failed else {}
-        verdict = StreamedEvent(closing.case_id, closing.attempt, "verdict", "verdict", told, columns["at"])
-        self.progress.tell([verdict])
+        told = closing.answer, closing.how, closing.confidence, correct, closing.failure
+        self.progress.tell([verdict_event(closing.case_id, closing.attempt, *told, columns["at"])])
 
     async def flush(self) -> None:
         """Make everything taken so far durable."""

@@ -147,7 +147,10 @@ def _reach(address: str) -> None:
 
 def _place(address: str) -> tuple[str, str]:
     """Host and port, so that two names of one cluster are equal."""
-    named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address) or address
+    try:
+        named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address) or address
+    except ValueError as error:
+        raise ConfigError(f"address {address}: {error}; expected HOST:PORT") from None
     host, _, port = named.rpartition(":")
     with suppress(OSError):
         host = socket.gethostbyname(host.strip("[]"))

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Query, Request
@@ -124,7 +124,7 @@ async def _accept(request: Request, kind: Kind, wait_s: float) -> Response:
     service = services.of(kind)
     job = await service.accept(await json_of(request))
     if services.has_place:
-        await _wait(services, job, wait_s)
+        await _wait(services, request, job, wait_s)
     return _told(service, job, 200 if job.done.is_set() else 202)
 
 
@@ -143,11 +143,24 @@ async def _post_check(request: Request, wait_s: Wait = 0.0) -> Response:
     return await _accept(request, "checks", wait_s)
 
 
-async def _wait(services: Services, job: Job, wait_s: float) -> None:
-    """Until it has ended, or for so long."""
-    if wait_s > 0 and not job.done.is_set():
-        with services.holding(), suppress(TimeoutError):
-            await asyncio.wait_for(job.done.wait(), wait_s)
+async def _wait(services: Services, request: Request, job: Job, wait_s: float) -> None:
+    """Until it has ended or the client has hung up, or for so long."""
+    if wait_s <= 0 or job.done.is_set():
+        return
+    with services.holding():
+        either = [asyncio.ensure_future(each) for each in (job.done.wait(), _hung_up(request))]
+        try:
+            await asyncio.wait(either, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in either:
+                each.cancel()
+            await asyncio.gather(*either, return_exceptions=True)
+
+
+async def _hung_up(request: Request) -> None:
+    """Returns when the client has gone; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _told(service: Service, job: Job, status: int = 200) -> Response:
@@ -187,10 +200,10 @@ class _Routes:
             raise Refused(404, f"no such {self._kind.removesuffix('s')}")
         return service, job
 
-    async def read(self, id: CaseId, wait_s: Wait = 0.0) -> Response:
+    async def read(self, request: Request, id: CaseId, wait_s: Wait = 0.0) -> Response:
         """Where it stands, and its verdict once there is one."""
         service, job = await self._find(id)
-        await _wait(self._services, job, wait_s)
+        await _wait(self._services, request, job, wait_s)
         return _told(service, job)
 
     async def cancel(self, id: CaseId) -> Response:

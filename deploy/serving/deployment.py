@@ -25,8 +25,6 @@ CLOSE_S = 60.0
 """Seconds that closing the records may take, after streams and debates have had theirs."""
 
 _AT_ONCE = 4 * MOST_HELD
-_ANSWER_S = 5.0
-"""Seconds for answers under way once the records are closed."""
 
 
 class DebateServer:
@@ -89,22 +87,26 @@ class ListeningServer(DebateServer):
     """
 
     async def __init__(self, config: Mapping[str, Any], host: str, port: int) -> None:  # type: ignore[misc] # awaited
+        self._listener: Listener | None = None
         await super().__init__(config)
-        self._listener = Listener(make_api(self._services, self._token), host, port)
+        listener = Listener(make_api(self._services, self._token), host, port)
         try:
-            await self._listener.open()
+            await listener.open()
         except BaseException:
             await self._services.close()
             raise
+        self._listener = listener
 
     async def check_health(self) -> None:
         """Raise when the engine is broken or nothing listens, so that Serve starts the replica anew."""
         await super().check_health()
-        self._listener.check()
+        if self._listener is not None:
+            self._listener.check()
 
     async def _drain(self) -> int:
         left = await super()._drain()
-        await self._listener.close(_ANSWER_S)
+        if self._listener is not None:
+            await self._listener.close()
         return left
 
 

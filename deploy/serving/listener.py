@@ -17,6 +17,9 @@ from moot.protocols.errors import ActorGone, ConfigError
 _FREE_WITHIN_S = 20.0
 """Seconds until the replica before this one, which may just have been killed, has let the port go."""
 
+ANSWER_S = 5
+"""Seconds for answers that are being sent when it is closed."""
+
 _LOOK_EACH_S = 0.2
 _BACKLOG = 2048
 
@@ -39,7 +42,16 @@ class Listener:
     def __init__(self, app: ASGIApp, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._server = _Server(
-            uvicorn.Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False)
+            uvicorn.Config(
+                app,
+                http="h11",  # the quicker parser has no bound for headers, which come before any token
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_graceful_shutdown=ANSWER_S,
+            )
         )
         self._serving: asyncio.Task[None] | None = None
 
@@ -69,13 +81,13 @@ class Listener:
         if self._serving is not None and self._serving.done() and not self._server.should_exit:
             raise ActorGone(f"nothing listens on {self._host}:{self._port} any more")
 
-    async def close(self, within_s: float) -> None:
-        """Take no further connection, let answers that are being sent end for so many seconds, and break off the rest.
-        Twice is harmless."""
+    async def close(self) -> None:
+        """Take no further connection, let answers that are being sent end for `ANSWER_S`, and break off the rest. Twice
+        is harmless."""
         if self._serving is None:
             return
         self._server.should_exit = True
-        await asyncio.wait([self._serving], timeout=within_s)
+        await asyncio.wait([self._serving], timeout=2 * ANSWER_S)
         self._serving.cancel()
         await asyncio.gather(self._serving, return_exceptions=True)
         self._socket.close()

@@ -36,7 +36,7 @@ _LET_GO_S = 15.0
 
 _CLOSE_S = 90.0
 _TICK_S = 0.5
-_SILENT_S = 2.0
+_ANSWER_S, _SILENT_S = 0.1, 2.0
 _SILENT = {"requests": "the server does not answer; Ray Serve starts it anew"}
 _QUIET = {"log_level": "WARNING", "enable_access_log": False}
 _log = structlog.get_logger(__name__)
@@ -74,7 +74,7 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     try:
         with Stopping() as stopping, _ray(where.address) as membership:
             left = _serve(config, where, port, stopping, joined=membership.can_grow)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):  # Ray turns a SIGTERM into the latter while it starts
         print("stopped at once; the same command goes on with what was open", file=sys.stderr)
         return EXIT_INTERRUPTED
     if left:
@@ -153,6 +153,7 @@ def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping,
 
     from moot.deploy.serving.deployment import NAME, application, listening_application
 
+    stopping.take_back()
     if _is_running(serve):
         raise ConfigError(
             "Ray Serve runs on that cluster already: add the application with `serve run` or `serve deploy`"
@@ -170,7 +171,15 @@ def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping,
         stopping.started()
         _watch(handle, stopping)
         print(f"draining for at most {config.drain_s:g} s (again: stop at once)", file=sys.stderr, flush=True)
-        return _drained(handle, config.drain_s + _CLOSE_S)
+        left = _drained(handle, config.drain_s + _CLOSE_S)
+        stopping.drained()
+        return left
+    except KeyboardInterrupt:
+        if joined:
+            with suppress(Exception):
+                serve.delete(NAME, _blocking=False)
+            joined = False
+        raise
     finally:
         if joined:  # a Ray that was started here goes as a whole
             _take_down(serve, NAME)
@@ -178,21 +187,21 @@ def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping,
 
 def _watch(handle: Any, stopping: Stopping) -> None:
     """Say on the terminal what the server refuses and why, until it is to stop."""
-    notices, asking, asked_at = Notices(), handle.refused.remote(), time.monotonic()
+    notices, asking, asked_at = Notices(), None, 0.0
     while not stopping.wait(_TICK_S):
-        told, refused = True, _SILENT
         try:
-            refused = asking.result(timeout_s=0)
+            if asking is None:
+                asking, asked_at = handle.refused.remote(), time.monotonic()
+            refused, asking = asking.result(timeout_s=_ANSWER_S), None
         except TimeoutError:
-            told = False
             if time.monotonic() - asked_at < _SILENT_S:
                 continue
+            refused = _SILENT
         except Exception as error:  # of Ray, of Serve, or of the replica
             _log.debug("the server did not say what it refuses", error=repr(error))
+            refused, asking = _SILENT, None
         for line in notices.of(refused):
             print(line, file=sys.stderr, flush=True)
-        if told:
-            asking, asked_at = handle.refused.remote(), time.monotonic()
 
 
 def _drained(handle: Any, within_s: float) -> int:
@@ -206,6 +215,7 @@ def _drained(handle: Any, within_s: float) -> int:
 def _take_down(serve: Any, name: str) -> None:
     with suppress(Exception):
         serve.delete(name)
+    with suppress(Exception):
         if not serve.status().applications:
             serve.shutdown()
 

@@ -36,7 +36,9 @@ class Asked(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_missing(cls, given: Any) -> Any:
-        return {key: value for key, value in given.items() if value is not None} if isinstance(given, dict) else given
+        if not isinstance(given, dict):
+            return given
+        return {key: value for key, value in given.items() if value is not None or key not in cls.model_fields}
 
     def case(self) -> dict[str, Any] | LabelledCase:
         """The case as a run takes it; raises a `UserError` when it is none."""

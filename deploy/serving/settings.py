@@ -69,7 +69,7 @@ class ServeConfig(BaseModel):
     def _is_a_folder(cls, out: str) -> str:
         if is_uri(out):
             raise ValueError("a server's records lie in a folder: give its path")
-        return str(local_path(out)) if out.lower().startswith("file:") else out
+        return str(local_path(out)) if out.lower().startswith("file://") else out
 
     @model_validator(mode="after")
     def _makes_sense(self) -> ServeConfig:

@@ -18,7 +18,7 @@ class Stopping:
     `KeyboardInterrupt`, and the third one ends the process, with nothing taken down."""
 
     def __init__(self) -> None:
-        self._starting = True
+        self._starting, self._drained = True, False
         self._asked = threading.Event()
         self._broken_off = False
         self._before: dict[int, Any] = {}
@@ -31,10 +31,17 @@ class Stopping:
         self._before = self._take()
         return self
 
-    def started(self) -> None:
-        """There is something to drain now. Ray has taken SIGTERM for itself meanwhile: it is taken back."""
-        self._starting = False
+    def take_back(self) -> None:
+        """Ray takes SIGTERM for itself when it starts: now it is up."""
         self._take()
+
+    def started(self) -> None:
+        """There is something to drain now."""
+        self._starting = False
+
+    def drained(self) -> None:
+        """What is left to do takes seconds and leaves nothing behind: the next signal does not break it off."""
+        self._drained = True
 
     def _take(self) -> dict[int, Any]:
         return {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -50,6 +57,7 @@ class Stopping:
                 os.write(2, _STARTING)  # no print: this may have come in the middle of one
         elif not self._broken_off:
             self._broken_off = True
-            raise KeyboardInterrupt
+            if not self._drained:
+                raise KeyboardInterrupt
         else:
             os._exit(EXIT_INTERRUPTED)

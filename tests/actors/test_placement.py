@@ -102,6 +102,8 @@ def test_a_program_that_has_joined_another_cluster_is_told_so(local_ray: None, t
         Membership(address).join()
     with pytest.raises(ConfigError, match=rf"this program has joined the Ray at {own} already"):
         Membership("127.0.0.1:1").join()
+    with pytest.raises(ConfigError, match="expected HOST:PORT"):
+        Membership("somehost").join()
 
 
 @pytest.mark.parametrize("where", [{"address": "auto"}, {"cluster": {"moderators": 2}}])

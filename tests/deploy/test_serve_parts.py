@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from served import CASE, INLINE
+from served import CASE, INLINE, parsed
 
 from moot.deploy.serving.api import make_api
-from moot.deploy.serving.listener import Listener
+from moot.deploy.serving.listener import ANSWER_S, Listener
 from moot.deploy.serving.notices import Notices
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
@@ -64,10 +68,13 @@ def test_once_it_serves_the_server_says_itself_what_a_signal_begins(capfd: pytes
 
     with Stopping() as stopping:
         signal.signal(signal.SIGTERM, rays)
+        stopping.take_back()
         stopping.started()
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopping.wait(5.0)
         assert capfd.readouterr().err == ""
+        stopping.drained()
+        os.kill(os.getpid(), signal.SIGTERM)  # what is left to do goes on
 
 
 async def test_a_listener_answers_and_lets_its_port_go(tmp_path: Path) -> None:
@@ -83,10 +90,107 @@ async def test_a_listener_answers_and_lets_its_port_go(tmp_path: Path) -> None:
         ):
             assert (await answer.json())["status"] == "done"
         listener.check()
-        await listener.close(5.0)
-        await listener.close(5.0)
+        await listener.close()
+        await listener.close()
         listener.check()
     await services.close()
+
+
+@asynccontextmanager
+async def listening(tmp_path: Path, **debates: Any) -> AsyncIterator[tuple[Services, Listener, int]]:
+    services = Services(ServeConfig.build({"out": str(tmp_path), "debates": {**INLINE, **debates}}))
+    await services.open()
+    port = free_port()
+    listener = Listener(make_api(services, None), "127.0.0.1", port)
+    await listener.open()
+    try:
+        yield services, listener, port
+    finally:
+        await services.close()
+        await listener.close()
+
+
+async def test_headers_have_a_bound(tmp_path: Path) -> None:
+    async with listening(tmp_path) as (_, _, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        try:
+            async with asyncio.timeout(30):
+                while True:
+                    writer.write(b"X-Long: " + b"x" * 10_000 + b"\r\n")
+                    await writer.drain()
+                    if reader.at_eof() or b"400" in await _there(reader):
+                        break
+        except ConnectionError:
+            pass
+        writer.close()
+
+
+async def _there(reader: asyncio.StreamReader) -> bytes:
+    with suppress(TimeoutError):
+        return await asyncio.wait_for(reader.read(1000), 0.01)
+    return b""
+
+
+async def test_a_client_that_hangs_up_gives_its_place_back(tmp_path: Path) -> None:
+    async with listening(tmp_path, model="simulated?latency_ms=60000") as (services, _, port):
+        body = json.dumps({**CASE, "id": "one"}).encode()
+        head = f"POST /v1/debates?wait_s=60 HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        for request in (head.encode() + b"Content-Type: application/json\r\n\r\n" + body,
+                        b"GET /v1/debates/one?wait_s=60 HTTP/1.1\r\nHost: localhost\r\n\r\n"):  # fmt: skip
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(request)
+            await until(lambda: services._held == 1)
+            writer.close()
+            await until(lambda: services._held == 0)
+        counts = services.stats().debates
+        assert counts is not None
+        assert (counts.open + counts.queued, counts.cancelled) == (1, 0)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.01)
+
+
+async def test_who_follows_the_last_debate_of_a_drain_is_told_its_end(tmp_path: Path) -> None:
+    async with (
+        listening(tmp_path, model="simulated?latency_ms=150") as (services, listener, port),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+    ):
+        await (await session.post("/v1/debates", json={**CASE, "id": "one"})).read()
+        async with session.get("/v1/debates/one/events") as stream:
+            await stream.content.readline()
+            await services.drain(30.0)
+            assert await services.close() == 0
+            started = time.monotonic()
+            await listener.close()
+            assert time.monotonic() - started < ANSWER_S
+            told = parsed((await stream.read()).decode())
+    assert [event["event"] for event in told][-2:] == ["verdict", "end"]
+
+
+async def test_what_does_not_end_by_itself_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.deploy.serving.listener.ANSWER_S", 1)
+    sent: list[int] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            sent.append(1)
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            await asyncio.sleep(0.05)
+
+    port = free_port()
+    listener = Listener(endless, "127.0.0.1", port)
+    await listener.open()
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/") as stream:
+        await stream.content.read(1)
+        await listener.close()
+        before = len(sent)
+        await asyncio.sleep(0.3)
+        assert len(sent) == before
 
 
 async def test_a_taken_port_is_waited_for_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,4 +211,4 @@ async def test_a_listener_that_ends_by_itself_is_noticed() -> None:
     await asyncio.wait([listener._serving])
     with pytest.raises(ActorGone, match="nothing listens"):
         listener.check()
-    await listener.close(1.0)
+    await listener.close()

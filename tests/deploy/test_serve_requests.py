@@ -83,7 +83,8 @@ async def test_null_is_a_missing_value(tmp_path: Path) -> None:
         bodies = {"judgments": {"reply": "yes", "prompt": None}, "checks": {"claim": "It is.", "documents": None}}
         for kind, body in bodies.items():
             assert (await client.post(f"/v1/{kind}", body)).status in (200, 202)
-        assert (await client.post("/v1/debates", {"question": None})).status == 422
+        for wrong in ({"question": None}, {**CASE, "labls": None}):
+            assert (await client.post("/v1/debates", wrong)).status == 422
 
 
 async def test_what_is_not_offered_says_so(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _COLLAPSED = re.compile(rf"({'|'.join(SCHEMES)}):/(?!/)")
 _S3_OPTIONS = ("endpoint_override", "region", "scheme", "tls_ca_file_path")
 _SECRETS = ("key", "secret", "token", "password", "sig")
 _CONNECT_S = 5.0
-_GS_PATIENCE = "retry_limit_seconds"
+_GS_PATIENCE, _GS_PATIENCE_S = "retry_limit_seconds", 5.0
 
 
 def is_uri(text: str) -> bool:
@@ -92,10 +92,10 @@ def open_filesystem(uri: str) -> tuple[FileSystem, str]:
 
 
 def _impatient(uri: str, split: SplitResult, options: dict[str, str]) -> str:
-    """Google's client tries for a quarter of an hour to reach a bucket, in silence, unless it is told otherwise."""
+    """Google's client tries each request for a quarter of an hour, in silence, unless it is told otherwise."""
     if split.scheme.lower() not in ("gs", "gcs") or _GS_PATIENCE in options:
         return uri
-    return f"{uri}{'&' if split.query else '?'}{_GS_PATIENCE}={_CONNECT_S:g}"
+    return f"{uri.rstrip('?')}{'&' if split.query else '?'}{_GS_PATIENCE}={_GS_PATIENCE_S:g}"
 
 
 def _refuse_secrets(split: SplitResult, options: dict[str, str]) -> None:
