@@ -74,7 +74,7 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     try:
         with Stopping() as stopping, _ray(where.address) as membership:
             left = _serve(config, where, port, stopping, joined=membership.can_grow)
-    except (KeyboardInterrupt, SystemExit):  # Ray turns a SIGTERM into the latter while it starts
+    except (KeyboardInterrupt, SystemExit):  # while it starts, Ray turns a SIGTERM into the latter
         print("stopped at once; the same command goes on with what was open", file=sys.stderr)
         return EXIT_INTERRUPTED
     if left:
