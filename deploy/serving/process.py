@@ -67,13 +67,14 @@ def run_server(config: ServeConfig, where: Listening) -> int:
         UserError: one line about what is wrong; nothing was written.
     """
     _check(config, where)
-    _import_serve()
-    port = _free(where.host, where.port)
-    logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    print("starting Ray and the server ...", file=sys.stderr, flush=True)
     try:
-        with Stopping() as stopping, _ray(where.address) as membership:
-            left = _serve(config, where, port, stopping, joined=membership.can_grow)
+        with Stopping() as stopping:
+            _import_serve()  # seconds, in which a signal is not to be lost
+            port = _free(where.host, where.port)
+            logging.getLogger("ray.serve").setLevel(logging.ERROR)
+            print("starting Ray and the server ...", file=sys.stderr, flush=True)
+            with _ray(where.address) as membership:
+                left = _serve(config, where, port, stopping, joined=membership.can_grow)
     except (KeyboardInterrupt, SystemExit):  # while it starts, Ray turns a SIGTERM into the latter
         print("stopped at once; the same command goes on with what was open", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -231,8 +232,16 @@ def _run(serve: Any, application: Any, name: str) -> Any:
     try:
         return serve.run(application, name=name, route_prefix="/", logging_config=_QUIET)
     except RuntimeError as error:
-        said = _ERROR_LINE.findall(str(error)) or [line for line in str(error).splitlines() if line.strip()][-1:]
+        text = f"{_told_of_replica(serve, name)}\n{error}"
+        said = _ERROR_LINE.findall(text) or [line for line in text.splitlines() if line.strip()][-1:]
         raise ConfigError(f"the server did not start: {' '.join(said[-1].split())[:500]}") from None
+
+
+def _told_of_replica(serve: Any, name: str) -> str:
+    """What Ray Serve says of a deployment: why its replica did not start, where the application's error does not."""
+    with suppress(Exception):
+        return "\n".join(each.message for each in serve.status().applications[name].deployments.values())
+    return ""
 
 
 def greeting(config: ServeConfig, host: str, port: int) -> Sequence[str]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -20,6 +21,7 @@ from served import CASE, INLINE, parsed
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import ANSWER_S, Listener
 from moot.deploy.serving.notices import Notices
+from moot.deploy.serving.process import _run
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 from moot.deploy.serving.stopping import Stopping
@@ -47,6 +49,24 @@ def test_what_changes_is_said_once() -> None:
         ["checks are not taken: down", "debates are taken again"],
         ["checks are taken again"],
     ]
+
+
+def test_why_a_replica_did_not_start_is_told_where_serve_says_only_that_it_did_not() -> None:
+    """As Ray Serve 2.60 tells it: the application's error is bare, the deployment's message has the replica's."""
+
+    class Serve:
+        def run(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("Deploying application moot failed: Failed to update the deployments ['moot'].")
+
+        def status(self) -> Any:
+            told = "Traceback ...\nmoot.protocols.errors.MissingKey: the environment variable NOPE is not set\n"
+            deployment = SimpleNamespace(message=told)
+            return SimpleNamespace(applications={"moot": SimpleNamespace(deployments={"moot": deployment})})
+
+    with pytest.raises(ConfigError, match=r"^the server did not start: the environment variable NOPE is not set$"):
+        _run(Serve(), None, "moot")
+    with pytest.raises(ConfigError, match=r"did not start: .*Failed to update the deployments"):
+        _run(Serve(), None, "another")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -79,7 +79,7 @@ class Server:
 
     def says(self, line: str) -> bool:
         """Whether it prints that within some seconds."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while line not in self.said.splitlines() and time.monotonic() < deadline:
             time.sleep(0.1)
         return line in self.said.splitlines()
