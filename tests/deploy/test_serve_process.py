@@ -147,7 +147,7 @@ def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Pa
         assert end["status"] == "done"
         kill_replica(server)
         assert server.says("requests are not taken: the server does not answer; Ray Serve starts it anew")
-        assert server.answered(f"/v1/debates/{accepted['id']}")["status"] == "done"
+        assert server.answered(f"/v1/debates/{accepted['id']}?wait_s=60")["status"] == "done"
         assert server.says("requests are taken again")
         body = json.dumps({"question": "is eight a prime", "id": "late"})
         assert server.ask("/v1/debates", "-H", "Content-Type: application/json", "-d", body)["id"] == "late"
