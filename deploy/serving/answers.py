@@ -105,7 +105,7 @@ class Health(BaseModel):
 
 
 class KindStats(BaseModel):
-    """One kind of request since the server started.
+    """One kind of request since the server's replica started.
 
     Attributes:
         open: being debated now.

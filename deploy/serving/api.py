@@ -111,7 +111,7 @@ def _add_probes(app: FastAPI, services: Services) -> None:
         return Health(status="ready")
 
     async def stats() -> Stats:
-        """What is open and queued, and how requests have ended since the server started."""
+        """What is open and queued, and how requests have ended since the replica started."""
         return services.stats()
 
     app.add_api_route("/healthz", healthz, response_model=Health, responses=_errors(503), tags=["probes"])

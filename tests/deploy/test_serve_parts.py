@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -133,23 +133,10 @@ async def listening(tmp_path: Path, **debates: Any) -> AsyncIterator[tuple[Servi
 async def test_headers_have_a_bound(tmp_path: Path) -> None:
     async with listening(tmp_path) as (_, _, port):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
-        try:
-            async with asyncio.timeout(30):
-                while True:
-                    writer.write(b"X-Long: " + b"x" * 10_000 + b"\r\n")
-                    await writer.drain()
-                    if reader.at_eof() or b"400" in await _there(reader):
-                        break
-        except ConnectionError:
-            pass
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X-Long: " + b"x" * 200_000)
+        async with asyncio.timeout(30):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400")
         writer.close()
-
-
-async def _there(reader: asyncio.StreamReader) -> bytes:
-    with suppress(TimeoutError):
-        return await asyncio.wait_for(reader.read(1000), 0.01)
-    return b""
 
 
 async def test_a_client_that_hangs_up_gives_its_place_back(tmp_path: Path) -> None:
