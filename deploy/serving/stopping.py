@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any, Self
 
 from moot.deploy.running.outcome import EXIT_INTERRUPTED
 
 _STARTING = b"stopping, once what is being started is up (Ctrl-C again: at once)\n"
+
+_TOGETHER_S = 0.5
+"""Signals that come so soon after the first one are that one again: from a wrapper such as `timeout`, which passes on
+what the terminal has sent to both."""
 
 
 class Stopping:
@@ -20,6 +25,7 @@ class Stopping:
     def __init__(self) -> None:
         self._starting, self._drained = True, False
         self._asked = threading.Event()
+        self._asked_at = 0.0
         self._broken_off = False
         self._before: dict[int, Any] = {}
 
@@ -53,9 +59,12 @@ class Stopping:
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if not self._asked.is_set():
             self._asked.set()
+            self._asked_at = time.monotonic()
             if self._starting:
                 os.write(2, _STARTING)  # no print: this may have come in the middle of one
         elif not self._broken_off:
+            if time.monotonic() - self._asked_at < _TOGETHER_S:
+                return
             self._broken_off = True
             if not self._drained:
                 raise KeyboardInterrupt

@@ -70,19 +70,25 @@ def test_why_a_replica_did_not_start_is_told_where_serve_says_only_that_it_did_n
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_breaks_off_what_the_first_one_began(number: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_second_signal_breaks_off_what_the_first_one_began(
+    number: int, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = signal.getsignal(number)
     with Stopping() as stopping:
         assert not stopping.wait(0.0)
         os.kill(os.getpid(), number)
         assert stopping.wait(5.0)
         assert "Ctrl-C again" in capfd.readouterr().err
+        os.kill(os.getpid(), number)  # the same one, passed on by a wrapper
+        monkeypatch.setattr("moot.deploy.serving.stopping._TOGETHER_S", 0.0)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
     assert signal.getsignal(number) is before
 
 
-def test_once_it_serves_the_server_says_itself_what_a_signal_begins(capfd: pytest.CaptureFixture[str]) -> None:
+def test_once_it_serves_the_server_says_itself_what_a_signal_begins(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def rays(number: int, frame: object) -> None:
         """Ray takes SIGTERM when it starts."""
 
@@ -93,6 +99,7 @@ def test_once_it_serves_the_server_says_itself_what_a_signal_begins(capfd: pytes
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopping.wait(5.0)
         assert capfd.readouterr().err == ""
+        monkeypatch.setattr("moot.deploy.serving.stopping._TOGETHER_S", 0.0)
         stopping.drained()
         os.kill(os.getpid(), signal.SIGTERM)  # what is left to do goes on
 
