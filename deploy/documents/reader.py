@@ -63,7 +63,7 @@ def reply_to(kind: str, raw: bytes) -> Reply:
         pages = _pages(kind, raw)
     except ConfigError as error:
         return Reply(refused=str(error))
-    except MemoryError:
+    except (MemoryError, SystemError):  # the interpreter, where an allocation failed and nobody said so
         return Reply(refused="it needs more memory to be read than a document may: split it, or save it as text")
     except Exception as error:  # parsers of others on bytes of anybody
         return Reply(refused=f"it is broken ({type(error).__name__})")

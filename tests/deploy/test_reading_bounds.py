@@ -89,12 +89,20 @@ def test_a_text_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "longer than 10 characters" in reader.reply_to(".html", b"<p>Cats sleep.").refused
 
 
-def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        (AssertionError("a line\nand another"), "it is broken (AssertionError)"),
+        (MemoryError(), "it needs more memory to be read than a document may"),
+        (SystemError("error return without exception set"), "it needs more memory to be read than a document may"),
+    ],
+)
+def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str) -> None:
     def failing(kind: str, raw: bytes) -> tuple[str, ...]:
-        raise AssertionError("a line\nand another")
+        raise raised
 
     monkeypatch.setattr(reader, "_pages", failing)
-    assert reader.reply_to(".pdf", b"x").refused == "it is broken (AssertionError)"
+    assert reader.reply_to(".pdf", b"x").refused.startswith(told)
 
 
 def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
