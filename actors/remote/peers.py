@@ -169,6 +169,11 @@ class Peer:
         finally:
             watching.cancel()
 
+    async def end(self) -> None:
+        """End the actor's process, whatever it does; Ray starts it again."""
+        with suppress(ValueError, RayError):  # it is gone already
+            await asyncio.to_thread(ray.kill, await self.handle(), no_restart=False)
+
     async def life(self) -> Life | None:
         """Where and as what the actor lives; None when it is gone again."""
         try:

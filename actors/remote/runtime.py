@@ -29,7 +29,7 @@ from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.actors.remote.placing import Placer
 from moot.actors.remote.roster import Roster
-from moot.actors.remote.silence import tell_of_silence
+from moot.actors.remote.silence import end_silence
 from moot.actors.remote.writer_actor import WriterActor
 from moot.actors.roles import Roles
 from moot.actors.spec import Placement, RunSpec
@@ -143,7 +143,7 @@ class RayRuntime:
         everybody += [name for _, names in self.roster.agents for name in names]
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
         everybody += filter(None, [self.roster.limiter])
-        self._listening = asyncio.create_task(tell_of_silence(self.roster.peers(everybody)))
+        self._listening = asyncio.create_task(end_silence(self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 

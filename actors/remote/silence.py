@@ -1,4 +1,4 @@
-"""Telling of actors that hang: they have not died, so that nothing notices them, and whoever has called them waits."""
+"""Actors that hang: they have not died, so that nothing notices them, and whoever has called them waits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ _ASK_EACH_S = 30.0
 SILENT_S = 60.0
 """Seconds without an answer after which an actor is told of: whatever blocks its event loop so long is no pause."""
 
+HUNG_S = 600.0
+"""Seconds without an answer after which its process is ended: by then it is no slowness, and nothing else would."""
 
-async def tell_of_silence(peers: Iterable[Peer]) -> None:
-    """Warn of each actor that does not answer; returns never. Nothing is done to it: it may only be slow."""
+_TICK_S = 1.0
+
+
+async def end_silence(peers: Iterable[Peer]) -> None:
+    """Warn of each actor that does not answer, and end its process when it stays so; returns never.
+
+    An actor that is ended is started again by Ray, and its work goes on from the journal as after any death.
+    """
     await asyncio.gather(*(_listen(peer) for peer in peers))
 
 
@@ -28,17 +36,12 @@ async def _listen(peer: Peer) -> None:
     while True:
         asking = asyncio.ensure_future(peer.call("where"))
         try:
-            answered, _ = await asyncio.wait([asking], timeout=SILENT_S)
+            answered = await _within(asking, SILENT_S)
             if not answered:
-                _log.warning(
-                    "an actor does not answer and has not died: something blocks its event loop, such as a protocol "
-                    "that computes beside floor.compute; when it stays so, end its process, and its work goes on from "
-                    "the journal",
-                    actor=peer.name,
-                    silent_s=SILENT_S,
-                    node=life.node if life is not None else None,
-                    pid=life.pid if life is not None else None,
-                )
+                _tell(peer, life)
+                if not await _within(asking, HUNG_S - SILENT_S):
+                    _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
+                    await peer.end()
             with suppress(PeerLost):  # others see to that
                 life = msgspec.msgpack.decode(await asking, type=Life)
             if not answered:
@@ -46,3 +49,25 @@ async def _listen(peer: Peer) -> None:
         finally:
             asking.cancel()
         await asyncio.sleep(_ASK_EACH_S)
+
+
+async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
+    """Whether there is an answer in time. While this process stands still, as at Ctrl-Z, no time goes by: the actors
+    may have stood still with it."""
+    left_s = seconds
+    while left_s > 0.0 and not asking.done():
+        await asyncio.wait([asking], timeout=min(_TICK_S, left_s))
+        left_s -= _TICK_S
+    return asking.done()
+
+
+def _tell(peer: Peer, life: Life | None) -> None:
+    _log.warning(
+        "an actor does not answer and has not died: something blocks its event loop, such as a protocol that computes "
+        "beside floor.compute; when it stays so, its process is ended, and its work goes on from the journal",
+        actor=peer.name,
+        silent_s=SILENT_S,
+        ended_after_s=HUNG_S,
+        node=life.node if life is not None else None,
+        pid=life.pid if life is not None else None,
+    )

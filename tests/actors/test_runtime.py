@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from moot.actors.remote.moderator_actor import ModeratorActor
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.roster import Roster
 from moot.actors.remote.runtime import RayRuntime, RaySeat
-from moot.actors.remote.silence import tell_of_silence
+from moot.actors.remote.silence import end_silence
 
 
 class Hung(Peer):
@@ -30,10 +31,15 @@ class Hung(Peer):
     def __init__(self) -> None:
         super().__init__("hung", "here")
         self.going_on = asyncio.Event()
+        self.ended = 0
 
     async def call(self, method: str, *args: Any) -> Any:
         await self.going_on.wait()
         return msgspec.msgpack.encode(Life("node", "worker", 7))
+
+    async def end(self) -> None:
+        self.ended += 1
+        self.going_on.set()
 
 
 async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> None:
@@ -94,7 +100,7 @@ async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPat
     hung = Hung()
     hung.going_on.set()
     with structlog.testing.capture_logs() as logs:
-        telling = asyncio.create_task(tell_of_silence([hung]))
+        telling = asyncio.create_task(end_silence([hung]))
         await asyncio.sleep(0.2)
         assert not logs
         hung.going_on.clear()
@@ -103,4 +109,40 @@ async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPat
         await asyncio.sleep(0.1)
         telling.cancel()
     assert [(line["actor"], line.get("pid")) for line in logs] == [("hung", 7), ("hung", None)]
-    assert "end its process" in logs[0]["event"]
+    assert "its process is ended" in logs[0]["event"]
+    assert not hung.ended
+
+
+async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
+    monkeypatch.setattr(silence, "SILENT_S", 0.05)
+    monkeypatch.setattr(silence, "HUNG_S", 0.1)
+    hung = Hung()
+    with structlog.testing.capture_logs() as logs:
+        ending = asyncio.create_task(end_silence([hung]))
+        async with asyncio.timeout(10):
+            await hung.going_on.wait()
+        await asyncio.sleep(0.1)
+        ending.cancel()
+    assert hung.ended == 1
+    assert [line["event"].split(":")[0] for line in logs[1:3]] == [
+        "the process of an actor is ended",
+        "an actor answers again, or is being started again",
+    ]
+
+
+async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell does at Ctrl-Z and `fg`: the clock has gone on for everybody, and nobody could answer."""
+    monkeypatch.setattr(silence, "_TICK_S", 0.02)
+    monkeypatch.setattr(silence, "SILENT_S", 0.2)
+    monkeypatch.setattr(silence, "HUNG_S", 0.4)
+    hung = Hung()
+    with structlog.testing.capture_logs() as logs:
+        ending = asyncio.create_task(end_silence([hung]))
+        await asyncio.sleep(0.02)
+        time.sleep(1.0)  # noqa: ASYNC251  stands still
+        await asyncio.sleep(0.05)
+        hung.going_on.set()
+        await asyncio.sleep(0.05)
+        ending.cancel()
+    assert (logs, hung.ended) == ([], 0)
