@@ -18,7 +18,7 @@ JOINED_CPUS = 0.1
 """What each actor asks for on a cluster: enough to be kept off nodes that give no CPUs, and to be seen by an
 autoscaler; little enough that a run fits beside other work."""
 
-_HERE = "local"
+HERE = "local"
 _CORES_PER_MODERATOR = _CORES_PER_AGENT = 4
 """In the placement `actors` a fourth of the cores hold debates, and a fourth each serve agents and judges; the rest is
 for the writers, for Ray, and for what else runs there."""
@@ -157,7 +157,7 @@ def cluster_address(address: str | None) -> str | None:
             f"{'RAY_ADDRESS' if named != address else '--address'} {named}: ray:// is not supported; submit the run to "
             "the cluster with `ray job submit --working-dir . -- moot run ...`"
         )
-    if named == _HERE:
+    if named == HERE:
         return None
     if address is None:
         return named if named and "://" not in named else None

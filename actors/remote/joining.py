@@ -14,7 +14,7 @@ from typing import Any
 import ray
 from ray.util import client
 
-from moot.actors.placement import Site, cluster_address
+from moot.actors.placement import HERE, Site, cluster_address
 from moot.protocols.errors import ConfigError
 
 _OBJECT_STORE_BYTES = 200 * 2**20
@@ -69,10 +69,11 @@ class Membership:
 
     def _check_same(self) -> None:
         """The program's own cluster is the one that was asked for, if one was."""
-        if self._given in (None, "auto", "local"):
+        if self._given in (None, "auto"):
             return
         joined = ray.get_runtime_context().gcs_address
-        if _place(self._given) != _place(joined):
+        same = _started_here() if self._given == HERE else _place(str(self._given)) == _place(joined)
+        if not same:
             raise ConfigError(
                 f"address {self._given}: this program has joined the Ray at {joined} already, and a run lives where "
                 "its program does; leave the address out, or call ray.shutdown() first"
@@ -143,6 +144,12 @@ def _reach(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
     except OSError as error:
         raise ConnectionError(f"nothing answers at {named} ({error.strerror or error})") from None
+
+
+def _started_here() -> bool:
+    """Whether the Ray that this process has joined is one of its own."""
+    node = importlib.import_module("ray._private.worker")._global_node
+    return node is not None and node.is_head()
 
 
 def _place(address: str) -> tuple[str, str]:

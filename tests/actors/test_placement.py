@@ -16,6 +16,7 @@ import moot
 from moot.actors.models.api_key import ApiKey
 from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
 from moot.actors.record.schema import TABLES
+from moot.actors.remote import joining
 from moot.actors.remote import placing as placing_module
 from moot.actors.remote.joining import Membership
 from moot.actors.remote.lives import Life, loss_of
@@ -93,17 +94,23 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.ray
-def test_a_program_that_has_joined_another_cluster_is_told_so(local_ray: None, tmp_path: Path) -> None:
+def test_a_program_that_has_joined_another_cluster_is_told_so(
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its own cluster under any name is fine: that is where its runs live."""
     import ray
 
     own = ray.get_runtime_context().gcs_address
-    for address in (None, "auto", own, own.replace("127.0.0.1", "localhost")):
+    for address in (None, "auto", "local", own, own.replace("127.0.0.1", "localhost")):
         Membership(address).join()
     with pytest.raises(ConfigError, match=rf"this program has joined the Ray at {own} already"):
         Membership("127.0.0.1:1").join()
     with pytest.raises(ConfigError, match="expected HOST:PORT"):
         Membership("somehost").join()
+    monkeypatch.setattr(joining, "_started_here", lambda: False)
+    Membership(None).join()
+    with pytest.raises(ConfigError, match=rf"address local: this program has joined the Ray at {own} already"):
+        Membership("local").join()
 
 
 @pytest.mark.parametrize("where", [{"address": "auto"}, {"cluster": {"moderators": 2}}])
