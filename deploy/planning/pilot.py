@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from moot.actors.models.prices import Price
 
+FEW = 20
+"""A pilot of fewer debates says little of the rare long ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

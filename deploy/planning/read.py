@@ -15,7 +15,7 @@ from moot.actors.record.schema import ASKED
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.planning.debates import Reading, Row
-from moot.deploy.planning.pilot import Pilot
+from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.reading.record import read_facts
 from moot.protocols.errors import UserError
 
@@ -52,7 +52,7 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     Raises:
         ConfigError: the URI says nothing that pyarrow knows, or its store cannot be reached.
         RecordError: there is no run in the folder, or it cannot be read.
-        UserError: nothing in it can be planned from.
+        UserError: nothing in it can be planned from: there is no debate with a verdict of its own calls, or only one.
     """
     folder = record_path(folder)
     facts, content = read_facts(folder), read_run_yaml(RunFolder(folder))
@@ -65,6 +65,8 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     usable = sorted(first.keys() - reused)
     if not usable:
         raise UserError(_nothing(facts.name, len(reused), content.get("reuse")))
+    if len(usable) == 1:
+        raise UserError(f"{facts.name}: one debate does not say how debates differ; plan from a pilot of {FEW} or more")
     taken = sorted(random.Random(seed).sample(usable, MOST_DEBATES)) if len(usable) > MOST_DEBATES else usable
     marks = sorted([each.started_at for each in RunFolder(folder).epochs()] + _decided_at(rows))
     reading = Reading(sorted({row["model"] for row in rows if _paid(row)}), _asked_at(folder), marks)

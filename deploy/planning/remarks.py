@@ -7,12 +7,9 @@ from collections.abc import Iterator
 
 from moot.actors.spec import Placement
 from moot.deploy.planning.costs import MEASURED_ON
-from moot.deploy.planning.pilot import Pilot
+from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.planning.settings import PlanSettings
 from moot.deploy.planning.totals import Totals
-
-FEW = 20
-"""A pilot of fewer debates says little of the rare long ones."""
 
 MANY_FAILED = 0.2
 """Share of failed debates from which on something is wrong with the pilot rather than with a case here and there."""

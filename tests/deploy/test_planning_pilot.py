@@ -93,6 +93,13 @@ def test_debates_with_replies_of_another_run_are_left_out(record: Path, tmp_path
     assert any("left out: 24 debates with replies of another run" in remark for remark in found.remarks)
 
 
+def test_one_debate_is_no_pilot(tmp_path: Path) -> None:
+    """Every interval would be a point."""
+    run(task="sample", limit=1, engine="inline", out=tmp_path / "one")
+    with pytest.raises(UserError, match=r"one debate does not say how debates differ; plan from a pilot of 20 or more"):
+        plan(tmp_path / "one", cases=100)
+
+
 def test_failed_cases_are_expected_and_later_attempts_left_out(tmp_path: Path) -> None:
     out, task = tmp_path / "run", rows_file(tmp_path / "rows.jsonl", 0, 10)
     with simulated_server(None, port=0, garble_rate=0.9, seed=1) as port:
