@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Annotated, Any
 
 import msgspec
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, model_validator
+from pydantic import Base64Encoder, BaseModel, ConfigDict, EncodedBytes, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from moot.deploy.checking.check import claim_case
 from moot.protocols.case import LabelledCase
@@ -14,8 +16,25 @@ from moot.protocols.tasks.replies import replies_in_memory
 ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 """What an id may look like: no slash, no space, nothing that a path, a header or a page could read otherwise."""
 
+
+class _Base64(Base64Encoder):
+    """Base64 to the letter, white space apart; pydantic's own passes over whatever else is in it."""
+
+    @classmethod
+    def decode(cls, data: bytes) -> bytes:
+        """The bytes; raises pydantic's error."""
+        try:
+            return base64.b64decode(b"".join(data.split()), validate=True)
+        except ValueError as error:
+            raise PydanticCustomError(
+                "base64", "the picture's bytes are not in base64 ({why})", {"why": str(error)}
+            ) from None
+
+
 Id = Annotated[str, Field(pattern=ID, description="Yours to choose. The same one again gives the same debate.")]
-_Image = Annotated[Base64Bytes, Field(description="A PNG, JPEG or WebP picture, its bytes in base64.")]
+_Image = Annotated[
+    bytes, EncodedBytes(encoder=_Base64), Field(description="A PNG, JPEG or WebP picture, its bytes in base64.")
+]
 Images = Annotated[list[_Image], Field(max_length=16)]
 _Texts = Annotated[list[str], Field(max_length=1000)]
 _Text = Annotated[str, Field(min_length=1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,17 @@ async def test_null_is_a_missing_value(tmp_path: Path) -> None:
             assert (await client.post(f"/v1/{kind}", body)).status in (200, 202)
         for wrong in ({"question": None}, {**CASE, "labls": None}):
             assert (await client.post("/v1/debates", wrong)).status == 422
+
+
+async def test_bytes_that_are_no_base64_are_refused_as_such(tmp_path: Path) -> None:
+    """Whatever is not in its alphabet passed over, nothing is left of some: a picture without bytes."""
+    async with served(tmp_path / "run") as client:
+        for wrong in ("!!!!", "file:///x.png", picture()[:-1]):
+            answer = await client.post("/v1/debates", case(0, images=[wrong]))
+            assert (answer.status, answer.code) == (422, "invalid")
+            assert "images.0: the picture's bytes are not in base64" in answer.text, answer.text
+        broken = "\r\n".join(textwrap.wrap(picture(), 64))
+        assert (await client.post("/v1/debates", case(0, images=[broken]))).status == 202
 
 
 async def test_what_is_not_offered_says_so(tmp_path: Path) -> None:
