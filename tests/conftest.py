@@ -68,6 +68,15 @@ def _no_ray_but_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest
         monkeypatch.setattr("moot.deploy.running.single.sys", SimpleNamespace(modules={}))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What tests start finds what a plain installation has."""
+    from no_pandas import no_pandas
+
+    with no_pandas(tmp_path_factory.mktemp("no_pandas")):
+        yield
+
+
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """A local Ray of two CPUs; its workers find the support modules, too."""

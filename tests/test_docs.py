@@ -33,6 +33,7 @@ from pathlib import Path
 
 import pytest
 import ray
+from no_pandas import folder_without
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -232,6 +233,7 @@ def run_page(page: Path, folder: Path, **settings: str) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",
         "COLUMNS": "88",
         "RAY_USAGE_STATS_ENABLED": "0",
+        **({} if "pandas" in page.read_text("utf-8") else {"PYTHONPATH": folder_without()}),
         **settings,
     }
     log = folder / ".log"
