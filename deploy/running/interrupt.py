@@ -18,7 +18,7 @@ from types import FrameType
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, Run
 from moot.deploy.running.session import Session
 
-_TICK_S, _ATTENDING_TICK_S = 0.5, 0.1
+_TICK_S = 0.1
 
 
 def hold_in_thread(
@@ -39,14 +39,15 @@ def hold_in_thread(
     future: Future[Run] = Future()
     thread = threading.Thread(target=_hold, args=(session, future), name="moot-session", daemon=True)
     interrupted = False
-    with _taking_signals(session, on_signals):
+    with _taking_signals(session, on_signals) as take_back:
         thread.start()
         while True:
             try:
+                take_back()
                 if attend is None:
                     wait([future], timeout=_TICK_S)
                 else:
-                    attend(_ATTENDING_TICK_S)
+                    attend(_TICK_S)
                 if future.done():
                     break
             except KeyboardInterrupt:
@@ -80,9 +81,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 @contextmanager
-def _taking_signals(session: Session, on_first: Callable[[], None] | None) -> Iterator[None]:
+def _taking_signals(session: Session, on_first: Callable[[], None] | None) -> Iterator[Callable[[], None]]:
+    """Gives what takes them once more: when Ray starts in this process it takes SIGTERM for itself, which would end the
+    process with a stack of its own; when it leaves it gives it to the system, which would do so without a word."""
     if on_first is None or threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
     seen = 0
 
@@ -97,7 +100,12 @@ def _taking_signals(session: Session, on_first: Callable[[], None] | None) -> It
 
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: _take(handle)
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def _take(handle: Callable[[int, FrameType | None], None]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handle)

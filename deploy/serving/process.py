@@ -73,7 +73,7 @@ def run_server(config: ServeConfig, where: Listening) -> int:
             port = _free(where.host, where.port)
             logging.getLogger("ray.serve").setLevel(logging.ERROR)
             print("starting Ray and the server ...", file=sys.stderr, flush=True)
-            with _ray(where.address) as membership:
+            with _ray(where.address, stopping) as membership:
                 left = _serve(config, where, port, stopping, joined=membership.can_grow)
     except (KeyboardInterrupt, SystemExit):  # while it starts, Ray turns a SIGTERM into the latter
         print("stopped at once; the same command goes on with what was open", file=sys.stderr)
@@ -111,6 +111,8 @@ def _wait_for(folder: RunFolder) -> None:
 
 def _import_serve() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # A thread of Ray Serve's that is about to ask something when Ray has left would start another Ray.
+    os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
     try:
         import ray.serve  # noqa: F401
     except ImportError:
@@ -136,7 +138,7 @@ def _free(host: str, port: int) -> int:
 
 
 @contextmanager
-def _ray(address: str | None) -> Iterator[Membership]:
+def _ray(address: str | None, stopping: Stopping) -> Iterator[Membership]:
     """Ray, started here or joined, and left as it was found."""
     from moot.actors.remote.joining import Membership
 
@@ -145,7 +147,7 @@ def _ray(address: str | None) -> Iterator[Membership]:
         membership.join()
         yield membership
     finally:
-        membership.leave()
+        stopping.meanwhile(membership.leave)
 
 
 def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping, *, joined: bool) -> int:

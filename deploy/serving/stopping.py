@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from types import FrameType
 from typing import Any, Self
 
@@ -13,6 +15,7 @@ from moot.deploy.running.outcome import EXIT_INTERRUPTED
 
 _STARTING = b"stopping, once what is being started is up (Ctrl-C again: at once)\n"
 
+_TICK_S = 0.05
 _TOGETHER_S = 0.5
 """Signals that come so soon after the first one are that one again: from a wrapper such as `timeout`, which passes on
 what the terminal has sent to both."""
@@ -40,6 +43,15 @@ class Stopping:
     def take_back(self) -> None:
         """Ray takes SIGTERM for itself when it starts: now it is up."""
         self._take()
+
+    def meanwhile(self, work: Callable[[], None]) -> None:
+        """Do something in a thread: when Ray leaves it gives SIGTERM to the system, and this takes it back at once."""
+        with ThreadPoolExecutor(1) as pool:
+            doing = pool.submit(work)
+            while not doing.done():
+                self._take()
+                wait([doing], timeout=_TICK_S)
+        doing.result()
 
     def started(self) -> None:
         """There is something to drain now."""

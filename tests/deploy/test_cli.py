@@ -337,8 +337,8 @@ class Slow:
         assert self.server.stdout is not None
         self.model = self.server.stdout.readline().split()[3]
 
-    def start(self) -> subprocess.Popen[str]:
-        command = ["run", "--engine", "inline", "--model", self.model, "--max-open", "8", "--out", "run"]
+    def start(self, engine: str = "inline") -> subprocess.Popen[str]:
+        command = ["run", "--engine", engine, "--model", self.model, "--max-open", "8", "--out", "run"]
         return subprocess.Popen(
             [sys.executable, "-m", "moot", *command], cwd=self._folder, stderr=subprocess.PIPE, text=True
         )
@@ -359,16 +359,22 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
     made.server.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_stopped_goes_on_with_the_same_command(slow: Slow, tmp_path: Path, number: int) -> None:
-    first = slow.start()
+@pytest.mark.parametrize(
+    ("number", "engine"), [(signal.SIGINT, "inline"), (signal.SIGTERM, "inline"), (signal.SIGTERM, "ray")]
+)
+def test_a_run_that_is_stopped_goes_on_with_the_same_command(
+    slow: Slow, tmp_path: Path, number: int, engine: str
+) -> None:
+    """Ray takes SIGTERM for itself when it starts, and ends a process at it with a stack of its own."""
+    first = slow.start(engine)
     slow.wait_for_verdicts()
     first.send_signal(number)
     started = time.monotonic()
     _, err = first.communicate(timeout=30)
     assert first.returncode == 130, err
-    assert time.monotonic() - started < 10.0
+    assert time.monotonic() - started < (10.0 if engine == "inline" else 25.0)
     assert "stopping: finishing calls under way" in err
+    assert "SIGTERM received" not in err
     assert "the same command goes on from here" in err
     done_before = read_table(tmp_path / "run", "verdicts").num_rows
     assert 0 < done_before < 72

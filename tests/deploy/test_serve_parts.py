@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -226,3 +228,24 @@ async def test_a_listener_that_ends_by_itself_is_noticed() -> None:
     with pytest.raises(ActorGone, match="nothing listens"):
         listener.check()
     await listener.close()
+
+
+LEAVING = """
+import ctypes, os, signal, time
+from moot.deploy.serving.stopping import Stopping
+
+def leave():
+    ctypes.CDLL(None).signal(signal.SIGTERM, ctypes.c_void_p(0))  # to the system, as Ray does beneath Python
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.5)
+
+with Stopping() as stopping:
+    stopping.meanwhile(leave)
+    print("asked" if stopping.wait(0.0) else "not asked")
+"""
+
+
+def test_a_signal_while_ray_leaves_is_no_sudden_end() -> None:
+    done = subprocess.run([sys.executable, "-c", LEAVING], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "asked\n"), done.stderr
