@@ -199,7 +199,8 @@ class RayRuntime:
                 if self._archive is not None:
                     await self._close_all(compact)
         except (TimeoutError, PeerLost, MootError) as error:
-            _log.error("the run could not be closed in order; what its journal holds counts", error=str(error))
+            why = str(error) or f"not closed within {_CLOSE_WITHIN_S:g} s: a writer hangs"
+            _log.error("the run could not be closed in order; what its journal holds counts", error=why)
         finally:
             if self._archive is not None:
                 await self._archive.unwatch()

@@ -13,7 +13,7 @@ from moot.actors.remote.lives import Life
 from moot.actors.remote.peers import Peer, PeerLost
 
 _log = structlog.get_logger(__name__)
-_ASK_EACH_S = 30.0
+_ASK_EACH_S = 10.0
 SILENT_S = 60.0
 """Seconds without an answer after which an actor is told of: whatever blocks its event loop so long is no pause."""
 
@@ -63,8 +63,8 @@ async def _within(asking: asyncio.Future[bytes], seconds: float) -> bool:
 
 def _tell(peer: Peer, life: Life | None) -> None:
     _log.warning(
-        "an actor does not answer and has not died: something blocks its event loop, such as a protocol that computes "
-        "beside floor.compute; when it stays so, its process is ended, and its work goes on from the journal",
+        "an actor does not answer and has not died: its process is stopped, or a protocol computes beside "
+        "floor.compute; when it stays so, its process is ended, and its work goes on from the journal",
         actor=peer.name,
         silent_s=SILENT_S,
         ended_after_s=HUNG_S,
