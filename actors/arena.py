@@ -148,8 +148,8 @@ class Past:
         known = self._content.get(case.id)
         if known is not None and known != case.content_hash():
             raise RunMismatch(
-                f"case {case.id!r} is not what it was when this run began: its text in the task's file has changed; "
-                "start a new run with --out"
+                f"case {case.id!r} is not what it was when this run began: its content has changed, or two cases have "
+                "that id; take another --out (in a pipeline `out`), or another id"
             )
         attempt, failed = self._latest.get(case.id, (-1, False))
         if attempt >= 0 and not (failed and self._retry_failed):

@@ -55,6 +55,8 @@ def debate_dataset(
         )
     elif any((config, columns, labels, constant, id_column, prefix, options)):
         raise ConfigError("options go with the stage that they are for, not with `debate_dataset` beside it")
+    if not isinstance(stage, Stage):
+        raise ConfigError(f"expected a DebateStage or a JudgeStage after the dataset, not {stage!r}: name options")
     from ray.data import ActorPoolStrategy
     from ray.data import Dataset as RayDataset
 

@@ -74,7 +74,8 @@ def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
         f"{found.pilot}: {found.protocol} on {found.task}, {debates(found.pilot_debates)}",
     )
     yield "models", ", ".join(found.models) or "none was asked"
-    yield "planned", f"{found.settings.cases:,} cases; {_bounds(found)}"
+    cases = found.settings.cases
+    yield "planned", f"{cases:,} {'case' if cases == 1 else 'cases'}; {_bounds(found)}"
     yield "time", _with_interval(found.time_s, duration)
     yield "held back by", _binding(found)
     yield (

@@ -146,6 +146,9 @@ def test_what_is_wrong_is_told_where_the_stage_is_made(tmp_path: Path) -> None:
     rows: Any = CASES
     with moot.DebateStage(out=tmp_path / "rows") as stage, pytest.raises(ConfigError, match="not a list"):
         moot.debate_dataset(rows, stage)
+    many: Any = 5
+    with pytest.raises(ConfigError, match=r"a DebateStage or a JudgeStage after the dataset, not 5: name options"):
+        moot.debate_dataset(ray.data.from_items(CASES), many)
 
 
 def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_path: Path) -> None:
