@@ -185,17 +185,15 @@ class _Extension:
             await asyncio.gather(self._watch, return_exceptions=True)
 
     async def holds(self, number: int) -> bool:
-        """Whether the agent still has an ask that is overdue, or is about to get it; False when it does not say so in
-        time."""
+        """Whether the agent still has an ask that is overdue, or is about to get it. One that does not say hangs: it is
+        ended (see `silence`), and asked again what it had."""
         if self._recovering.locked() or number in self.line.queued():
             return True
         try:
             async with asyncio.timeout(_GRACE_S):
                 return bool(await self._peer.call("holds", self._crew.sender, number))
-        except PeerLost:
+        except (PeerLost, TimeoutError):
             return True  # it is asked again when the agent is back
-        except TimeoutError:
-            return False
 
     async def _exchange(self, parcel: Parcel) -> Sequence[ReplyEnvelope] | None:
         try:

@@ -162,17 +162,22 @@ class Peer:
                 await self.back()
                 watching = asyncio.ensure_future(self.call("watch"))  # first: it may die again while `lost` works
                 before, life = life, await self.life()
-                if before is not None and life is not None:
-                    how = await loss_of(before, life)
-                    _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
                 await lost()
+                if before is not None and life is not None:
+                    with suppress(RayError, RuntimeError):  # only a word in the log
+                        how = await loss_of(before, life)
+                        _log.warning("an actor is back", actor=self.name, was=how, node=life.node, pid=life.pid)
         finally:
             watching.cancel()
 
     async def end(self) -> None:
         """End the actor's process, whatever it does; Ray starts it again."""
-        with suppress(ValueError, RayError):  # it is gone already
+        if not ray.is_initialized():
+            return
+        try:
             await asyncio.to_thread(ray.kill, await self.handle(), no_restart=False)
+        except (ValueError, RayError) as error:
+            _log.warning("an actor could not be ended", actor=self.name, why=_reason(error))
 
     async def life(self) -> Life | None:
         """Where and as what the actor lives; None when it is gone again."""

@@ -141,9 +141,9 @@ class RayRuntime:
         await placer.placed()
         everybody = [*self.roster.writers, *self.roster.moderators]
         everybody += [name for _, names in self.roster.agents for name in names]
+        all_of_them = [*everybody, *filter(None, [self.roster.limiter])]
+        self._listening = asyncio.create_task(end_silence(self.roster.peers(all_of_them)))
         await asyncio.gather(*(peer.first_call() for peer in self.roster.peers(everybody)))
-        everybody += filter(None, [self.roster.limiter])
-        self._listening = asyncio.create_task(end_silence(self.roster.peers(everybody)))
         self.archive = self._archive = RayArchive(self.roster.peers(self.roster.writers))
         self.seats = [RaySeat(peer, self._archive) for peer in self.roster.peers(self.roster.moderators)]
 

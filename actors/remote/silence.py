@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -17,8 +16,9 @@ _ASK_EACH_S = 10.0
 SILENT_S = 60.0
 """Seconds without an answer after which an actor is told of: whatever blocks its event loop so long is no pause."""
 
-HUNG_S = 600.0
-"""Seconds without an answer after which its process is ended: by then it is no slowness, and nothing else would."""
+HUNG_S = 300.0
+"""Seconds without an answer after which its process is ended: by then it is no slowness, and nothing else would. Less
+than whoever waits for it to come back gives it (`peers.BACK_WITHIN_S`)."""
 
 _TICK_S = 1.0
 
@@ -39,11 +39,15 @@ async def _listen(peer: Peer) -> None:
             answered = await _within(asking, SILENT_S)
             if not answered:
                 _tell(peer, life)
-                if not await _within(asking, HUNG_S - SILENT_S):
+                while not await _within(asking, HUNG_S - SILENT_S):
                     _log.error("the process of an actor is ended: it hangs", actor=peer.name, silent_s=HUNG_S)
                     await peer.end()
-            with suppress(PeerLost):  # others see to that
+            try:
                 life = msgspec.msgpack.decode(await asking, type=Life)
+            except PeerLost:  # others see to that
+                pass
+            except Exception as error:  # of Ray
+                _log.warning("an actor cannot be asked", actor=peer.name, error=repr(error)[:500])
             if not answered:
                 _log.warning("an actor answers again, or is being started again", actor=peer.name)
         finally:
