@@ -47,9 +47,9 @@ def _assert_all_told(run: Run, why: str) -> None:
 
 @pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
 def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(tmp_path: Path, engine: dict[str, Any]) -> None:
-    with simulated_server(None, latency_ms=2_500.0) as port:
+    with simulated_server(None, latency_ms=6_000.0) as port:  # calls begin within the deadline, and outlast it
         done = moot.run(
-            model=f"http://127.0.0.1:{port}/v1#m", out=tmp_path / "run", debate_timeout_s=1.0, limit=2, **engine
+            model=f"http://127.0.0.1:{port}/v1#m", out=tmp_path / "run", debate_timeout_s=3.0, limit=2, **engine
         )
     assert done.failed == 2
     _assert_all_told(done, "cancelled")
@@ -60,11 +60,13 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.arena.DRAIN_S", 0.2)
-    with simulated_server(None, latency_ms=2_500.0) as port:
+    with simulated_server(None, latency_ms=6_000.0) as port:
         options = {"model": f"http://127.0.0.1:{port}/v1#m", "out": str(tmp_path / "run"), "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
-        await asyncio.sleep(1.0)
+        async with asyncio.timeout(60):
+            while not await asyncio.to_thread(_stats, port, "in_flight"):  # noqa: ASYNC110 - a server's count
+                await asyncio.sleep(0.05)
         session.stop()
         stopped = await holding
     assert stopped.status == "interrupted"
@@ -102,8 +104,12 @@ async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Pa
 
 
 def _calls_by_step(port: int) -> dict[str, int]:
+    return {step: served["calls"] for step, served in _stats(port, "by_step").items() if step != STEP_KEY}
+
+
+def _stats(port: int, name: str) -> Any:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
-        return {step: served["calls"] for step, served in json.load(reply)["by_step"].items() if step != STEP_KEY}
+        return json.load(reply)[name]
 
 
 @pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
