@@ -206,7 +206,10 @@ class _Extension:
 
     def _arrived(self, reply: ReplyEnvelope) -> None:
         self._deaths.gained()
-        self._crew.resolve(reply.number, reply.answered)
+        if reply.answered is None:
+            self._crew.fail(reply.number, RuntimeError(f"{self._peer.name} raised {reply.raised}"))
+        else:
+            self._crew.resolve(reply.number, reply.answered)
 
     def _broken(self, error: Exception) -> None:
         """The agent is gone for good: nobody may wait for it any longer, and that is no fault of a debate."""

@@ -21,10 +21,11 @@ class CancelEnvelope(msgspec.Struct, frozen=True, tag="cancel", array_like=True)
 
 
 class ReplyEnvelope(msgspec.Struct, frozen=True, array_like=True):
-    """The reply to the ask of that number."""
+    """The reply to the ask of that number; when answering it raised, by a mistake of ours, what it raised."""
 
     number: int
-    answered: Answered
+    answered: Answered | None
+    raised: str = ""
 
 
 Outgoing = AskEnvelope | CancelEnvelope

@@ -6,12 +6,12 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 
 import structlog
 
 from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Outgoing, Parcel, ReplyEnvelope
 from moot.actors.remote.line import MOST_PER_CALL, SPACING_S
+from moot.protocols.errors import ActorGone, RecordError
 from moot.protocols.messages import Answered, Ask
 
 _log = structlog.get_logger(__name__)
@@ -35,6 +35,7 @@ class Station:
         self._answer, self._spacing_s = answer, spacing_s
         self._outboxes: dict[str, _Outbox] = {}
         self._retired: set[str] = set()
+        self._broken: ActorGone | RecordError | None = None
         self.batch_sizes: Counter[int] = Counter()
 
     async def exchange(self, parcel: Parcel) -> list[ReplyEnvelope]:
@@ -42,7 +43,12 @@ class Station:
 
         A call of an older epoch or life is let go with none, as one that has come before: nobody waits for what it
         brings back. What it asks for was asked again and may have been answered since, so it is not taken either.
+
+        Raises:
+            ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
         """
+        if self._broken is not None:
+            raise self._broken
         if parcel.sender in self._retired:
             return []
         outbox = self._outbox(parcel.sender)
@@ -80,23 +86,31 @@ class Station:
         if not isinstance(message, AskEnvelope):
             if under_way is not None:
                 under_way.cancel()
+            else:
+                outbox.withdrawn.add(message.number)
         elif (reply := outbox.unconfirmed.get(message.number)) is not None:
             outbox.post(reply)
-        elif under_way is None:
+        elif under_way is None and message.number not in outbox.withdrawn:
             task = asyncio.create_task(self._reply(outbox, message))
             outbox.under_way[message.number] = task
-            task.add_done_callback(partial(_answered, outbox, message.number))
+            task.add_done_callback(lambda _: outbox.under_way.pop(message.number, None))
 
     async def _reply(self, outbox: _Outbox, message: AskEnvelope) -> None:
-        reply = ReplyEnvelope(message.number, await self._answer(message.ask))
+        try:
+            reply = ReplyEnvelope(message.number, await self._answer(message.ask))
+        except (ActorGone, RecordError) as lost:
+            self._break(lost)
+            return
+        except Exception as bug:
+            _log.exception("an ask could not be answered")
+            reply = ReplyEnvelope(message.number, None, f"{type(bug).__name__}: {bug}")
         outbox.unconfirmed[message.number] = reply
         outbox.post(reply)
 
-
-def _answered(outbox: _Outbox, number: int, task: asyncio.Task[None]) -> None:
-    outbox.under_way.pop(number, None)
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("an ask could not be answered", error=repr(error))  # the record is lost, and with it the run
+    def _break(self, error: ActorGone | RecordError) -> None:
+        self._broken = error
+        for outbox in self._outboxes.values():
+            outbox.fail(error)
 
 
 class _Outbox:
@@ -105,11 +119,13 @@ class _Outbox:
     Attributes:
         under_way: asks that are being answered, by number.
         unconfirmed: replies that may not have arrived, by number.
+        withdrawn: numbers that were cancelled in a parcel which may have overtaken the one with the ask.
     """
 
     def __init__(self, spacing_s: float, batch_sizes: Counter[int]) -> None:
         self.under_way: dict[int, asyncio.Task[None]] = {}
         self.unconfirmed: dict[int, ReplyEnvelope] = {}
+        self.withdrawn: set[int] = set()
         self._spacing_s, self._batch_sizes = spacing_s, batch_sizes
         self._replies: deque[ReplyEnvelope] = deque()
         self._kept: deque[asyncio.Future[list[ReplyEnvelope]]] = deque()
@@ -148,6 +164,8 @@ class _Outbox:
         while (received := self._overtook.pop(self._before + 1, None)) is not None:
             self._before += 1
             self._forget(received)
+        if not self._overtook:
+            self.withdrawn.clear()
 
     def _forget(self, received: list[int]) -> None:
         for number in received:
@@ -181,6 +199,11 @@ class _Outbox:
             task.cancel()
         self.retire()
         return tasks
+
+    def fail(self, error: Exception) -> None:
+        """No reply can be given any more: every call that is kept gets the error."""
+        while self._kept:
+            self._kept.popleft().set_exception(error)
 
     def _let_go(self) -> None:
         while self._kept:

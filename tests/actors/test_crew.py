@@ -70,3 +70,20 @@ async def test_an_ask_is_given_up_only_when_it_is_missed_twice_running(
     assert answered.outcome == outcome
     assert [row["failure"] for row in rows.rows] == ([] if outcome == "ok" else ["timeout"])
     assert len(holds) == (0 if outcome == "ok" else 1)
+
+
+class MistakenPeer(ForgetfulPeer):
+    """An agent that answers no ask for a mistake of ours."""
+
+    async def call(self, method: str, *args: Any) -> Any:
+        return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_parcel(args[0]).messages])
+
+
+async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None:
+    roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
+    agents = {service: [cast(Peer, MistakenPeer([]))] for service in services(roles)}
+    crew = RemoteCrew(roles, agents, cast(RemoteScribe, Rows()), "moderator-0")
+    ask = Ask(case_id="c", attempt=0, path="a", role="agent/0", template="t", slots={}, reply="r", seconds_left=60.0)
+    with pytest.raises(RuntimeError, match="agent raised KeyError: 'x'"):
+        await asyncio.wait_for(crew.answer(ask), 5.0)
+    await crew.close()

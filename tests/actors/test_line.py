@@ -11,9 +11,17 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moot.actors.remote.envelopes import AskEnvelope, CancelEnvelope, Parcel, ReplyEnvelope
+from moot.actors.remote.envelopes import (
+    AskEnvelope,
+    CancelEnvelope,
+    Parcel,
+    ReplyEnvelope,
+    decode_replies,
+    encode,
+)
 from moot.actors.remote.line import MOST_CALLS, MOST_PER_CALL, Line
 from moot.actors.remote.station import MOST_KEPT, Station
+from moot.protocols.errors import ActorGone
 from moot.protocols.messages import Answered, Ask
 
 
@@ -225,6 +233,51 @@ async def test_a_broken_line_says_so() -> None:
     line.post(AskEnvelope(1, _ask(1)))
     await asyncio.sleep(0.01)
     assert [str(error) for error in broken] == ["gone"]
+
+
+async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
+    thinker = Thinker()
+    station = Station(thinker.answer, spacing_s=0.0)
+    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1)), AskEnvelope(2, _ask(2))]
+    overtaking = asyncio.create_task(station.exchange(Parcel("m:1", 0, 2, [], [CancelEnvelope(1)])))
+    await asyncio.sleep(0.01)
+    overtaken = asyncio.create_task(station.exchange(Parcel("m:1", 0, 1, [], asks)))
+    assert await _told(overtaking) == [2]
+    assert thinker.paid == {2: 1}
+    await station.close()
+    await overtaken
+
+
+async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent() -> None:
+    """Otherwise its asks would end as timeouts, one after the other, and the run would go on."""
+
+    async def answer(ask: Ask) -> Answered:
+        await asyncio.sleep(0.01)
+        raise ActorGone("the writer did not come back")
+
+    station = Station(answer, spacing_s=0.0)
+    one, other = Wire(Thinker(), sender="m:1", station=station), Wire(Thinker(), sender="n:1", station=station)
+    other.line.post(CancelEnvelope(7))
+    await asyncio.sleep(0.005)
+    one.ask(1)
+    await asyncio.sleep(0.05)
+    assert [str(error) for error in one.broken_by] == ["the writer did not come back"]
+    assert [str(error) for error in other.broken_by] == ["the writer did not come back"]
+    one.ask(2)
+    await asyncio.sleep(0.02)
+    assert len(one.broken_by) == 2, "whoever asks later is told as well"
+    await station.close()
+
+
+async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
+    async def answer(ask: Ask) -> Answered:
+        raise KeyError("a slot")
+
+    station = Station(answer, spacing_s=0.0)
+    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(1, _ask(1))]
+    [reply] = decode_replies(encode(await station.exchange(Parcel("m:1", 0, 1, [], asks))))
+    assert (reply.number, reply.answered, reply.raised) == (1, None, "KeyError: 'a slot'")
+    await station.close()
 
 
 async def _told(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
