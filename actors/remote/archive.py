@@ -39,6 +39,19 @@ class RayArchive:
             asyncio.create_task(writer.watch(partial(self._lost, number)))
             for number, writer in enumerate(self._writers)
         ]
+        self._broken: BaseException | None = None
+        for watch in self._watches:
+            watch.add_done_callback(self._unwatched)
+
+    def _unwatched(self, watch: asyncio.Task[None]) -> None:
+        """A writer that is watched no longer would not be told, when it is lost, which cases are open."""
+        if not watch.cancelled() and watch.exception() is not None:
+            self._broken = watch.exception()
+
+    def raise_if_broken(self) -> None:
+        """Raise what ended the watch of a writer, if something did."""
+        if self._broken is not None:
+            raise self._broken
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         """See `arena.Archive.register`."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer
+from moot.protocols.errors import MootError
 from moot.protocols.messages import Event
 
 ROW_SPACING_S = 0.1
@@ -55,6 +57,7 @@ class RemoteScribe:
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
         self._sender = sender
         self._desks = [_Desk(writer, sender) for writer in writers]
+        self._unclaiming: set[asyncio.Task[None]] = set()
 
     def _desk(self, case_id: str) -> _Desk:
         return self._desks[writer_of(case_id, len(self._desks))]
@@ -90,9 +93,23 @@ class RemoteScribe:
         return dict(zip(keys, found, strict=True))
 
     async def claim(self, key: str) -> tuple[bool, History]:
-        """See `ports.Scribe.claim`."""
-        mine, raw = await self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, uuid4().hex)
+        """See `ports.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
+        question = self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, uuid4().hex)
+        granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
+        try:
+            mine, raw = await asyncio.shield(granted)
+        except asyncio.CancelledError:
+            unclaiming = asyncio.create_task(self._unclaim(key, granted))
+            self._unclaiming.add(unclaiming)
+            unclaiming.add_done_callback(self._unclaiming.discard)
+            raise
         return mine, msgspec.msgpack.decode(raw, type=History)
+
+    async def _unclaim(self, key: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
+        with suppress(MootError):  # the writer is gone, and with it who holds what
+            mine, _ = await granted
+            if mine:
+                await self.settle(key)
 
     async def has_shared(self, key: str) -> bool:
         """See `ports.Scribe.has_shared`."""

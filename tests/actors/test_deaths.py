@@ -63,6 +63,9 @@ class Record:
     def __init__(self, step: tuple[int, int]) -> None:
         self._step, self._asked = step, 0
 
+    def raise_if_broken(self) -> None:
+        pass
+
     async def so_far(self, keys: Collection[CaseKey]) -> tuple[int, int]:
         assert set(keys) == {("c", 0)}
         self._asked += 1

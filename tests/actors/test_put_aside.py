@@ -20,7 +20,9 @@ from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 from moot.actors.remote.archive import RayArchive
 from moot.actors.remote.peers import Peer
+from moot.actors.remote.runtime import RaySeat
 from moot.protocols.case import LabelledCase
+from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
 KEPT = 3
@@ -134,6 +136,23 @@ async def test_the_engine_tells_each_writer_which_cases_are_over(monkeypatch: py
     method, (raw, number) = await told.get()
     assert (method, number) == ("reopen", 2)
     assert msgspec.msgpack.decode(raw, type=list[LabelledCase]) == [labelled(1)]
+    await archive.unwatch()
+
+
+async def test_a_writer_that_is_watched_no_longer_ends_the_run() -> None:
+    class Writer(Peer):
+        async def watch(self, lost: Callable[[], Any]) -> None:
+            raise RecordError("the journal cannot be read")
+
+    class Idle(Peer):
+        async def call(self, method: str, *args: Any) -> Any:
+            raise AssertionError("nothing more is handed over")
+
+    archive = RayArchive([Writer("writer", "here")])
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    with pytest.raises(RecordError, match="cannot be read"):
+        await RaySeat(Idle("moderator", "here"), archive).exchange([], wait=False)
     await archive.unwatch()
 
 

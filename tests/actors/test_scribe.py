@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from moot.actors.record.claims import Claims
 from moot.actors.record.recovery import History
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.scribe import RemoteScribe
@@ -45,3 +46,37 @@ async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> Non
     assert await asyncio.wait_for(behind, 5) == History()
     assert await asyncio.wait_for(scribe.history("c002", 0), 5) == History()
     assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
+
+
+class _Granting(Peer):
+    """Goes on with a call also when nobody waits for it any more, as Ray does."""
+
+    def __init__(self) -> None:
+        super().__init__("writer", "here")
+        self.claims = Claims(lambda key: False)
+        self.calls: list[asyncio.Task[Any]] = []
+
+    async def call(self, method: str, *args: Any) -> Any:
+        self.calls.append(asyncio.create_task(self._serve(method, *args)))
+        return await asyncio.shield(self.calls[-1])
+
+    async def _serve(self, method: str, *args: Any) -> Any:
+        if method == "settle":
+            return self.claims.settle(*args)
+        mine = await self.claims.claim(*args)
+        await asyncio.sleep(0.05)
+        return mine, msgspec.msgpack.encode(History())
+
+
+async def test_a_claim_that_is_granted_to_nobody_is_given_back() -> None:
+    writer = _Granting()
+    scribe = RemoteScribe([writer], "agent")
+    cancelled = asyncio.create_task(scribe.claim("shared-x"))
+    await asyncio.sleep(0.01)
+    cancelled.cancel()
+    await asyncio.gather(cancelled, return_exceptions=True)
+    assert cancelled.cancelled()
+    mine, _ = await asyncio.wait_for(scribe.claim("shared-x"), 5)
+    assert mine
+    await scribe.settle("shared-x")
+    assert len(writer.calls) == 4
