@@ -235,6 +235,8 @@ class Arena:
             try:
                 report = await seat.exchange(batch, wait=wait and not desk.busy)
             except SeatLost:
+                if self.stopping:
+                    return
                 again = [Assignment(a.case, a.attempt, True, a.invalid, a.decided) for a in waiting.values()]
                 _log.warning("a moderator was lost; its debates go on from the journal", debates=len(again))
                 continue

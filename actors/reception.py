@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import structlog
 
-from moot.actors.arena import DRAIN_S, Past, Runtime
+from moot.actors.arena import Past, Runtime
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.recall import Recall
 from moot.actors.seating import Seating
@@ -143,7 +143,7 @@ class Reception:
             await asyncio.wait(open_ones, timeout=drain_s)
         left = len(self._visits)
         if left:
-            await self._drain()
+            await self._seating.drain()
         self._put_all_aside(NotHeld("the run was closed before it had a verdict"))
         for task in self._tasks:
             task.cancel()
@@ -180,10 +180,7 @@ class Reception:
         self._refuse(stopped)
         self._put_all_aside(stopped)
         if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
-
-    async def _drain(self) -> None:
-        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.seats), return_exceptions=True)
+            self._draining = asyncio.create_task(self._seating.drain())
 
     def _end(self, visit: Visit, how: Told | NotHeld) -> None:
         visit.end(how)

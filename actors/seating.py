@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from moot.actors.arena import HANDFUL, Runtime, SeatLost
+from moot.actors.arena import DRAIN_S, HANDFUL, Runtime, SeatLost
 from moot.actors.moderator import Outcome
 from moot.actors.record.schema import CaseKey
 from moot.actors.visit import Visit
@@ -36,6 +36,7 @@ class Seating:
         self._held: list[dict[CaseKey, Visit]] = [{} for _ in runtime.seats]
         self._wake = [asyncio.Event() for _ in runtime.seats]
         self._busy = [asyncio.Event() for _ in runtime.seats]
+        self._draining = False
 
     def talks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """What talks to the moderators, to be run side by side; each ends only with an error or when cancelled."""
@@ -49,6 +50,8 @@ class Seating:
 
     def put(self, visit: Visit) -> None:
         """Hand a visit over to its seat as soon as that can be."""
+        if self._draining:
+            return
         self._queues[visit.seat].append(visit)
         self._wake[visit.seat].set()
 
@@ -58,6 +61,13 @@ class Seating:
             self._queues[visit.seat].remove(visit)
         self._held[visit.seat].pop(visit.key, None)
         await self._runtime.seats[visit.seat].withdraw([visit.key])
+
+    async def drain(self) -> None:
+        """Let asks under way finish, then have every debate put aside; a moderator that is lost gets none again."""
+        self._draining = True
+        for queue in self._queues:
+            queue.clear()
+        await asyncio.gather(*(seat.drain(DRAIN_S) for seat in self._runtime.seats), return_exceptions=True)
 
     def clear(self) -> None:
         """Hand over nothing more of what is here: none of it is waited for."""

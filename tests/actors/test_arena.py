@@ -128,6 +128,38 @@ async def test_what_a_lost_seat_held_is_handed_over_again() -> None:
     assert len(seat.waits) > 3, "it went on after the loss"
 
 
+class Draining(Seat):
+    """Is lost while it drains."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.handed_over, self.lost = asyncio.Event(), asyncio.Event()
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        self.waits.append(wait)
+        self.open += assignments
+        if wait:
+            self.handed_over.set()
+            await self.lost.wait()
+            raise SeatLost("seat")
+        return Report()
+
+    async def drain(self, seconds: float) -> None:
+        self.open.clear()
+        self.lost.set()
+        await asyncio.sleep(0.05)
+
+
+async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
+    seat = Draining()
+    held = Arena(Runtime([seat], max_open=4), iter(_cases(4)), Past({}, {}))
+    running = asyncio.create_task(held.run())
+    await seat.handed_over.wait()
+    held.stop()
+    await running
+    assert seat.open == []
+
+
 class Asking(Seat):
     """Every debate of it asks a person."""
 

@@ -337,6 +337,22 @@ async def test_a_run_that_stops_lets_no_debate_go_on_for_nobody() -> None:
         assert found.stopped_by == "budget: usd"
 
 
+class LostDraining(Seat):
+    async def drain(self, seconds: float) -> None:
+        self.lose()
+        await asyncio.sleep(0.05)
+
+
+async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -> None:
+    runtime = Runtime(1, LostDraining)
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await until_open(runtime, 1)
+        assert await found.close(0.0) == 1
+        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
+    assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
+
+
 async def test_a_bringer_who_leaves_ends_no_debate() -> None:
     runtime = Runtime(1)
     async with reception(runtime) as found:

@@ -32,7 +32,7 @@ class Loud:
 
 @pytest.fixture(autouse=True)
 def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
 
 
 async def test_events_come_while_it_goes_on_and_end_with_the_verdict(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ IDS = [f"q{number}" for number in range(14)]
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
     monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 1.0)
     monkeypatch.setattr("moot.actors.limits.breaker.FIRST_PAUSE_S", 0.1)
     monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.3)

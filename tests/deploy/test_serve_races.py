@@ -18,7 +18,7 @@ from moot.protocols.errors import ActorGone
 
 @pytest.fixture(autouse=True)
 def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
 
 
 async def pending(client: Client) -> list[str]:

@@ -19,7 +19,7 @@ from moot.deploy.running.open_run import OpenRun
 
 @pytest.fixture(autouse=True)
 def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
 
 
 ONE_AT_A_TIME: dict[str, Any] = {"debates": SLOW, "max_open": 1, "max_queued": 1}

@@ -26,7 +26,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     """Makes the actor of a stage as an object of this process."""
     monkeypatch.chdir(tmp_path)  # it goes to its driver's folder
     monkeypatch.setattr("moot.deploy.dataset.stage_actor.configure_json", lambda level: None)
-    monkeypatch.setattr("moot.actors.reception.DRAIN_S", 0.1)
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
 
     def made(**options: Any) -> StageActor:
         config = {"engine": "inline", "out": str(tmp_path / "run"), **options}
