@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import urllib.request
 from pathlib import Path
@@ -15,6 +16,7 @@ from simulate_server import simulated_server
 import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.outcome import Run
@@ -45,12 +47,22 @@ def _assert_all_told(run: Run, why: str) -> None:
     assert spent_before(RunFolder(run.path), {}, [])["tokens"] == at_most, "a budget has to count it"
 
 
-@pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
-def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(tmp_path: Path, engine: dict[str, Any]) -> None:
-    with simulated_server(None, latency_ms=6_000.0) as port:  # calls begin within the deadline, and outlast it
-        done = moot.run(
-            model=f"http://127.0.0.1:{port}/v1#m", out=tmp_path / "run", debate_timeout_s=3.0, limit=2, **engine
-        )
+_HANGS = 0.999
+_ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
+    "hang_rate": _HANGS,
+    "seed": next(seed for seed in itertools.count() if stable_uniform(seed, "hang", STEP_KEY, 0) >= _HANGS),
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "deadline_s"), [(INLINE, 2.0), (ACTORS, 8.0)], ids=["inline", "actors, where calls begin later"]
+)
+def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
+    tmp_path: Path, engine: dict[str, Any], deadline_s: float
+) -> None:
+    with simulated_server(None, **_ANSWERS_ONLY_THE_PROBE) as port:
+        model, out = f"http://127.0.0.1:{port}/v1#m", tmp_path / "run"
+        done = moot.run(model=model, out=out, debate_timeout_s=deadline_s, limit=2, **engine)
     assert done.failed == 2
     _assert_all_told(done, "cancelled")
 
@@ -60,7 +72,7 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.arena.DRAIN_S", 0.2)
-    with simulated_server(None, latency_ms=6_000.0) as port:
+    with simulated_server(None, **_ANSWERS_ONLY_THE_PROBE) as port:
         options = {"model": f"http://127.0.0.1:{port}/v1#m", "out": str(tmp_path / "run"), "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
