@@ -37,6 +37,7 @@ _WHY = {
     408: "the body did not come in time",
     409: "the id has other content, or the request has ended already",
     413: "the body is too long",
+    415: "the body is not sent as JSON",
     422: "the body or a parameter is not what it should be",
     429: "too many are open or queued: Retry-After says when to ask again",
     503: "the server is stopping, waits for a model that is down, or has been stopped by a budget",
@@ -69,7 +70,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
         app.add_api_route(
             base, post[kind], methods=["POST"], status_code=202, operation_id=f"ask_{singular}",
             openapi_extra=described(REQUESTS[kind]),
-            responses={**_ENDED, **_errors(400, 401, 403, 404, 408, 409, 413, 422, 429, 503)}, **wanted,
+            responses={**_ENDED, **_errors(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503)}, **wanted,
         )  # fmt: skip
         app.add_api_route(
             one, routes.read, methods=["GET"], operation_id=f"read_{singular}",

@@ -26,7 +26,7 @@ async def json_of(request: Request) -> bytes:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise Refused(422, "the body must be sent as Content-Type: application/json")
+        raise Refused(415, "the body must be sent as Content-Type: application/json")
     return await request.body()
 
 

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 LONGEST = 300
 """Characters of a message at most: what a client has sent is never echoed at length."""
 
+_MOST_NAMED = 3
 _CODES = {
     400: "bad_request",
     401: "unauthorized",
@@ -83,10 +84,20 @@ def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
 
     >>> first_of([{"loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
     'labels.0: Input should be a valid string'
+    >>> unknown = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
+    >>> first_of([unknown | {"loc": ("labls",)}, unknown | {"loc": ("seed",)}])
+    'labls, seed: Extra inputs are not permitted'
     """
     if not errors:
         return "the request cannot be read"
-    error = errors[0]
-    place = ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
-    message = "the body is no JSON" if error.get("type") == "json_invalid" else str(error["msg"])
-    return f"{place}: {message}" if place and error.get("type") != "json_invalid" else message
+    first = errors[0]
+    kind, message = first.get("type"), str(first["msg"])
+    if kind == "json_invalid":
+        return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
+    alike = [error for error in errors if error.get("type") == kind == "extra_forbidden"] or [first]
+    places = ", ".join(filter(None, map(_place, alike[:_MOST_NAMED])))
+    return f"{places}: {message}" if places else message
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    return ".".join(str(part)[:60] for part in error["loc"] if part not in ("body", "query", "path"))
