@@ -19,6 +19,10 @@ from moot.protocols.errors import ConfigError
 
 _OBJECT_STORE_BYTES = 200 * 2**20
 _ANSWERS_WITHIN_S = 5.0
+_WANTS_A_TOKEN = (
+    "; something answers there: if it is a Ray that wants a token, RAY_AUTH_MODE=token must be set here, too, with "
+    "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
+)
 _BREAKPOINT = "PYTHONBREAKPOINT"
 """Ray sets it for every process that connects, and leaves it."""
 
@@ -83,9 +87,10 @@ class Membership:
         local = self._address is None
         options: dict[str, Any] = {"object_store_memory": _OBJECT_STORE_BYTES} if local else {}
         self._ours = True  # even when it fails half-way
+        answers = False
         try:
             if not local:
-                _reach(str(self._address))
+                answers = _answers(str(self._address))
             context = ray.init(
                 address="local" if local else self._address,
                 include_dashboard=False if local else None,
@@ -99,7 +104,8 @@ class Membership:
                 raise ConfigError(
                     f"no local Ray could be started (a run with --engine inline needs none): {reason}"
                 ) from None
-            raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}") from None
+            hint = _WANTS_A_TOKEN if answers else ""
+            raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}{hint}") from None
         if local:
             self._session = Path(context.address_info["session_dir"])
 
@@ -134,16 +140,23 @@ class Membership:
             _remove(self._session)
 
 
-def _reach(address: str) -> None:
-    """Ray itself waits minutes for a head that is not there, and Ctrl-C waits for Ray."""
+def _answers(address: str) -> bool:
+    """Whether something listens there; False where the address names no host.
+
+    Ray itself waits minutes for a head that is not there, and Ctrl-C waits for Ray.
+
+    Raises:
+        ConnectionError: nothing does.
+    """
     named = importlib.import_module("ray._private.services").canonicalize_bootstrap_address(address)
     host, separator, port = (named or "").rpartition(":")
     if not separator:
-        return
+        return False
     try:
         socket.create_connection((host.strip("[]"), int(port)), _ANSWERS_WITHIN_S).close()
     except OSError as error:
         raise ConnectionError(f"nothing answers at {named} ({error.strerror or error})") from None
+    return True
 
 
 def _started_here() -> bool:

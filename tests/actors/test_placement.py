@@ -93,6 +93,17 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
             Membership(address).join()
 
 
+def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: Any) -> None:
+        raise ConnectionError("Failed to connect to Ray cluster")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", refuse)
+    monkeypatch.setattr(joining, "_answers", lambda address: True)
+    with pytest.raises(ConfigError, match=r"Failed to connect .* RAY_AUTH_MODE=token must be set here, too"):
+        Membership("127.0.0.1:6379").join()
+
+
 @pytest.mark.ray
 def test_a_program_that_has_joined_another_cluster_is_told_so(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
