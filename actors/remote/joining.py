@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,6 +13,7 @@ from typing import Any
 import ray
 from ray.util import client
 
+from moot.actors.folder_lock import LOCK, FolderLock, take_away_the_dead
 from moot.actors.placement import HERE, Site, cluster_address
 from moot.protocols.errors import ConfigError
 
@@ -47,7 +47,7 @@ class Membership:
         self._given = address
         self._address = cluster_address(address)
         self._ours = False
-        self._session: Path | None = None
+        self._session: _LocalSession | None = None
         self._changed: dict[str, tuple[str | None, str | None]] = {}
 
     def join(self) -> None:
@@ -107,7 +107,7 @@ class Membership:
             hint = _WANTS_A_TOKEN if answers else ""
             raise ConfigError(f"cannot reach Ray at {self._address!r}: {reason}{hint}") from None
         if local:
-            self._session = Path(context.address_info["session_dir"])
+            self._session = _LocalSession(Path(context.address_info["session_dir"]))
 
     @contextmanager
     def _noting_changes(self) -> Iterator[None]:
@@ -137,7 +137,7 @@ class Membership:
         if "RAY_AUTH_MODE" in self._changed:
             _read_auth_mode_again()
         if self._session is not None:
-            _remove(self._session)
+            self._session.remove()
 
 
 def _answers(address: str) -> bool:
@@ -194,10 +194,18 @@ def _read_auth_mode_again() -> None:
         importlib.import_module("ray._raylet").Config.initialize("")
 
 
-def _remove(session: Path) -> None:
-    """Remove the folder of a session that is over, and the link that says it is the latest."""
-    shutil.rmtree(session, ignore_errors=True)
-    latest = session.with_name("session_latest")
-    with suppress(OSError):
-        if Path(os.readlink(latest)).name == session.name:
-            latest.unlink()
+class _LocalSession:
+    """The session folder of a local Ray that we have started; those of killed processes go when the next one starts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = FolderLock(folder)
+        take_away_the_dead(folder.parent.glob(f"session_*/{LOCK}"))
+
+    def remove(self) -> None:
+        """Remove the folder of a session that is over, and the link that says it is the latest."""
+        self._lock.remove()
+        latest = self._folder.with_name("session_latest")
+        with suppress(OSError):
+            if Path(os.readlink(latest)).name == self._folder.name:
+                latest.unlink()

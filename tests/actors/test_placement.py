@@ -13,6 +13,7 @@ import structlog
 from houses import stable_rows
 
 import moot
+from moot.actors.folder_lock import LOCK, FolderLock
 from moot.actors.models.api_key import ApiKey
 from moot.actors.placement import JOINED_CPUS, Placing, Site, cluster_address, overlaid
 from moot.actors.record.schema import TABLES
@@ -91,6 +92,21 @@ def test_a_head_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatc
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ConfigError, match=f"cannot reach Ray at '{address}': nothing answers at .*refused"):
             Membership(address).join()
+
+
+def test_the_session_folders_of_killed_processes_go_when_the_next_ray_starts(tmp_path: Path) -> None:
+    ours, other, killed, not_ours = (tmp_path / f"session_{name}" for name in ("ours", "other", "killed", "theirs"))
+    for folder in (ours, other, killed, not_ours):
+        (folder / "logs").mkdir(parents=True)
+    (killed / LOCK).touch()  # what is left of a lock when its process has ended
+    (tmp_path / "session_latest").symlink_to(ours.name)
+    living = FolderLock(other)
+    made = joining._LocalSession(ours)
+    assert sorted(tmp_path.glob("session_*")) == sorted([ours, other, not_ours, tmp_path / "session_latest"])
+    made.remove()
+    assert sorted(tmp_path.iterdir()) == sorted([other, not_ours])
+    living.remove()
+    assert list(tmp_path.iterdir()) == [not_ours]
 
 
 def test_a_ray_that_wants_a_token_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pyarrow import ArrowNotImplementedError
 from pyarrow.fs import LocalFileSystem
 from stored_record import Dying, at_once, pulled, store_in, write
 
+from moot.actors.folder_lock import LOCK
 from moot.actors.record.compaction import compact, compact_leftovers
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.owner import Owner
@@ -429,9 +430,9 @@ def test_scratch_folders_go_with_their_owner(tmp_path: Path, monkeypatch: pytest
     kept, removed = Scratch(), Scratch()
     dead = tmp_path / "moot-scratch-dead"
     dead.mkdir()
-    (dead / ".lock").touch()
+    (dead / LOCK).touch()
     removed.remove()
-    with open(dead / ".lock", "rb") as held:
+    with open(dead / LOCK, "rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         forgotten = Scratch()
         assert dead.exists()
