@@ -206,10 +206,10 @@ class Arena:
         both: list[asyncio.Future[Any]] = [serving, stopping]
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if not serving.done():
+            if serving.done():
+                serving.result()
+            if self.stopping:
                 await asyncio.gather(*(seat.drain(DRAIN_S) for seat in seats), return_exceptions=True)
-                return
-            serving.result()
         finally:
             stopping.cancel()
             serving.cancel()
@@ -223,6 +223,8 @@ class Arena:
         while True:
             again += desk.take()
             batch = again or await self._next(min(self._room(number), HANDFUL))
+            if batch and self.stopping:
+                return
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)

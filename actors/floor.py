@@ -44,6 +44,9 @@ from moot.protocols.replies import Score, reply_path
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
 
+_LAST_SAMPLE = 2**31 - 1
+"""What the record has room for."""
+
 
 class Parked(BaseException):
     """The debate waits for a person: it is put aside, and runs again once there is a decision.
@@ -223,6 +226,8 @@ class CaseFloor:
     def _ask(self, request: Request[Any]) -> Ask:
         if request.path in self._asks:
             raise PathReused(f"case {self.case.id}: the path {request.path!r} was used twice")
+        if not 0 <= request.sample <= _LAST_SAMPLE:
+            raise ValueError(f"{request.path!r}: sample {request.sample} is not in [0, {_LAST_SAMPLE:,}]")
         ask = Ask(
             case_id=self.case.id,
             attempt=self.attempt,

@@ -84,6 +84,8 @@ class Seating:
             while queue:
                 visits = [queue.popleft() for _ in range(min(len(queue), HANDFUL))]
                 visits = await self._registered(visits)
+                if self._draining:
+                    break
                 self._held[number] |= {visit.key: visit for visit in visits}
                 self._busy[number].set()
                 try:

@@ -39,8 +39,13 @@ class Claims:
                     del self._held[key]
         return False
 
-    def settle(self, key: str) -> None:
-        """The holder of a claim is done, with or without a reply."""
-        held = self._held.pop(key, None)
-        if held is not None and not held[1].done():
+    def settle(self, key: str, claimant: str = "") -> None:
+        """The holder of a claim is done, with or without a reply; one whose lease was over has none any more.
+
+        Args:
+            claimant: as the claim was asked for.
+        """
+        held = self._held.get(key)
+        if held is not None and held[0] == claimant:
+            del self._held[key]
             held[1].set_result(None)

@@ -251,7 +251,7 @@ class Recorder:
             return mine, (await self.history([(key, 0)]))[0]
         except BaseException:
             if mine:
-                self.claims.settle(key)
+                self.claims.settle(key, claimant)
             raise
 
     async def has_shared(self, case_id: str) -> bool:

@@ -17,6 +17,7 @@ from moot.actors.record.signals_wire import decode_signals
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer, PeerLost
 from moot.protocols.case import LabelledCase
+from moot.protocols.errors import ActorGone, RecordError
 
 _FORGET_EACH_S = 1.0
 
@@ -49,9 +50,10 @@ class RayArchive:
             self._broken = watch.exception()
 
     def raise_if_broken(self) -> None:
-        """Raise what ended the watch of a writer, if something did."""
+        """Raise `ActorGone` or `RecordError` when something has ended the watch of a writer."""
         if self._broken is not None:
-            raise self._broken
+            kind = ActorGone if isinstance(self._broken, ActorGone) else RecordError
+            raise kind(str(self._broken)) from self._broken
 
     async def register(self, cases: Sequence[LabelledCase]) -> None:
         """See `arena.Archive.register`."""

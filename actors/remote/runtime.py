@@ -63,7 +63,7 @@ class RaySeat:
 
         Raises:
             ActorGone: the moderator did not come back, or dies of the debates that it is handed.
-            MootError: a writer is not told any more, when it was lost, which cases are open.
+            RecordError: a writer is not told any more, when it was lost, which cases are open.
         """
         self._archive.raise_if_broken()
         self._open |= {(each.case.id, each.attempt) for each in assignments}

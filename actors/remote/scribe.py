@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
+import structlog
 
 from moot.actors.failpoints import failpoint
 from moot.actors.record.closing import Closing, writer_of
@@ -20,9 +20,10 @@ from moot.actors.record.rows import batch_of
 from moot.actors.record.schema import CaseKey
 from moot.actors.remote.mailbox import Mailbox
 from moot.actors.remote.peers import Peer
-from moot.protocols.errors import MootError
+from moot.protocols.errors import MootError, RecordError
 from moot.protocols.messages import Event
 
+_log = structlog.get_logger(__name__)
 ROW_SPACING_S = 0.1
 ROWS_PER_BATCH = 128
 COMMIT_SPACING_S = 0.1
@@ -57,6 +58,7 @@ class RemoteScribe:
     def __init__(self, writers: Sequence[Peer], sender: str) -> None:
         self._sender = sender
         self._desks = [_Desk(writer, sender) for writer in writers]
+        self._claimants: dict[str, str] = {}
         self._unclaiming: set[asyncio.Task[None]] = set()
 
     def _desk(self, case_id: str) -> _Desk:
@@ -94,22 +96,27 @@ class RemoteScribe:
 
     async def claim(self, key: str) -> tuple[bool, History]:
         """See `ports.Scribe.claim`. A question that is cancelled may be granted nevertheless; it is given back then."""
-        question = self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, uuid4().hex)
+        claimant = uuid4().hex
+        question = self._desk(key).writer.call_until_done("claim", key, _CLAIM_LEASE_S, claimant)
         granted: asyncio.Task[tuple[bool, bytes]] = asyncio.ensure_future(question)
         try:
             mine, raw = await asyncio.shield(granted)
         except asyncio.CancelledError:
-            unclaiming = asyncio.create_task(self._unclaim(key, granted))
+            unclaiming = asyncio.create_task(self._unclaim(key, claimant, granted))
             self._unclaiming.add(unclaiming)
             unclaiming.add_done_callback(self._unclaiming.discard)
             raise
+        if mine:
+            self._claimants[key] = claimant
         return mine, msgspec.msgpack.decode(raw, type=History)
 
-    async def _unclaim(self, key: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
-        with suppress(MootError):  # the writer is gone, and with it who holds what
+    async def _unclaim(self, key: str, claimant: str, granted: asyncio.Task[tuple[bool, bytes]]) -> None:
+        try:
             mine, _ = await granted
             if mine:
-                await self.settle(key)
+                await self._desk(key).writer.call_until_done("settle", key, claimant)
+        except Exception as error:  # nobody waits for it, and a lost writer has forgotten who holds what
+            _log.warning("a claim could not be given back", error=repr(error))
 
     async def has_shared(self, key: str) -> bool:
         """See `ports.Scribe.has_shared`."""
@@ -122,7 +129,7 @@ class RemoteScribe:
         """See `ports.Scribe.settle`."""
         desk = self._desk(key)
         await desk.rows.drained()
-        await desk.writer.call_until_done("settle", key)
+        await desk.writer.call_until_done("settle", key, self._claimants.pop(key, ""))
 
     def batch_sizes(self) -> Counter[int]:
         """How many rows left together: calls by batch size."""
@@ -167,6 +174,14 @@ class _Desk:
                 answer.set_result(history)
 
     async def _send_rows(self, batch: list[Row]) -> None:
+        try:
+            await self._send_together(batch)
+        except MootError:
+            raise
+        except Exception as error:  # a row that nothing can hold: what is paid for after it would not be kept either
+            raise RecordError(f"rows cannot be recorded: {type(error).__name__}: {error}") from error
+
+    async def _send_together(self, batch: list[Row]) -> None:
         """Replies, events and embeddings share a call: what a call costs hardly depends on what it carries."""
         replies = [row for row in batch if isinstance(row, dict)]
         events = [row for row in batch if isinstance(row, tuple) and len(row) == _EVENT_FIELDS]

@@ -48,7 +48,7 @@ class Station:
             ActorGone, RecordError: the record takes no more rows, so that nothing more can be answered here.
         """
         if self._broken is not None:
-            raise self._broken
+            raise _anew(self._broken)
         if parcel.sender in self._retired:
             return []
         outbox = self._outbox(parcel.sender)
@@ -108,9 +108,16 @@ class Station:
         outbox.post(reply)
 
     def _break(self, error: ActorGone | RecordError) -> None:
-        self._broken = error
-        for outbox in self._outboxes.values():
-            outbox.fail(error)
+        """Whoever asks is told, and what is under way ends: nothing more that is paid for would be kept."""
+        if self._broken is None:
+            self._broken = error
+            for outbox in self._outboxes.values():
+                outbox.fail(error)
+
+
+def _anew(error: ActorGone | RecordError) -> ActorGone | RecordError:
+    """The same error once more: each raise of one lengthens its traceback."""
+    return type(error)(str(error))
 
 
 class _Outbox:
@@ -200,10 +207,13 @@ class _Outbox:
         self.retire()
         return tasks
 
-    def fail(self, error: Exception) -> None:
-        """No reply can be given any more: every call that is kept gets the error."""
+    def fail(self, error: ActorGone | RecordError) -> None:
+        """No reply can be given any more: every call that is kept gets the error, and every ask ends."""
         while self._kept:
-            self._kept.popleft().set_exception(error)
+            self._kept.popleft().set_exception(_anew(error))
+        for task in self.under_way.values():
+            if task is not asyncio.current_task():
+                task.cancel()
 
     def _let_go(self) -> None:
         while self._kept:

@@ -89,10 +89,10 @@ class WriterActor(RunActor):
         await self._up()
         return await self._recorder.has_shared(key)
 
-    async def settle(self, key: str) -> None:
+    async def settle(self, key: str, claimant: str) -> None:
         """See `Claims.settle`."""
         await self._up()
-        self._recorder.claims.settle(key)
+        self._recorder.claims.settle(key, claimant)
 
     async def counts(self) -> bytes:
         """The writer's running totals, encoded."""

@@ -80,6 +80,11 @@ class OpenRun:
         """The checked configuration."""
         return self._prepared
 
+    @property
+    def is_open(self) -> bool:
+        """Whether cases can be brought and asked for: since it was opened, until it is closed."""
+        return self._reception is not None
+
     async def open(self) -> None:
         """Take the folder and start the engine. Once it is closed it may be opened again.
 

@@ -87,6 +87,7 @@ def make_api(services: Services, token: str | None) -> ASGIApp:
         )  # fmt: skip
     app.add_exception_handler(HTTPException, _tell)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
+    app.add_exception_handler(Exception, _tell_nothing)
     describe(app, *REQUESTS.values())
     return Guard(app, token, services.config.max_body_bytes, services.config.max_queued_bytes)
 
@@ -229,6 +230,11 @@ class _Routes:
 async def _tell(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return refusal(error)
+
+
+async def _tell_nothing(request: Request, error: Exception) -> Response:
+    """What was not foreseen is in the log, which the guard writes."""
+    return refusal(Refused(500, "the server could not answer: its log says why"))
 
 
 async def _tell_invalid(request: Request, error: Exception) -> Response:

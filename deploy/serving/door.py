@@ -40,7 +40,7 @@ class Door:
     @property
     def closed(self) -> bool:
         """Whether the run is closed or is being closed: for good, or until it is opened anew."""
-        return self.shut or bool(self._opening.why)
+        return self.shut or bool(self._opening.why) or not self._run.is_open
 
     @property
     def why_shut(self) -> str:
@@ -63,6 +63,8 @@ class Door:
         if why := self._opening.why:
             told = f"{why}: {_AGAIN}, ask again in a while"
             raise Refused(503, told, "paused", retry_after_s=self._opening.again_s)
+        if not self._run.is_open:  # it was to be opened anew, and is not any more
+            raise _stopping()
 
     def check_takes(self) -> None:
         """Raise `Refused` while no case is taken; begins to open a run anew that has stopped for what may pass."""

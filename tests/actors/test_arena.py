@@ -160,6 +160,25 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
     assert seat.open == []
 
 
+async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
+    seat = Draining()
+    runtime = Runtime([seat], max_open=4)
+    learning = asyncio.Event()
+
+    class Slow(Archive):
+        async def register(self, cases: Sequence[LabelledCase]) -> None:
+            learning.set()
+            await seat.lost.wait()
+
+    runtime.archive = Slow()
+    held = Arena(runtime, iter(_cases(4)), Past({}, {}))
+    running = asyncio.create_task(held.run())
+    await learning.wait()
+    held.stop()
+    await running
+    assert (seat.open, seat.waits) == ([], [])
+
+
 class Asking(Seat):
     """Every debate of it asks a person."""
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from moot.actors.remote.envelopes import (
 )
 from moot.actors.remote.line import MOST_CALLS, MOST_PER_CALL, Line
 from moot.actors.remote.station import MOST_KEPT, Station
-from moot.protocols.errors import ActorGone
+from moot.protocols.errors import ActorGone, RecordError
 from moot.protocols.messages import Answered, Ask
 
 
@@ -251,22 +252,50 @@ async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
 async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent() -> None:
     """Otherwise its asks would end as timeouts, one after the other, and the run would go on."""
 
+    paid: list[int] = []
+
     async def answer(ask: Ask) -> Answered:
+        paid.append(int(ask.path))
         await asyncio.sleep(0.01)
         raise ActorGone("the writer did not come back")
 
     station = Station(answer, spacing_s=0.0)
     one, other = Wire(Thinker(), sender="m:1", station=station), Wire(Thinker(), sender="n:1", station=station)
     other.line.post(CancelEnvelope(7))
-    await asyncio.sleep(0.005)
+    await _until(lambda: other.under_way == 1)
     one.ask(1)
-    await asyncio.sleep(0.05)
-    assert [str(error) for error in one.broken_by] == ["the writer did not come back"]
-    assert [str(error) for error in other.broken_by] == ["the writer did not come back"]
-    one.ask(2)
-    await asyncio.sleep(0.02)
-    assert len(one.broken_by) == 2, "whoever asks later is told as well"
+    await _until(lambda: bool(one.broken_by and other.broken_by))
+    one.ask(2)  # whoever asks later is told as well
+    await _until(lambda: len(one.broken_by) == 2)
+    assert {str(error) for error in one.broken_by + other.broken_by} == {"the writer did not come back"}
+    assert paid == [1]
     await station.close()
+
+
+async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> None:
+    ended: list[str] = []
+
+    async def answer(ask: Ask) -> Answered:
+        try:
+            await asyncio.sleep(0.01 if ask.path == "1" else 60.0)
+        except asyncio.CancelledError:
+            ended.append(ask.path)
+            raise
+        raise RecordError("the disk is full")
+
+    station = Station(answer, spacing_s=0.0)
+    asks: list[AskEnvelope | CancelEnvelope] = [AskEnvelope(number, _ask(number)) for number in (2, 1, 3)]
+    with pytest.raises(RecordError, match="the disk is full"):
+        await station.exchange(Parcel("m:1", 0, 1, [], asks))
+    await _until(lambda: len(ended) == 2)
+    assert sorted(ended) == ["2", "3"]
+    await station.close()
+
+
+async def _until(told: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not told():  # noqa: ASYNC110 - a condition of a test
+            await asyncio.sleep(0.001)
 
 
 async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:

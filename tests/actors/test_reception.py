@@ -353,6 +353,27 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
+async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
+    runtime = Runtime(1, LostDraining)
+    learning, learned = asyncio.Event(), asyncio.Event()
+
+    class Slow(Archive):
+        async def register(self, cases: Sequence[LabelledCase]) -> None:
+            learning.set()
+            await learned.wait()
+
+    runtime.archive = Slow()
+    async with reception(runtime) as found:
+        holding = asyncio.create_task(found.hold(case(0)))
+        await learning.wait()
+        closing = asyncio.create_task(found.close(0.0))
+        await asyncio.sleep(0.01)
+        learned.set()
+        assert await closing == 1
+        assert isinstance((await asyncio.gather(holding, return_exceptions=True))[0], NotHeld)
+    assert runtime.places[0].given == []
+
+
 async def test_a_bringer_who_leaves_ends_no_debate() -> None:
     runtime = Runtime(1)
     async with reception(runtime) as found:

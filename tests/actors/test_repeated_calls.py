@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,21 @@ async def test_a_claim_whose_answer_was_lost_is_still_the_claimants() -> None:
     other = asyncio.create_task(claims.claim("shared-1", 60.0, "another"))
     await asyncio.sleep(0.01)
     assert not other.done()
-    claims.settle("shared-1")
+    claims.settle("shared-1", "mine")
     assert await other
+    claims.settle("shared-1", "mine")  # late: it is another's by now
+    assert await claims.claim("shared-1", 60.0, "another")
+    assert not await _within(0.05, claims.claim("shared-1", 60.0, "a third"))
+    claims.settle("shared-1", "another")
+    assert await _within(5.0, claims.claim("shared-1", 60.0, "a third"))
+
+
+async def _within(seconds: float, answer: Awaitable[bool]) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await answer
+    except TimeoutError:
+        return False
 
 
 async def test_a_verdict_that_comes_twice_while_its_replies_are_on_their_way_is_taken_once(tmp_path: Path) -> None:

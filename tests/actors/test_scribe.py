@@ -48,6 +48,16 @@ async def test_a_history_that_cannot_be_read_leaves_nobody_else_waiting() -> Non
     assert writer.asked == [[("c000", 0)], [("c001", 0)], [("c002", 0)]]
 
 
+async def test_a_row_that_cannot_be_recorded_is_the_records_trouble() -> None:
+    """Else its debate alone would fail, and whatever is paid for after it would be lost."""
+    scribe = RemoteScribe([_Writer()], "agent")
+    scribe.put_reply("c000", {"case_id": "c000", "attempt": 0, "path": "a", "sample": 2**31})
+    with pytest.raises(RecordError, match="rows cannot be recorded: ArrowInvalid"):
+        await asyncio.wait_for(scribe.drained(), 5)
+    with pytest.raises(RecordError, match="rows cannot be recorded"):
+        scribe.put_reply("c001", {"case_id": "c001", "attempt": 0, "path": "a"})
+
+
 class _Granting(Peer):
     """Goes on with a call also when nobody waits for it any more, as Ray does."""
 

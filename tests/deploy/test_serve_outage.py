@@ -132,6 +132,19 @@ async def test_a_server_that_is_closed_while_it_waits_tries_no_more(tmp_path: Pa
         assert (await client.get("/v1/debates/one")).json["status"] in ("queued", "open")
 
 
+async def test_a_server_that_drains_while_it_waits_says_that_it_stops(tmp_path: Path) -> None:
+    async with served(tmp_path, debates=SLOW) as client:
+        await client.post("/v1/debates", {**CASE, "id": "one"})
+        await until(status_of(client, "one", "open"))
+        reception: Any = client.services.of("debates").run._reception
+        reception._stop("endpoint_down: http://nowhere")
+        await until(status_of(client, "one", "aside"))
+        await client.services.drain(0.0)
+        for path in ("/v1/debates/other", "/v1/debates/other/events"):
+            told = await client.get(path)
+            assert (told.status, told.code) == (503, "stopping"), told.text
+
+
 async def test_a_budget_is_final(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "max_tokens": 50}) as client:
         await client.post("/v1/debates?wait_s=30", {**CASE, "id": "one"})

@@ -15,6 +15,7 @@ from served import CASE, Client, served
 from moot.deploy.serving.guard import Guard
 from moot.deploy.serving.process import Listening, run_server
 from moot.deploy.serving.refusals import Refused
+from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import ServeConfig
 from moot.protocols.errors import ConfigError, MissingKey
 
@@ -267,6 +268,19 @@ async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp
             answer = await client.ask(method, path)
             assert answer.status in (404, 405)
             assert set(answer.json) == {"error"}
+
+
+async def test_what_was_not_foreseen_has_the_shape_of_every_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(self: Service, case_id: str) -> None:
+        raise RuntimeError("the inside of the server")
+
+    monkeypatch.setattr(Service, "find", fails)
+    async with served(tmp_path) as client:
+        answer = await client.get("/v1/debates/x")
+    assert (answer.status, answer.code) == (500, "internal")
+    assert "inside" not in answer.text
 
 
 def test_a_token_is_needed_to_be_open_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
