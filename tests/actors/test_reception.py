@@ -353,8 +353,13 @@ async def test_a_moderator_that_is_lost_while_it_drains_gets_no_debate_again() -
     assert (runtime.places[0].open, len(runtime.places[0].given)) == ({}, 1)
 
 
+class SlowlyDraining(Seat):
+    async def drain(self, seconds: float) -> None:
+        await asyncio.sleep(0.05)
+
+
 async def test_cases_that_the_record_learns_of_when_a_drain_begins_are_not_handed_over() -> None:
-    runtime = Runtime(1, LostDraining)
+    runtime = Runtime(1, SlowlyDraining)
     learning, learned = asyncio.Event(), asyncio.Event()
 
     class Slow(Archive):
