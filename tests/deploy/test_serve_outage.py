@@ -119,20 +119,26 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
     assert sessions(tmp_path)[0] == ("stopped", "the run's limiter cannot be asked any more (ActorDiedError)")
 
 
-async def test_a_server_that_is_closed_while_it_waits_tries_no_more(tmp_path: Path) -> None:
+async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 1.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await until(status_of(client, "one", "open"))
         reception: Any = client.services.of("debates").run._reception
         reception._stop("endpoint_down: http://nowhere")
         await until(status_of(client, "one", "aside"))
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(1.5)
     assert len(sessions(tmp_path)) == 1
     async with served(tmp_path, debates=SLOW) as client:
         assert (await client.get("/v1/debates/one")).json["status"] in ("queued", "open")
 
 
-async def test_a_server_that_drains_while_it_waits_says_that_it_stops(tmp_path: Path) -> None:
+async def test_a_server_that_drains_while_it_waits_says_that_it_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await until(status_of(client, "one", "open"))
