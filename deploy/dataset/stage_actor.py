@@ -59,6 +59,7 @@ class StageActor:
         self._users = 0
         self._spent: tuple[str, str] | None = None
         self._closed = False
+        self._closing: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._holders: Counter[str] = Counter()
 
@@ -135,8 +136,15 @@ class StageActor:
 
     async def _left(self, run: OpenRun, execution: str) -> None:
         """A batch has ended. A run that has stopped is closed after the last one: another batch opens it anew, unless
-        it is of the execution that has used up the budget, and its folder is free for a stage with a larger one."""
+        it is of the execution that has used up the budget, and its folder is free for a stage with a larger one.
+        Cancelling this leaves it being closed."""
         self._users -= 1
+        closing = asyncio.create_task(self._close_if_over(run, execution))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
+
+    async def _close_if_over(self, run: OpenRun, execution: str) -> None:
         async with self._opening:
             if self._users or run is not self._run or not run.refusal:
                 return

@@ -92,6 +92,29 @@ async def test_a_stage_whose_endpoint_was_down_goes_on_when_it_is_asked_again(ma
     assert sessions(tmp_path)[0] == "stopped"
 
 
+async def test_a_batch_that_is_cancelled_while_its_stopped_run_is_closed_frees_the_folder(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closing, goes_on, close = asyncio.Event(), asyncio.Event(), OpenRun.close
+
+    async def slowly(run: OpenRun, **options: Any) -> None:
+        closing.set()
+        await goes_on.wait()
+        await close(run, **options)
+
+    monkeypatch.setattr(OpenRun, "close", slowly)
+    batch = asyncio.create_task(debate(make(max_tokens=50), 0, "is it 0"))
+    await closing.wait()
+    batch.cancel()
+    await asyncio.gather(batch, return_exceptions=True)
+    assert batch.cancelled()
+    goes_on.set()
+    async with asyncio.timeout(30):
+        while RunFolder(tmp_path / "run").is_owned():  # noqa: ASYNC110 - another's lock
+            await asyncio.sleep(0.02)
+    assert sessions(tmp_path) == ["stopped"]
+
+
 async def test_a_used_up_budget_frees_the_folder_and_is_not_tried_by_every_batch(make: Make, tmp_path: Path) -> None:
     actor = make(max_tokens=50)
     for number in range(3):
