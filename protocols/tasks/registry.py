@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +36,8 @@ from moot.protocols.tasks.subjects import subjects_task
 from moot.protocols.tasks.symptoms import symptoms_task
 from moot.protocols.tasks.task import LoadPicture, Task
 from moot.protocols.tasks.truthfulqa import truthfulqa_task
+
+_LIKE_A_FILE = re.compile(r"[./\\]")
 
 
 @dataclass(frozen=True)
@@ -255,6 +258,11 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     found = TaskSpec.parse(spec)
     kind = TASKS.get(found.name)
     if kind is None:
+        if _LIKE_A_FILE.search(found.name):
+            raise ConfigError(
+                f"task {spec!r} says nothing of what the file holds: that stands before its name, as in "
+                f"boolq:{spec} for yes/no questions; `moot tasks` names what can be read"
+            )
         raise unknown_name("task", found.name, TASKS)
     if ":" not in kind.form:
         if found.path is not None:

@@ -304,6 +304,8 @@ def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypa
     [
         ("bolq:x", "unknown task 'bolq': did you mean 'boolq'"),
         ("", "unknown task ''"),
+        ("cases.jsonl", "as in boolq:cases.jsonl for yes/no questions"),
+        ("./cases", "as in boolq:./cases"),
         ("boolq", "write `boolq:PATH`"),
         ("cosmosqa:", "write `cosmosqa:PATH`"),
         ("sample:x", "takes no path"),
