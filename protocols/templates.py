@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -45,6 +46,28 @@ def unfenced(text: str) -> str:
     return text.replace("&lt;", "<")
 
 
+@cache
+def _packaged() -> Mapping[str, str]:
+    """The package's own templates by name, read once per process."""
+    files = sorted(_PROMPTS.rglob("*.j2"))
+    return {path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8") for path in files}
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    made = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+    )
+    made.filters["fenced"] = fenced
+    return made
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str) -> Template:
+    """Compiling takes longer than a small run's rendering, and a program may make many runs."""
+    return _environment().from_string(source)
+
+
 class Templates:
     """Prompt templates: the package's own, overridden file by file from a user's folder.
 
@@ -56,15 +79,8 @@ class Templates:
     """
 
     def __init__(self, overrides: str | Path | None = None) -> None:
-        self._environment = ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-        )
-        self._environment.filters["fenced"] = fenced
-        self._globals = dict(self._environment.globals)
-        self._sources = {
-            path.relative_to(_PROMPTS).with_suffix("").as_posix(): path.read_text("utf-8")
-            for path in sorted(_PROMPTS.rglob("*.j2"))
-        }
+        self._globals = dict(_environment().globals)
+        self._sources = dict(_packaged())
         self._compiled: dict[str, Template] = {}
         self._hashes: dict[str, str] = {}
         if overrides is not None:
@@ -97,7 +113,7 @@ class Templates:
 
     def _slots(self, name: str) -> set[str]:
         """The names that a template looks up in its slots."""
-        return find_undeclared_variables(self._environment.parse(self._sources[name]))
+        return find_undeclared_variables(_environment().parse(self._sources[name]))
 
     @classmethod
     def from_sources(cls, sources: Mapping[str, str]) -> Templates:
@@ -159,7 +175,7 @@ class Templates:
 
     def _compile(self, name: str) -> Template:
         try:
-            template = self._environment.from_string(self._source(name))
+            template = _compiled(self._source(name))
         except TemplateError as error:
             line = f"line {error.lineno}: " if isinstance(error, TemplateSyntaxError) else ""
             raise ConfigError(f"template {name!r} does not compile: {line}{error}") from error

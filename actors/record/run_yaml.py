@@ -1,13 +1,32 @@
-"""Reading run.yaml: what a run was configured with, as plain data."""
+"""run.yaml: what a run was configured with, as plain data."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
 
 from moot.actors.record.folder import RunFolder
 from moot.protocols.errors import RecordError
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""Written in C where PyYAML has them: in Python a run.yaml takes longer than a small run."""
+
+
+def parsed_yaml(text: str) -> Any:
+    """The content of a YAML text.
+
+    Raises:
+        yaml.YAMLError: it is none.
+    """
+    return yaml.load(text, Loader=_LOADER)
+
+
+def yaml_text(content: Mapping[str, Any]) -> str:
+    """Plain data as YAML, its keys in the order given."""
+    return str(yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True, width=120))
 
 
 def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
@@ -18,7 +37,7 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     """
     file = folder.path / "run.yaml"
     try:
-        content = yaml.safe_load(file.read_text("utf-8"))
+        content = parsed_yaml(file.read_text("utf-8"))
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):

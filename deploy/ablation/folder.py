@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from moot.actors.record.folder import RunFolder, write_whole
+from moot.actors.record.run_yaml import yaml_text
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.running.config import RunConfig, read_yaml
 from moot.deploy.running.places import default_out
@@ -53,5 +52,4 @@ def write_down(folder: str | Path, axes: Sequence[Axis], baseline: Cell, *, shar
         "baseline": baseline.name,
         "share_replies": share_replies,
     }
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
-    write_whole(Path(folder).expanduser() / _NAME, text.encode())
+    write_whole(Path(folder).expanduser() / _NAME, yaml_text(content).encode())

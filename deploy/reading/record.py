@@ -14,6 +14,7 @@ import yaml
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import parsed_yaml
 from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
@@ -172,7 +173,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
 
 def _mapping(file: Path) -> Mapping[str, Any]:
     try:
-        raw = yaml.safe_load(file.read_text(encoding="utf-8"))
+        raw = parsed_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(raw, Mapping):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from moot.actors.classifiers.card import CARD
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.schema import SCHEMA_VERSION
 from moot.deploy.running.bounds import lost, spent_before, unsettled
 from moot.deploy.running.config import RunConfig
@@ -53,7 +53,7 @@ def describe(prepared: Prepared) -> dict[str, Any]:
         **_documents(prepared),
         "cases": prepared.total,
         **({"classifier_digest": prepared.classifier.card.digest} if prepared.classifier else {}),
-        "versions": _versions(),
+        "versions": dict(_versions()),
         "code_revision": _code_revision(),
     }
 
@@ -237,8 +237,7 @@ class RunYaml:
         self._write()
 
     def _write(self) -> None:
-        text = yaml.safe_dump(self._content, sort_keys=False, allow_unicode=True, width=120)
-        self._folder.put("run.yaml", text.encode())
+        self._folder.put("run.yaml", yaml_text(self._content).encode())
 
 
 def used(prepared: Prepared) -> dict[str, float]:
@@ -276,7 +275,8 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _versions() -> Mapping[str, str]:
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
