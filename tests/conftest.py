@@ -1,56 +1,132 @@
-"""One local Ray per process, a log per test, how processes share the suite out, and the folder of support modules."""
+"""Tiers, what they need, how two processes share them out, and the state that no test leaves to the next."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import structlog
+from hypothesis import settings
 
-SUPPORT = str(Path(__file__).parent / "actors")
-sys.path.insert(0, SUPPORT)
-PROCESSES = 3
+TESTS = Path(__file__).parent
+SUPPORT = os.pathsep.join(str(TESTS / name) for name in ("support", "actors"))
+sys.path[:0] = SUPPORT.split(os.pathsep)
+DATA = TESTS.parents[1] / "shared" / "data"
+PROCESSES = 2
+TIERS = ("slow", "docs", "lint", "extras")
 PAGE = "::test_everything_on_a_page_runs["
 
 # Hundreds of processes are started: without bytecode each compiles the package anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# A record is flushed to disk again and again; of a folder in memory that is free.
+MEMORY = Path("/dev/shm")
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 6 * 2**30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+settings.register_profile("default", max_examples=20, deadline=None)
+settings.register_profile("ci", max_examples=100, deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+collect_ignore = (
+    [] if find_spec("torch") else [f"actors/test_local_{of}.py" for of in ("model", "parts", "runs", "weights")]
+)
+"""What cannot be imported without the extra `local`; the other tests of extras are counted where they are left out."""
+ABSENT = pytest.StashKey[Counter[str]]()
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """The whole suite is shared out among processes, unless `-n` says how; a chosen part of it is run in one."""
+    """A whole tier is shared out among processes, unless `-n` says how; a chosen part of it is run in one."""
     chosen = config.args_source is pytest.Config.ArgsSource.ARGS
     if chosen or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
-        config.option.numprocesses, config.option.dist = PROCESSES, "loadfile"
+        config.option.numprocesses, config.option.dist = PROCESSES, "loadgroup"
         config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a suite that is shared out the longest files come first, so that no process is left alone with one."""
-    if not hasattr(config, "workerinput"):
-        return
-    long = {item.path for item in items if item.get_closest_marker("kill")}
-    items.sort(key=lambda item: 0 if item.path in long else 1 if PAGE in item.nodeid else 2)
+def _is_absent(need: str) -> bool:
+    kind, _, name = need.partition("/")
+    if kind == "data":
+        return not (DATA / name).exists()
+    return shutil.which(name) is None if kind == "program" else find_spec(name) is None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """What shares one Ray is kept together and comes first; of what is chosen, tests whose needs are absent are left
+    out and counted."""
+    for item in items:
+        if _uses_ray(item) and not _has_marker(item, *TIERS):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+    items.sort(key=_turn)
+    yield
+    absent = config.stash[ABSENT] = Counter()
+    kept, left = [], []
+    for item in items:
+        missing = {need for mark in item.iter_markers("needs") for need in mark.args if _is_absent(need)}
+        (left if missing else kept).append(item)
+        if missing:
+            absent[" and ".join(sorted(missing))] += 1
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
+
+
+def _uses_ray(item: pytest.Item) -> bool:
+    return _has_marker(item, "ray") or "local_ray" in getattr(item, "fixturenames", ())
+
+
+def _has_marker(item: pytest.Item, *names: str) -> bool:
+    return any(item.get_closest_marker(name) for name in names)
+
+
+def _turn(item: pytest.Item) -> int:
+    """The longest first, so that no process is left alone with them."""
+    return 0 if _has_marker(item, "xdist_group") else 1 if PAGE in item.nodeid else 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its count to who started it."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["absent"] = dict(session.config.stash.get(ABSENT, Counter()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Each worker has collected the same tests."""
+    node.config.stash[ABSENT] = Counter(getattr(node, "workeroutput", {}).get("absent", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """One line that counts what was left out."""
+    if absent := config.stash.get(ABSENT, None):
+        said = ", ".join(f"{count} for want of {need}" for need, count in sorted(absent.items()))
+        terminalreporter.write_line(f"left out: {said}")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file's tests go to one process, for they share what is costly; a page of the documentation shares nothing."""
-    from xdist.scheduler import LoadFileScheduling
+    """Tests that share one Ray go to one process, and a file's to one; a page of the documentation shares nothing."""
+    from xdist.scheduler import LoadScopeScheduling
 
-    class ByFileOrPage(LoadFileScheduling):
+    class ByRayFileOrPage(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid if PAGE in nodeid else str(super()._split_scope(nodeid))
+            if nodeid.endswith("@ray"):
+                return "ray"
+            return nodeid if PAGE in nodeid else nodeid.partition("::")[0]
 
-    return ByFileOrPage(config, log) if config.getoption("dist") == "loadfile" else None
+    return ByRayFileOrPage(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)
@@ -61,10 +137,12 @@ def _log_that_is_nobodys() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_ray_but_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs in a Ray that its program has joined runs in this process where a test asks for no Ray, whichever
-    tests came before."""
-    if "local_ray" not in request.fixturenames and not request.node.get_closest_marker("ray") and "ray" in sys.modules:
+def _ray_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test with the marker `ray` joins the session's; what runs in a Ray that its program has joined runs in this
+    process where a test asks for none, whichever tests came before."""
+    if _uses_ray(request.node):
+        request.getfixturevalue("local_ray")
+    elif "ray" in sys.modules:
         monkeypatch.setattr("moot.deploy.running.single.sys", SimpleNamespace(modules={}))
 
 

@@ -1,42 +1,18 @@
-"""The documentation is run: every command, every Python block; and its tables are those of the code.
-
-A page is README.md or a file of deploy/docs. Its fenced blocks are taken in order, in one empty folder per page:
-
-- a block with `file=NAME` in its info string is written to NAME;
-- a block of `python` without a name is run as a script;
-- of a block of `console` each line that starts with `$ ` is run, all by one bash; a line that ends in a backslash
-  goes on in the next. `exit=N` is the exit code that is expected instead of 0; `not-run="REASON"` keeps the block from
-  being run, and so does `needs=MODULE` where that module is not installed (the page counts as skipped when the rest
-  has run). Lines of output that a page shows must be printed, except a progress bar and the wall time;
-- a block of `console` with `terminal=yes` is a session in a real terminal: its one command is run there, and what
-  stands behind the prompts `> ` and `  | ` is typed.
-
-Ports that a page names with `--port` are replaced by free ones; what it leaves in the background is killed by its id.
-"""
+"""The documentation says what is there: its tables are those of the code, its links lead somewhere."""
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
-import signal
-import socket
-import subprocess
-import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import ray
-from no_pandas import folder_without
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from pages import blocks, table
 from pydantic import BaseModel
 from typer.testing import CliRunner
 
@@ -59,13 +35,8 @@ from moot.protocols.socrasynth.settings import SocraSynthSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
-OWN_RAY = ("README", "running", "cluster", "recovery", "monitoring", "ray-data", "serve", "kubernetes", "own-protocol")
-"""Pages whose commands start a Ray, as they do where there is none; those of the others join this process's."""
-
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-PLAYER = ROOT / "tests" / "actors" / "play_session.py"
 LONGEST_PAGE = 160
-PAGE_S = 240
 NOT_RUN = {
     "CI runs it": 1,
     "needs a Kubernetes cluster": 6,
@@ -89,196 +60,6 @@ NOT_RUN = {
 }
 """Why a block may not be run, and how many blocks may say so."""
 
-_FENCE = re.compile(r"^```(\w*)[ \t]*(.*)$")
-_PORT = re.compile(r"--port (\d+)")
-
-
-@dataclass
-class Block:
-    """A fenced block: its language, the rest of its info string, the line it starts on and its text."""
-
-    language: str
-    info: dict[str, str]
-    line: int
-    lines: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """What stands between the fences."""
-        return "".join(f"{line}\n" for line in self.lines)
-
-    def commands(self) -> Iterator[tuple[int, str]]:
-        """Line and text of each command."""
-        numbered = iter(enumerate(self.lines, start=self.line + 1))
-        for number, line in numbered:
-            if line.startswith("$ "):
-                command = line[2:]
-                while command.endswith("\\"):
-                    command = f"{command}\n{next(numbered)[1]}"
-                yield number, command
-
-    def shown(self) -> list[str]:
-        """The lines of output that the page shows."""
-        commands = {line for _, command in self.commands() for line in f"$ {command}".split("\n")}
-        return [line for line in self.lines if line not in commands and line.strip()]
-
-
-def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
-    found: list[Block] = []
-    open_ = False
-    for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
-        fence = _FENCE.match(line)
-        if open_ and line == "```":
-            open_ = False
-        elif open_:
-            found[-1].lines.append(line)
-        elif fence:
-            words = shlex.split(fence[2])
-            info = {key: value for key, _, value in (word.partition("=") for word in words)}
-            found.append(Block(fence[1], info, number))
-            open_ = True
-    assert not open_, f"{page.name}: a block is not closed"
-    return found
-
-
-_PRELUDE = r"""
-declare -a started=()
-ending() { local code=$?; for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done; exit $code; }
-trap ending EXIT
-check() {
-  if [ "$1" -ne "$2" ]; then echo "$3: exit code $1, expected $2" >&2; exit 1; fi
-}
-listening() {
-  for _ in $(seq 900); do
-    if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then return 0; fi
-    sleep 0.1
-  done
-  echo "nothing listens on port $1" >&2; exit 1
-}
-"""
-
-
-def is_run(block: Block) -> bool:
-    """Whether a block is run here."""
-    return "not-run" not in block.info and not is_missing(block)
-
-
-def is_missing(block: Block) -> bool:
-    """Whether a block needs a module that is not installed."""
-    return "needs" in block.info and find_spec(block.info["needs"]) is None
-
-
-def script_of(page: Path, folder: Path) -> str:
-    """One bash script for a page; files that it brings are written by it, where they stand on the page."""
-    parts = [_PRELUDE]
-    for block in blocks(page):
-        if not is_run(block):
-            continue
-        name = block.info.get("file") or (f"block-{block.line}.py" if block.language == "python" else "")
-        if name:
-            kept = folder / ".blocks" / str(block.line)
-            kept.parent.mkdir(exist_ok=True)
-            kept.write_text(block.text, "utf-8")
-            parts.append(f'mkdir -p "$(dirname {shlex.quote(name)})"; cp {shlex.quote(str(kept))} {shlex.quote(name)}')
-        where = f"{page.name}:{block.line}"
-        if "terminal" in block.info:
-            session = folder / ".blocks" / str(block.line)
-            session.parent.mkdir(exist_ok=True)
-            session.write_text(block.text, "utf-8")
-            command = f"python {shlex.quote(str(PLAYER))} {shlex.quote(str(session))}"
-            parts.append(_run_line(where, command, int(block.info.get("exit", 0))))
-            continue
-        if block.language == "python" and "file" not in block.info:
-            parts.append(f"echo '== {where}' >&2; python {shlex.quote(name)}; check $? 0 {where}")
-        for line, command in block.commands() if block.language == "console" else ():
-            parts.append(_run_line(f"{page.name}:{line}", command, int(block.info.get("exit", 0))))
-    return "\n".join(parts)
-
-
-def _run_line(where: str, command: str, code: int) -> str:
-    said = f"echo {shlex.quote(f'== {where} $ {command}')} >&2"
-    if command.endswith(" &"):
-        port = _PORT.search(command)
-        wait = f"; listening {port[1]}" if port else ""
-        return f"{said}; {command} started+=($!){wait}"
-    return f"{said}; {command}\ncheck $? {code} {where}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def run_page(page: Path, folder: Path, **settings: str) -> str:
-    """Run everything on a page, with environment variables set; returns what was printed."""
-    script = script_of(page, folder)
-    for port in sorted(set(_PORT.findall(script))):
-        free = str(_free_port())
-        script = re.sub(rf"\b{port}\b", free, script)
-        for kept in (folder / ".blocks").glob("*"):
-            kept.write_text(re.sub(rf"\b{port}\b", free, kept.read_text("utf-8")), "utf-8")
-    hidden = (
-        "OPENAI_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "RAY_ADDRESS",
-        "PYTHONPATH",
-        "PYTEST_CURRENT_TEST",
-    )
-    env = {key: value for key, value in os.environ.items() if key not in hidden}
-    env |= {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', '')}",
-        "COLUMNS": "88",
-        "RAY_USAGE_STATS_ENABLED": "0",
-        **({} if "pandas" in page.read_text("utf-8") else {"PYTHONPATH": folder_without()}),
-        **settings,
-    }
-    log = folder / ".log"
-    with log.open("wb") as out:
-        running = subprocess.Popen(
-            ["bash", "-c", script], cwd=folder, env=env, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
-        try:
-            code = running.wait(timeout=PAGE_S)
-        except subprocess.TimeoutExpired:
-            code = -1
-        finally:
-            if running.poll() is None:
-                os.killpg(running.pid, signal.SIGTERM)
-                try:
-                    running.wait(timeout=10)
-                except subprocess.TimeoutExpired:
-                    os.killpg(running.pid, signal.SIGKILL)
-                    running.wait()
-    said = log.read_text("utf-8", errors="replace")
-    assert code == 0, f"{page.name}: {'took too long' if code == -1 else f'exit code {code}'}\n{said[-6000:]}"
-    return said
-
-
-@pytest.mark.timeout(280)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_everything_on_a_page_runs(page: Path, tmp_path: Path, local_ray: None) -> None:
-    there = {} if page.stem in OWN_RAY else {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
-    said = {" ".join(line.split()) for line in run_page(page, tmp_path, **there).splitlines()}
-    run = [block for block in blocks(page) if block.language == "console" and is_run(block)]
-    missing = [line for block in run for line in block.shown() if _is_lasting(line) and _plain(line) not in said]
-    assert not missing, "\n".join(missing)
-    if needed := sorted({block.info["needs"] for block in blocks(page) if is_missing(block)}):
-        pytest.skip(f"all but what needs {', '.join(needed)}, which is not installed: pip install '.[test]'")
-
-
-def _is_lasting(line: str) -> bool:
-    """Whether a line is the same in every run: not the bar, nor how long it took."""
-    return not ("━━" in line or line.startswith(("wall time", "starting ")))
-
-
-def _plain(line: str) -> str:
-    return " ".join(line.split())
-
 
 def test_what_is_not_run_is_little_and_says_why() -> None:
     reasons = Counter(b.info["not-run"] for page in PAGES for b in blocks(page) if "not-run" in b.info)
@@ -298,24 +79,9 @@ def test_what_is_not_run_is_little_and_says_why() -> None:
 def test_only_known_words_in_info_strings() -> None:
     for page in PAGES:
         for block in blocks(page):
-            known = {"file", "exit", "not-run", "needs", "terminal"}
+            known = {"file", "exit", "not-run", "needs", "terminal", "process"}
             assert set(block.info) <= known, f"{page.name}:{block.line}"
             assert block.language, f"{page.name}:{block.line}: name a language, `text` for none"
-
-
-def table(page: Path, heading: str) -> list[list[str]]:
-    """The rows of the first table under a heading, without its header; code marks are taken off."""
-    lines = page.read_text("utf-8").splitlines()
-    start = next(i for i, line in enumerate(lines) if re.fullmatch(rf"#+ {re.escape(heading)}", line))
-    body = []
-    for line in lines[start + 1 :]:
-        if line.startswith("|"):
-            cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
-            body.append([cell.strip().replace("\\|", "|") for cell in cells])
-        elif body or line.startswith("#"):
-            break
-    assert len(body) > 2, f"{page.name}: no table under {heading!r}"
-    return body[2:]
 
 
 def _code(cell: str) -> str:

@@ -32,17 +32,20 @@ def _sources() -> list[Path]:
     return [path for room in (*ROOMS, "moot") for path in (ROOT / room).rglob("*.py") if "moot/" not in path.parts]
 
 
+@pytest.mark.lint
 @pytest.mark.parametrize("command", [("check", "."), ("format", "--check", ".")], ids=" ".join)
 def test_style(command: tuple[str, ...]) -> None:
     done = _run(sys.executable, "-m", "ruff", *command)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.lint
 def test_types() -> None:
     done = _run(sys.executable, "-m", "mypy")
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+@pytest.mark.lint
 def test_layers_point_one_way() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = _run(str(linter), "--no-cache")
@@ -66,6 +69,7 @@ def test_links_and_package_list() -> None:
     assert set(project["tool"]["setuptools"]["packages"]) == found
 
 
+@pytest.mark.lint
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
     source = tmp_path / "source"  # setuptools leaves a `build` folder, whose old files the next wheel would pick up
     shutil.copytree(

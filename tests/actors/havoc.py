@@ -22,7 +22,7 @@ from simulate_process import Server
 from moot.actors.record.journal import FLUSH_ROWS, FLUSH_S
 
 ACTORS = ("moderator", "agent", "judge", "writer", "limiter")
-EACH = 3
+EACH = 2
 AGENT_PROCESSES = 2
 """Processes per service: an agent or judge that is killed had about so large a part of the calls in flight."""
 

@@ -1,15 +1,22 @@
-"""Every built-in protocol in its main configurations, as one protocol; and cases to run it on."""
+"""Every built-in protocol in its main configurations, as one protocol; and cases to run it on.
+
+SELENE, EVINCE and the baselines take any question of two labels (`SETTINGS`); the others bring cases (`OTHERS`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
+
+from msgspec import structs
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import DebateProtocol, Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import make_protocol
+from moot.protocols.tasks import open_task
 
 SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "default": ("selene", {}),
@@ -31,10 +38,20 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 }
 
 
+OTHERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
+    "crit": ("weighing:Weighing", {}, ()),
+    "socrasynth": ("socrasynth", {"versus_qa": True, "crit_topics": True, "topics.count": 2, "max_rounds": 2}, ()),
+    "auditor": ("constructor-auditor", {"judge.passes": 2}, ("sample", "sample-essays", "sample-problems")),
+    "replies": ("judge-panel", {"passes": 2}, ("sample-replies",)),
+    "claims": ("ceda", {}, ("sample-claims",)),
+}
+"""Protocol, settings, and the tasks that its cases come from; none: made ones."""
+
+
 class ManySettings:
     """A case's title names the settings that it is debated with."""
 
-    roles = ("agent", "judge")
+    roles: tuple[str, ...] = ("agent", "judge")
     name = "many-settings"
     needs_logprobs = True
 
@@ -46,6 +63,28 @@ class ManySettings:
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case."""
         return await self._protocols[case.title].run(case, floor)
+
+
+class EveryProtocol(ManySettings):
+    """The other protocols as well."""
+
+    roles = ("agent", "judge", "moderator", "constructor", "auditor", "synthesizer", "debater", "vision")
+    name = "every-protocol"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._protocols |= {name: make_protocol(protocol, settings) for name, (protocol, settings, _) in OTHERS.items()}
+
+
+def other_cases(each: int) -> list[LabelledCase]:
+    """So many cases for each of `OTHERS`; of several tasks, so many in all."""
+    cases = []
+    for name, (_, _, tasks) in OTHERS.items():
+        found = [item for task in tasks for item in islice(open_task(task).cases(), each // len(tasks))]
+        for number, item in enumerate(found or made_cases(each, name, start=500)):
+            case = structs.replace(item.case, id=f"{name}-{number}", title=name)
+            cases.append(LabelledCase(case, item.index, item.gold, reference=item.reference))
+    return cases
 
 
 _BIRDS = ("penguins", "ostriches", "swifts", "herons", "owls", "puffins", "wrens", "kiwis")

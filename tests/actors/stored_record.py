@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -96,6 +97,6 @@ def pulled(store: Store, to: Path) -> Path:
     """What another machine reads."""
     mirror = Mirror(store)
     mirror.pull()
-    mirror.folder.rename(to)
+    shutil.move(mirror.folder, to)
     mirror.remove()
     return to

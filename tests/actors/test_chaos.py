@@ -1,4 +1,4 @@
-"""Two thousand debates on a cluster that loses processes every three seconds, a node, and its driver twice.
+"""Six hundred debates on a cluster that loses processes every three seconds, a node, and its driver twice.
 
 The oracle is the simulated model's HTTP server, which counts the calls that it served by step key, and a run of the
 same seed that nobody disturbed.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from havoc import ACTORS, AGENT_PROCESSES, Driver, Havoc
+from havoc import ACTORS, AGENT_PROCESSES, EACH, Driver, Havoc
 from nodes import nodes
 from simulate_process import serving, write_questions
 
@@ -21,22 +21,22 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 
-pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(720)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
-CASES = 2000
+CASES = 600
 OPEN = 72
 SEED = 11
 SETTINGS = ["--seed", str(SEED), "--set", "agents=2"]
-LATENCY_MS, JITTER_MS = 600.0, 400.0
+LATENCY_MS, JITTER_MS = 900.0, 500.0
 EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
-CALLS_BETWEEN = 250
+CALLS_BETWEEN = 80
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
 processes in three seconds nothing would ever come back."""
 
 DRIVER_DIES_AT = (0.3, 0.6)
 NODE_DIES_AT = 0.45
-ENDS_WITHIN_S = 540.0
-LEAST_S = 90.0
+ENDS_WITHIN_S = 400.0
+LEAST_S = 45.0
 
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     print(f"{again} of {len(stats['by_step'])} calls paid again, {allowed} allowed")
     assert again <= allowed
     assert took_s >= LEAST_S
-    assert all(havoc.kills[kind] >= 3 for kind in ACTORS), havoc.kills
+    assert all(havoc.kills[kind] >= EACH for kind in ACTORS), havoc.kills
     assert (havoc.kills["driver"], havoc.kills["node"]) == (2, 1)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from houses import assert_equal_records, hold
+from houses import hold
 from summary_debate import BAD, ENCODER, GOOD, SummaryDebate, card, put
 
 from moot.actors.classifiers import card as card_module
@@ -236,10 +236,3 @@ async def test_a_run_has_summaries_classified_and_training_cases_flagged(tmp_pat
     assert [found[f"c-{n}"]["classifier"]["p_hallucinated"] > 0.5 for n in range(4)] == [False, True, False, True]
     none = rulings(await held("inline", tmp_path / "none", None))
     assert [none[f"c-{n}"]["classifier"] for n in range(4)] == [None] * 4
-
-
-@pytest.mark.ray
-async def test_a_process_of_judges_classifies_as_this_one_does(local_ray: None, tmp_path: Path) -> None:
-    classifier = put(tmp_path / "clf", card())
-    inline = await held("inline", tmp_path / "inline", classifier)
-    assert_equal_records(inline, await held("actors", tmp_path / "actors", classifier))

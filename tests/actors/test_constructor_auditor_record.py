@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from houses import APART, Held, assert_equal_records, hold, stable_rows
+from houses import Held, hold, stable_rows
 from msgspec import structs
 from scripted_server import ScriptedServer
 
@@ -54,20 +54,6 @@ def _roles(model: str = "simulated", judges: int = 2, persona: str = "") -> dict
 def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) -> Held:
     protocol = make_protocol("constructor-auditor", changes.pop("settings", SETTINGS))
     return asyncio.run(hold(kind, folder, protocol, cases, changes.pop("roles", _roles()), seed=5, **changes))
-
-
-@pytest.fixture(scope="module")
-def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
-    """The same debates on every runtime."""
-    folder = tmp_path_factory.mktemp("constructor-auditor")
-    return {kind: _held(kind, folder / kind, _cases()) for kind in APART}
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("kind", APART[1:])
-def test_the_record_is_the_same_everywhere(everywhere: dict[str, Held], kind: str) -> None:
-    assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
-    assert everywhere["inline"].counts == everywhere[kind].counts
 
 
 def _judged(folder: Path, judges: int, passes: int) -> int:
@@ -170,7 +156,7 @@ def test_more_models_on_the_panel_change_nothing_that_is_said(tmp_path: Path) ->
         assert len(other) - len(one) == 2 * 2 * 3
 
 
-@pytest.mark.kill
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--task", "sample-essays"]
     command += ["--protocol", "constructor-auditor", "--role", "judge=simulated,simulated?judge_noise=0.3"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from five_protocols import template
-from houses import APART, Held, assert_equal_records, hold
+from houses import Held, hold
 from many_settings import key_of, made_cases
 from scripted_server import ScriptedServer
 from simulate_server import simulated_server
@@ -73,13 +73,6 @@ def test_a_replay_gives_the_same_record(embedded: Held, tmp_path: Path) -> None:
     again = held(tmp_path / "again", panel(*[f"replay/{embedded.folder}"] * 2))
     assert crits(again) == crits(embedded)
     assert again.counts.replies == 0
-
-
-@pytest.mark.ray
-def test_the_record_is_the_same_on_every_runtime(embedded: Held, local_ray: None, tmp_path: Path) -> None:
-    for kind in APART[1:]:
-        other = held(tmp_path / kind, panel("simulated", "simulated"), kind, key=key_of(CASES))
-        assert_equal_records(embedded.folder, other.folder)
 
 
 def reading(mark: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from moot.actors.desk import Person
 from moot.actors.roles import RoleBinding
 from moot.protocols.case import Case, LabelledCase
 
-KINDS = ["inline", pytest.param("actors", marks=pytest.mark.ray)]
+KINDS = ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])]
 SCRIPT: dict[str, str | tuple[str, str] | None] = {
     "moderation/topics": ("edit topics", "Cost\nPeace"),
     "moderation/round/1": ("set kappa", "much"),
@@ -166,6 +166,7 @@ async def test_an_action_that_the_form_does_not_have_is_refused(server: Scripted
     _paid_once(server)
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 async def test_a_moderator_that_dies_while_a_person_thinks(
     local_ray: None, server: ScriptedServer, tmp_path: Path

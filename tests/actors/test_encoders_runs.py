@@ -11,8 +11,7 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from houses import APART, Held, assert_equal_records, hold, make_spec, same_for_all
-from many_settings import SETTINGS, ManySettings, key_of, made_cases
+from houses import Held, hold, make_spec, same_for_all
 from simulate_server import simulated_server
 
 from moot.actors.arena import Arena
@@ -106,28 +105,6 @@ def test_on_a_replay_vectors_are_read_back_and_no_encoder_is_asked(tmp_path: Pat
     held = asyncio.run(hold("inline", folder, Halts(), cases, roles, encoder=encoder))
     assert [row["failure"] for row in held.rows("verdicts")] == [""] * 3
     assert len(held.rows("embeddings")) == 9
-
-
-@pytest.fixture(scope="module")
-def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
-    """Every configuration with vectors from a server that is slow and fails, on every runtime."""
-    folder = tmp_path_factory.mktemp("served")
-    cases = [case for i, name in enumerate(SETTINGS) for case in made_cases(8, name, start=8 * i)]
-    held = {}
-    with simulated_server(None, fail_rate=0.1, jitter_ms=5.0) as port:
-        for kind in APART:
-            changes: dict[str, Any] = {"encoder": f"http://127.0.0.1:{port}/v1#m", "seed": SEED, "key": key_of(cases)}
-            roles = same_for_all("simulated")
-            held[kind] = asyncio.run(hold(kind, folder / kind, ManySettings(), cases, roles, **changes))
-    return held
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("kind", APART[1:])
-def test_a_served_encoder_gives_the_same_record_everywhere(everywhere: dict[str, Held], kind: str) -> None:
-    assert everywhere["inline"].rows("embeddings")
-    assert not any(row["failed"] for row in everywhere["inline"].rows("verdicts"))
-    assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
 
 
 async def test_vectors_that_do_not_fit_the_record_fail_the_case(tmp_path: Path) -> None:

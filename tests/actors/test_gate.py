@@ -134,11 +134,11 @@ async def test_tokens_used_count_and_not_those_foreseen() -> None:
     gate = desk.gate()
     for number in range(7):
         waiting = asyncio.create_task(gate.admit("m", Need(tokens=500)))
-        await asyncio.sleep(0.7)
+        await asyncio.sleep(0.3)
         assert waiting.done() is (number < 6), "600 tokens are used then: 500 more may be too many"
         if number < 6:
             (await waiting).end("answered", tokens=100)
-            await asyncio.sleep(0.7)
+            await asyncio.sleep(0.3)
             desk.clock.ahead_s += 8.0
     waiting.cancel()
     await gate.close()

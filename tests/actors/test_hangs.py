@@ -14,7 +14,7 @@ import structlog
 from moot.actors.remote import silence
 from moot.deploy.running.run import run
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.slow, pytest.mark.ray]
 AT_WORK_S = 2.0
 HANG = ("ray::ModeratorActor", "ray::WriterActor", "ray::AgentActor")
 

@@ -23,9 +23,9 @@ from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table
 from moot.actors.remote.scribe import ROWS_PER_BATCH
 
-pytestmark = [pytest.mark.kill, pytest.mark.ray, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
-CASES = 300
+CASES = 240
 OPEN = 16
 AGENTS = 3
 MOST_STARTS = 10

@@ -60,7 +60,7 @@ def _quick() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     lives=st.lists(
         st.tuples(st.sampled_from("ab"), st.sampled_from(["m", "n", ""]), st.none() | st.integers(0, 9), st.booleans()),

@@ -77,7 +77,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 def test_a_local_ray_of_ours_is_gone_after_a_run_and_after_a_failed_start(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(OWN_RAY)
     with tempfile.TemporaryDirectory(prefix="moot-") as temporary:  # Ray's sockets need a short path
@@ -146,6 +146,7 @@ def _until_equal(expected: dict[str, Any], found: Callable[[], dict[str, Any]]) 
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.parametrize("how", ["finished", "stopped", "refused"])
 def test_a_callers_ray_is_as_it_was(local_ray: None, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

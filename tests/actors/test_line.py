@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.remote.envelopes import (
@@ -121,7 +121,6 @@ _LOST = st.lists(st.integers(0, 12), max_size=5, unique=True)
 
 
 @given(_PAUSES, st.sampled_from([0.0, 0.003]), _LOST, _LOST)
-@settings(deadline=None, max_examples=40)
 def test_every_ask_is_answered_and_paid_once(
     pauses_ms: list[int], think_s: float, lost_there: list[int], lost_back: list[int]
 ) -> None:

@@ -13,13 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-try:
-    import torch
-    import transformers  # noqa: F401
-except ModuleNotFoundError:
-    pytest.skip("needs the extra `local`: pip install 'moot[local]'", allow_module_level=True)
-
+import torch
 from tiny_model import CONTEXT, WARM, ask, said, tiny_folder
 
 from moot.actors.models.interface import ModelError, ModelReply
@@ -32,6 +26,8 @@ from moot.actors.models.local.prompt import PromptEncoder
 from moot.actors.models.local.row import Call
 from moot.actors.models.local.weights import Weights, load_weights
 from moot.protocols.messages import Decoding, Message
+
+pytestmark = pytest.mark.extras
 
 GREEDY = Decoding(temperature=0.0, top_p=None, max_tokens=24, top_logprobs=5)
 

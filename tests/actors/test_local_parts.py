@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-
-try:
-    import torch
-    import transformers  # noqa: F401
-except ModuleNotFoundError:
-    pytest.skip("needs the extra `local`: pip install 'moot[local]'", allow_module_level=True)
-
 from tiny_model import NO_SYSTEM_TEMPLATE, byte_tokenizer, metaspace_tokenizer, said
 
 from moot.actors.models.interface import ModelError
@@ -21,6 +15,8 @@ from moot.actors.models.local.prompt import PromptEncoder
 from moot.actors.models.local.sampling import _nucleus_floor, next_tokens, uniforms
 from moot.protocols.case import Image
 from moot.protocols.messages import Message
+
+pytestmark = pytest.mark.extras
 
 TOKENIZER = byte_tokenizer()
 

@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-try:
-    import torch  # noqa: F401
-    import transformers  # noqa: F401
-except ModuleNotFoundError:
-    pytest.skip("needs the extra `local`: pip install 'moot[local]'", allow_module_level=True)
-
 from houses import Held, hold, same_for_all
 from tiny_debate import TEMPLATES
 from tiny_model import tiny_folder
 
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import Task
+
+pytestmark = pytest.mark.extras
 
 CASES = [{"id": f"c{number}", "question": "x" * number + "?", "labels": ["Yes", "No"]} for number in range(12)]
 

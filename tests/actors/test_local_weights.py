@@ -8,13 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-try:
-    import torch
-    import transformers  # noqa: F401
-except ModuleNotFoundError:
-    pytest.skip("needs the extra `local`: pip install 'moot[local]'", allow_module_level=True)
-
+import torch
 from safetensors.torch import load_file, save_file
 from tiny_model import ask, tiny_folder
 
@@ -24,6 +18,8 @@ from moot.actors.models.local.batch import Batch
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.local.weights import load_weights
 from moot.protocols.errors import ConfigError
+
+pytestmark = pytest.mark.extras
 
 
 @pytest.fixture

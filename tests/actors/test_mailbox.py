@@ -7,7 +7,7 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.remote.mailbox import Mailbox, MailboxClosed
@@ -163,7 +163,6 @@ Pause = st.sampled_from([-1.0, -1.0, 0.0, 0.0, 0.001, 0.003])
     most=st.integers(1, 8),
     drains=st.sets(st.integers(0, 39)),
 )
-@settings(max_examples=40, deadline=None)
 def test_any_schedule_is_delivered_once_and_in_order(
     pauses: list[float], busy_s: float, spacing_s: float, most: int, drains: set[int]
 ) -> None:

@@ -23,9 +23,9 @@ from moot.actors.remote import peers
 from moot.protocols.case import LabelledCase
 
 SEED = 11
-SCHEDULES = 3
+SCHEDULES = 2
 TITLES = ("default", "every-agent", "resampled", "evince")
-PER_TITLE = 4
+PER_TITLE = 3
 
 
 def _cases() -> list[LabelledCase]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.models.anthropic_errors import error_from_response
@@ -200,13 +200,11 @@ replies = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
     outcome(raw)
 
 
-@settings(max_examples=500, deadline=None)
 @given(replies, st.integers(0, 40), st.booleans())
 def test_any_json_whole_or_cut_gives_a_reply_or_a_model_error(reply: Any, cut: int, ascii_only: bool) -> None:
     raw = json.dumps(reply, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -214,7 +212,6 @@ def test_any_json_whole_or_cut_gives_a_reply_or_a_model_error(reply: Any, cut: i
     outcome(raw[: len(raw) - cut])
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.integers(300, 599),
     st.binary(max_size=100) | json_values.map(lambda value: json.dumps({"error": value}).encode()),

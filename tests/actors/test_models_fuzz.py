@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
@@ -158,7 +158,6 @@ async def split(raw: bytes, rng: random.Random) -> AsyncIterator[bytes]:
         at = end
 
 
-@settings(max_examples=500, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
     outcome(raw)
@@ -172,7 +171,6 @@ def outcome(raw: bytes) -> None:
         check_error(error)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(300, 599), st.binary(max_size=100), st.sampled_from([{}, {"error": None}, *NASTY]))
 def test_any_error_body_gives_a_model_error(status: int, raw: bytes, data: Any) -> None:
     for body in (raw, json.dumps(data).encode(), json.dumps({"error": data}).encode()):

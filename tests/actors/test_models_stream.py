@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from aiohttp import web
 from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, WITH_LOGPROBS, Backend, MakeModel, completion
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Handler, answers, served, served_raw
 from simulate_server import simulated_server
@@ -241,7 +241,6 @@ lines = st.sampled_from([b"data: a", b"data: {}", b"data:", b": c", b"id: 1", b"
 ends = st.sampled_from([b"\n", b"\r\n", b"\r"])
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(lines, max_size=12), ends, st.lists(st.integers(0, 120), max_size=6))
 def test_events_do_not_hang_on_how_they_are_split(parts: list[bytes], end: bytes, cuts: list[int]) -> None:
     raw = b"".join(part + end for part in parts)

@@ -185,6 +185,7 @@ def test_every_kind_of_actor_comes_back_and_none_of_its_calls_is_made_by_ray() -
     assert all(each.why for each in RESTARTS.values())
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_the_record_is_the_same_however_many_processes_there_are(local_ray: None, tmp_path: Path) -> None:
     cluster = {"moderators": 2, "agent_processes": 2, "writers": 2}

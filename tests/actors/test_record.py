@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from houses import sorted_rows
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import batch, closing, debate_rows, labelled, reply
 
@@ -110,7 +110,6 @@ def segment(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[tuple
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_torn_tail_is_cut_wherever_it_tears(segment: tuple[bytes, list[tuple[int, int]]], data: Any) -> None:
     raw, whole = segment
     edges = [at + shift for at, _ in whole for shift in (-9, -8, -1, 0, 1, 7, 8, 9)]
@@ -128,7 +127,6 @@ def test_a_torn_tail_is_cut_wherever_it_tears(segment: tuple[bytes, list[tuple[i
 
 
 @given(cut=st.integers(0, 4000), junk=st.binary(min_size=1, max_size=64))
-@settings(max_examples=100, deadline=None)
 def test_a_tail_of_garbage_never_raises(segment: tuple[bytes, list[tuple[int, int]]], cut: int, junk: bytes) -> None:
     raw, whole = segment
     cut = min(cut, len(raw))
@@ -496,14 +494,14 @@ async def test_rolls_are_compacted_while_writing_goes_on(folder: RunFolder, monk
 
 
 FAILPOINTS = [
-    f"{name}:{hit}"
+    pytest.param(f"{name}:{hit}", marks=[] if hit == hits[0] else pytest.mark.slow)
     for name, hits in {
-        "compaction.part_written": (1, 4, 6),
-        "compaction.part_renamed": (1, 4, 6),
+        "compaction.part_written": (4, 1, 6),
+        "compaction.part_renamed": (4, 1, 6),
         "compaction.manifest_written": (1,),
-        "segment.torn": (1, 2, 9, 23),
-        "writer.flushed": (1, 5),
-        "writer.buffered": (1, 5),
+        "segment.torn": (9, 1, 2, 23),
+        "writer.flushed": (5, 1),
+        "writer.buffered": (5, 1),
     }.items()
     for hit in hits
 ]

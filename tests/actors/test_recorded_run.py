@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.actors.record.compaction import compact_leftovers
@@ -88,7 +88,6 @@ def by_row(run: RecordedRun) -> dict[tuple[str, int, str], dict[str, Any]]:
     }
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(PLACES, st.booleans()), max_size=12), st.lists(st.booleans(), min_size=2, max_size=2))
 def test_rows_are_those_that_count(asked: list[tuple[tuple[str, int, str], bool]], compacted: list[bool]) -> None:
     """Superseded, repeated, in segments or in Parquet: one by one what `read_table` gives as a whole."""

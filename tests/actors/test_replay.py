@@ -31,11 +31,13 @@ from moot.protocols.templates import Templates
 SEED = 11
 SHARED_PICTURE = "five_protocols:SharedPicture"
 WITHOUT = ("model", "fingerprint")
+EACH = 2
+"""Cases of each setting."""
 """Columns that name the model: in a replay that is the run it comes from."""
 
 
 def _cases() -> list[LabelledCase]:
-    return [case for number, name in enumerate(SETTINGS) for case in made_cases(3, name, start=3 * number)]
+    return [case for number, name in enumerate(SETTINGS) for case in made_cases(EACH, name, start=EACH * number)]
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +53,8 @@ def replayed(folder: Path, kind: str, recorded: Path, cases: list[LabelledCase],
     return asyncio.run(hold(kind, folder, ManySettings(), cases, **values))
 
 
-@pytest.mark.parametrize("kind", ["inline", pytest.param("actors", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("kind", ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])])
 def test_a_replay_is_equal(kind: str, recorded: Held, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if kind != "inline":
-        request.getfixturevalue("local_ray")
     again = replayed(tmp_path / "again", kind, recorded.folder, _cases())
     assert_equal_records(recorded.folder, again.folder, without=WITHOUT)
     turns = again.rows("turns")
@@ -119,16 +119,16 @@ def test_pictures_and_shared_replies(tmp_path: Path) -> None:
 )
 def test_whatever_differs_ends_the_case(change: str, said: str, recorded: Held, tmp_path: Path) -> None:
     changes: dict[str, Any] = {}
-    cases = made_cases(3, "always-debate", start=3 * list(SETTINGS).index("always-debate"))
+    cases = made_cases(EACH, "always-debate", start=EACH * list(SETTINGS).index("always-debate"))
     if change == "prompt":
         opening = Templates().sources["selene/opening"]
         changes["templates"] = {"selene/opening": opening.replace("{% block system %}", "{% block system %}Now, ")}
     if change == "temperature":
         changes["roles"] = same_for_all(f"replay/{recorded.folder}", temperature=0.9)
     if change == "case":
-        cases = made_cases(3, "always-debate", start=300)
+        cases = made_cases(EACH, "always-debate", start=300)
     if change == "seed":
-        cases = made_cases(3, "audited", start=3 * list(SETTINGS).index("audited"))
+        cases = made_cases(EACH, "audited", start=EACH * list(SETTINGS).index("audited"))
         changes["seed"] = SEED + 1
     again = replayed(tmp_path / "again", "inline", recorded.folder, cases, **changes)
     verdicts = again.rows("verdicts")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from five_protocols import TEMPLATES
-from houses import RUNTIMES, Held, assert_same_but_unpaid, hold, same_for_all
+from houses import Held, assert_same_but_unpaid, hold, same_for_all
 from many_settings import SETTINGS, ManySettings, key_of, made_cases
 from scripted_server import ScriptedServer
 from simulate_server import simulated_server
@@ -43,12 +43,12 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Held:
     return asyncio.run(hold("inline", folder, ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
 
 
-@pytest.mark.parametrize("kind", ["inline", *(pytest.param(kind, marks=pytest.mark.ray) for kind in RUNTIMES[1:])])
+@pytest.mark.parametrize(
+    "kind", ["inline", *(pytest.param(kind, marks=[pytest.mark.ray, pytest.mark.slow]) for kind in ("actors",))]
+)
 def test_the_same_run_again_costs_nothing(
     kind: str, recorded: Held, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    if kind != "inline":
-        request.getfixturevalue("local_ray")
     cases, roles = _all_settings(), same_for_all("simulated")
     # Without the answer key the simulated model would say other things: whatever is equal was not drawn anew.
     again = asyncio.run(

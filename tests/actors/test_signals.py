@@ -55,15 +55,10 @@ async def held(kind: str, folder: Path, labelled: list[LabelledCase], **changes:
     ("kind", "writers"),
     [
         ("inline", 1),
-        pytest.param("packed", 2, marks=pytest.mark.ray),
-        pytest.param("actors", 3, marks=pytest.mark.ray),
+        pytest.param("actors", 3, marks=[pytest.mark.ray, pytest.mark.slow]),
     ],
 )
-async def test_the_running_signals_end_as_those_of_the_record(
-    kind: str, writers: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if kind != "inline":
-        request.getfixturevalue("local_ray")
+async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers: int, tmp_path: Path) -> None:
     signals = await held(kind, tmp_path / "run", cases(), writers=writers)
     assert signals.replies == 2 * (CASES - 5)
     assert_signals_of(signals, tmp_path / "run")

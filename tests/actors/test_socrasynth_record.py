@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from houses import APART, Held, assert_equal_records, hold, same_for_all, stable_rows
+from houses import Held, hold, same_for_all, stable_rows
 from many_settings import made_cases
 
 from moot.actors.roles import RoleBinding
@@ -38,23 +38,8 @@ def _held(kind: str, folder: Path, cases: list[LabelledCase], **changes: Any) ->
     return asyncio.run(hold(kind, folder, make_protocol("socrasynth", SETTINGS), cases, _roles(), seed=5, **changes))
 
 
-@pytest.fixture(scope="module")
-def everywhere(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
-    """The same debates on every runtime."""
-    folder, cases = tmp_path_factory.mktemp("socrasynth"), made_cases(CASES, "subject")
-    return {kind: _held(kind, folder / kind, cases) for kind in APART}
-
-
-@pytest.mark.ray
-@pytest.mark.parametrize("kind", APART[1:])
-def test_the_record_is_the_same_everywhere(everywhere: dict[str, Held], kind: str) -> None:
-    assert_equal_records(everywhere["inline"].folder, everywhere[kind].folder)
-    assert everywhere["inline"].counts == everywhere[kind].counts
-
-
-@pytest.mark.ray
-def test_the_debates_were_held(everywhere: dict[str, Held]) -> None:
-    held = everywhere["inline"]
+def test_the_debates_were_held(tmp_path: Path) -> None:
+    held = _held("inline", tmp_path / "run", made_cases(CASES, "subject"))
     verdicts = held.rows("verdicts")
     assert len(verdicts) == CASES
     assert not [row["error"] for row in verdicts if row["failed"]]
@@ -121,7 +106,7 @@ def test_what_says_nothing_without_a_text_is_not_decided_without_one(tmp_path: P
             decide(folder, "subject-0", action)
 
 
-@pytest.mark.kill
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
     command += ["--limit", "3", "--set", "topics.count=2", "--set", "max_rounds=2", "--out"]

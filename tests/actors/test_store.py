@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_writer import _debate, batch, closing, debate_rows, labelled
 from pyarrow import ArrowNotImplementedError
@@ -159,6 +159,7 @@ def test_a_uri_that_cannot_be_used_is_refused_without_its_secrets(uri: str, said
     assert "AKIAX" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_a_bucket_of_googles_that_cannot_be_reached_is_told_in_seconds() -> None:
     uri = "gs://anonymous@bucket/x?endpoint_override=127.0.0.1:1&scheme=http"
     started = time.monotonic()
@@ -179,7 +180,6 @@ def test_what_a_uri_is() -> None:
 # --- deltas ---
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     flushes=st.lists(st.dictionaries(st.sampled_from("abc"), st.binary(max_size=30)), max_size=6),
     lost=st.integers(0, 8),

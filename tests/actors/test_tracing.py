@@ -78,7 +78,7 @@ def test_a_debate_is_one_tree_in_one_process(tmp_path: Path, monkeypatch: pytest
     assert threading.active_count() <= before
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 def test_a_debate_is_one_tree_over_processes(tmp_path: Path) -> None:
     """The processes of a Ray of its own have the environment of the command that has started it.
 

@@ -24,12 +24,11 @@ from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
 from moot.protocols.tasks import open_task
 
-pytestmark = pytest.mark.usefixtures("local_ray")
-
 KEY = AnswerKey.from_cases(open_task("sample").cases())
 INLINE: dict[str, Any] = {"engine": "inline"}
-PACKED: dict[str, Any] = {"engine": "ray", "placement": "packed"}
-ACTORS: dict[str, Any] = {"engine": "ray", "placement": "actors"}
+ON_RAY = [pytest.mark.slow, pytest.mark.ray]
+PACKED = pytest.param({"engine": "ray", "placement": "packed"}, id="packed", marks=ON_RAY)
+ACTORS = pytest.param({"engine": "ray", "placement": "actors"}, id="actors", marks=ON_RAY)
 
 
 def _assert_all_told(run: Run, why: str) -> None:
@@ -55,7 +54,11 @@ _ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("engine", "deadline_s"), [(INLINE, 2.0), (ACTORS, 8.0)], ids=["inline", "actors, where calls begin later"]
+    ("engine", "deadline_s"),
+    [
+        pytest.param(INLINE, 1.0, id="inline"),
+        pytest.param({"engine": "ray", "placement": "actors"}, 8.0, id="actors, where calls begin later", marks=ON_RAY),
+    ],
 )
 def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
     tmp_path: Path, engine: dict[str, Any], deadline_s: float
@@ -67,7 +70,7 @@ def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
     _assert_all_told(done, "cancelled")
 
 
-@pytest.mark.parametrize("engine", [INLINE, PACKED], ids=["inline", "packed"])
+@pytest.mark.parametrize("engine", [INLINE, PACKED])
 async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +97,7 @@ async def _debating(session: Session) -> asyncio.Task[Run]:
     return holding
 
 
-@pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
+@pytest.mark.parametrize("engine", [INLINE, ACTORS])
 async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Path, engine: dict[str, Any]) -> None:
     with simulated_server(KEY, latency_ms=400.0) as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
@@ -124,7 +127,7 @@ def _stats(port: int, name: str) -> Any:
         return json.load(reply)[name]
 
 
-@pytest.mark.parametrize("engine", [INLINE, ACTORS], ids=["inline", "actors"])
+@pytest.mark.parametrize("engine", [INLINE, ACTORS])
 def test_an_unreadable_first_reply_is_not_paid_again_after_a_stop(tmp_path: Path, engine: dict[str, Any]) -> None:
     options: dict[str, Any] = {"limit": 8, "seed": 3, "protocol": "majority-vote", "max_open": 8, **engine}
     with simulated_server(KEY, seed=3, garble_rate=0.5) as port:

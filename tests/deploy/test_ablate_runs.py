@@ -61,38 +61,38 @@ def paid(cell: str) -> int:
 
 
 def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = ablate(*OVER, "--limit", "6", "--baseline", "gate.tau_d=off", "--seed", "2")
+    code, out, err = ablate(*OVER, "--limit", "4", "--baseline", "gate.tau_d=off", "--seed", "2")
     assert code == 0
     assert "cell 4 of 4, gate.tau_d=off,agents=3:" in err
     assert "simulated models: these figures show" in " ".join(out.split())
     assert "moot show out/gate.tau_d=off,agents=2  the baseline" in out
     for cell, settings, agents in ((CELLS[0], {"gate.tau_d": 0.2}, 2), (CELLS[3], {"gate.tau_d": False}, 3)):
-        alone = run(set=settings, agents=agents, limit=6, seed=2, engine="inline", out=f"alone/{cell}")
+        alone = run(set=settings, agents=agents, limit=4, seed=2, engine="inline", out=f"alone/{cell}")
         for table in ("verdicts", "turns", "judgments"):
             assert stable_rows(alone.path, table) == stable_rows(Path("out") / cell, table)
     before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")}
-    code, again, err = ablate(*OVER, "--limit", "6", "--baseline", "gate.tau_d=off", "--seed", "2")
+    code, again, err = ablate(*OVER, "--limit", "4", "--baseline", "gate.tau_d=off", "--seed", "2")
     assert (code, again) == (0, out)
     assert err.count("nothing left to do") == 4
     assert {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")} == before
-    found = json.loads(ablate(*OVER, "--limit", "6", "--seed", "2", "-q", "--format", "json")[1])
+    found = json.loads(ablate(*OVER, "--limit", "4", "--seed", "2", "-q", "--format", "json")[1])
     assert [each["cell"] for each in found["cells"]] == CELLS
     assert found["baseline"] == CELLS[0]
     assert len(found["main_effects"]) == 4
-    code, _, err = ablate(*OVER, "--limit", "6", "--seed", "3")
+    code, _, err = ablate(*OVER, "--limit", "4", "--seed", "3")
     assert (code, err.count("\n")) == (2, 1)
     assert f"cell {CELLS[0]}: out/{CELLS[0]} holds a run with another configuration: seed: was 2, now 3" in err
 
 
 def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = ablate(*OVER, "--limit", "6", "--dry-run", "--share-replies")
+    code, out, _ = ablate(*OVER, "--limit", "4", "--dry-run", "--share-replies")
     assert code == 0
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
     assert [rows[cell][1] for cell in CELLS] == ["6"] * 4
     calls = [int(rows[cell][4].replace(",", "")) for cell in CELLS]
     assert rows["all 4 cells"][3] == "24"
     assert rows["all 4 cells"][6] == f"{sum(calls):,}"
-    alone = plan(prepare(RunConfig(protocol="selene", limit=6, agents=2, engine="inline", set={"gate.tau_d": 0.2})))
+    alone = plan(prepare(RunConfig(protocol="selene", limit=4, agents=2, engine="inline", set={"gate.tau_d": 0.2})))
     assert rows[CELLS[0]][-2:] == [f"{alone.least_tokens:,}", f"{alone.most_tokens:,}"]
     assert rows["all 4 cells"][-2] == f"{sum(int(rows[cell][-2].replace(',', '')) for cell in CELLS):,}"
     assert "tokens, at least  at most about" in out
@@ -124,7 +124,7 @@ def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
 
 
 def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    whole = ["--limit", "6", "--max-open", "2"]
+    whole = ["--limit", "4", "--max-open", "2"]
     assert ablate(*OVER, *whole, "-q")[0] == 0
     used = [paid(cell) for cell in CELLS]
     Path("out").rename("whole")
@@ -222,7 +222,7 @@ def test_failed_cases_are_told_and_counted(ablate: Callable[..., tuple[int, str,
 
 
 def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    more = [*OVER, "--limit", "6"]
+    more = [*OVER, "--limit", "4"]
     assert ablate(*more, "-q")[0] == 0
     alone = [json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]][0]
     Path("out").rename("alone")
@@ -276,7 +276,8 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
     made.server.communicate(timeout=20)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.kill)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_grid_that_is_stopped_goes_on_with_the_same_command(slow: Slow, number: int) -> None:
     first = slow.start()
     slow.wait_for_the_second_cell()

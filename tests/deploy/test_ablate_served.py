@@ -18,6 +18,8 @@ from moot.deploy.cli import main as cli
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.run import run
 
+pytestmark = pytest.mark.slow
+
 PROTOCOL = "effective_gate:EffectiveGate"
 BASE: dict[str, Any] = {"task": "sample-symptoms", "protocol": PROTOCOL, "engine": "inline", "limit": 2, "out": "out"}
 OVER = ["schedule=ensemble,none,fixed,linear,exponential,adaptive", "gate=on,off"]

@@ -97,6 +97,7 @@ def test_the_page_needs_nothing_else(found: Analysis, written: Path) -> None:
     assert "more rows stand in associations.csv" in page
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(found: Analysis, written: Path, tmp_path: Path) -> None:
     source = Path(found.facts.sources[0])
     again = analysed(pq.read_table(source), source.parent)
@@ -163,6 +164,7 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(found: Analysis) 
         found.figure("band")
 
 
+@pytest.mark.slow
 def test_long_names_leave_room_for_what_is_drawn(tmp_path: Path) -> None:
     """Matplotlib warns when they do not, and a warning fails."""
     server = "http://inference.internal.example.org:8000/v1#meta-llama/Llama-3.1-405B-Instruct-quantized"

@@ -10,6 +10,8 @@ from scipy.stats import binom
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.settings import AnalysisSettings
 
+pytestmark = pytest.mark.slow
+
 WORLDS, ESSAYS, SHARED, LEVEL = 20, 24, 0.9, 0.05
 TARGETS = ("quality", "correct")
 SETTINGS = AnalysisSettings(resamples=50, permutations=199)

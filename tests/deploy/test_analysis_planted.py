@@ -13,6 +13,8 @@ from planted_replies import Population, analysed, planted, population, row_of, r
 from moot.deploy.analysis.analysis import Analysis
 from moot.deploy.analysis.settings import AnalysisSettings
 
+pytestmark = pytest.mark.slow
+
 LINKS = {"constructor": 0.6, "auditor": 0.0}
 WORLDS, ESSAYS = 8, 40
 SETTINGS = AnalysisSettings(resamples=100, permutations=100)

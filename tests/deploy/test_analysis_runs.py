@@ -209,6 +209,7 @@ def test_the_last_running_signals_are_those_of_the_analysis(
         assert abs(each.count - row["count"]) <= (0 if each.name == "good reasoning, wrong answer" else unclear)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_gone_on_with_is_analysed_as_if_held_at_once(
     found: Analysis, run: tuple[Path, Signals], tmp_path: Path
 ) -> None:
@@ -227,6 +228,7 @@ def test_a_run_that_was_gone_on_with_is_analysed_as_if_held_at_once(
         assert one["value"] == pytest.approx(other["value"], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_two_runs_on_the_same_cases(found: Analysis, run: tuple[Path, Signals], tmp_path: Path) -> None:
     """They are pooled, and a case is one cluster in both; of two folders with one name each is named in full."""
     other = tmp_path / "one"
@@ -240,6 +242,7 @@ def test_two_runs_on_the_same_cases(found: Analysis, run: tuple[Path, Signals], 
     assert row_of(both, "signal_pairs", role="auditor", pair="(Q, mu)")["spearman"] == pytest.approx(rho, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_two_runs_on_other_data_are_not_pooled(run: tuple[Path, Signals], tmp_path: Path) -> None:
     streamed(tmp_path / "problems", task="sample-problems", limit=12)
     both = analyze(run[0], tmp_path / "problems", settings=QUICK)

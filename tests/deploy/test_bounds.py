@@ -26,15 +26,14 @@ from moot.deploy.running.run import arun, run
 from moot.protocols.errors import ConfigError
 from moot.protocols.tasks import open_task
 
-ENGINES: list[dict[str, Any]] = [
-    {"engine": "inline"},
-    {"engine": "ray", "placement": "packed"},
-    {"engine": "ray", "placement": "actors"},
+ON_RAY = [pytest.mark.slow, pytest.mark.ray]
+ENGINES = [
+    pytest.param({"engine": "inline"}, id="inline"),
+    pytest.param({"engine": "ray", "placement": "actors"}, id="actors", marks=ON_RAY),
 ]
 
 
-@pytest.mark.usefixtures("local_ray")
-@pytest.mark.parametrize("engine", ENGINES, ids=["inline", "packed", "actors"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: Path, engine: dict[str, Any]) -> None:
     common = {"task": "sample", "limit": 12, "seed": 3, "max_open": 4}
     whole = run(out=tmp_path / "whole", engine="inline", **common)  # type: ignore[arg-type]

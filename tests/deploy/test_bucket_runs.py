@@ -42,6 +42,8 @@ from moot.deploy.running.single import debate
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
 from moot.protocols.tasks import open_task
 
+pytestmark = pytest.mark.slow
+
 CASES, OPEN, AGENTS = 16, 4, 3
 LATENCY_S = 0.2
 PAID_AGAIN = AGENTS * OPEN * (1 + round(journal.FLUSH_S / LATENCY_S))
@@ -151,7 +153,7 @@ def test_a_killed_driver_is_gone_on_with_from_an_empty_machine(bucket: ObjectSto
 
 
 @pytest.mark.ray
-@pytest.mark.kill
+@pytest.mark.slow
 def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_path: Path) -> None:
     uri, marks = bucket.uri("run"), tmp_path / "marks"
     marks.mkdir()

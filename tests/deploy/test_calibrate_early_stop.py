@@ -89,6 +89,7 @@ def _is_held_out(case_id: str, seed: int) -> bool:
     return int.from_bytes(digest, "big") / 2**64 < 0.5
 
 
+@pytest.mark.slow
 def test_no_signal_is_found_where_there_is_none(planted: Callable[..., Path], session: Any) -> None:
     works = 0
     for seed in range(20):

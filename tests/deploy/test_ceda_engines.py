@@ -17,7 +17,7 @@ from moot.actors.models.probe import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 
-CLAIMS = 24
+CLAIMS = 12
 REPLAYED = ("model", "fingerprint", "case_id")
 """Columns that name the model: in a replay that is the run it comes from; the id of what is shared hangs on it, too."""
 
@@ -79,6 +79,7 @@ def test_the_run_had_it_all(inline: Run, port: int) -> None:
     assert {each.source for each in found.calibration} == {"classifier", "judges"}
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 def test_the_record_is_the_same_on_every_engine(
     inline: Run, material: dict[str, Any], port: int, local_ray: None, tmp_path: Path

@@ -28,7 +28,7 @@ BATCH = 256
 
 KILLS = ["library.appended:1", "library.appended:2", "moderator.committed:4", "writer.flushed:2", "agent.received:45"]
 
-pytestmark = pytest.mark.kill
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

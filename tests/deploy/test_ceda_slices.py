@@ -25,7 +25,7 @@ DATA = Path(__file__).parents[2].parent / "shared" / "data"
 BLIND, BENCH = DATA / "vlm_blind", DATA / "hallusionbench"
 CLAIMS = 12
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the real slices are not here: no folder {DATA}")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("data/vlm_blind", "data/hallusionbench", "data/fever")]
 
 
 @dataclass(frozen=True)

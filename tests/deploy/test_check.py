@@ -182,7 +182,7 @@ def test_it_verifies_what_another_system_says(debate: Debate) -> None:
     assert marked == "The bridge opened in 1932. [unverified: It is painted red.] It is made of steel."
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 def test_beside_a_ray_that_the_program_has_started() -> None:
     code = (
         "import asyncio, moot, ray\n"

@@ -127,7 +127,7 @@ class Quiet:
 """
 
 
-@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("engine", ["inline", pytest.param("ray", marks=pytest.mark.slow)])
 def test_the_bare_command_finds_a_protocol_in_the_current_folder(engine: str, tmp_path: Path) -> None:
     (tmp_path / "quiet_one.py").write_text(OWN)
     command = [str(Path(sys.executable).with_name("moot")), "run", "--protocol", "quiet_one:Quiet", "--limit", "2"]
@@ -367,7 +367,12 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
 
 
 @pytest.mark.parametrize(
-    ("number", "engine"), [(signal.SIGINT, "inline"), (signal.SIGTERM, "inline"), (signal.SIGTERM, "ray")]
+    ("number", "engine"),
+    [
+        (signal.SIGINT, "inline"),
+        pytest.param(signal.SIGTERM, "inline", marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, "ray", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_that_is_stopped_goes_on_with_the_same_command(
     slow: Slow, tmp_path: Path, number: int, engine: str
@@ -397,6 +402,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_command(
     assert not any(turn["superseded"] for turn in turns)
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_stops_at_once(slow: Slow, tmp_path: Path) -> None:
     first = slow.start()
     slow.wait_for_verdicts()

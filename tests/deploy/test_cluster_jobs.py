@@ -22,6 +22,8 @@ import ray
 
 from moot.actors.record.tables import read_table
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = Path(__file__).with_name("job_head.py")
 CASE = {"question": "is it raining", "answer": True, "passage": "It is raining."}
@@ -127,7 +129,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: Jobs, tmp_path: Path) -> None:
     done = jobs.submit(tmp_path / "run", "moot", "run")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -137,7 +139,7 @@ def test_a_submitted_run_joins_the_cluster_of_its_job(jobs: Jobs, tmp_path: Path
     assert len(sessions) == 1, "a Ray of its own would have a session there, too"
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 def test_a_wheel_brings_the_package_to_workers_that_have_none(jobs: Jobs, wheel: Path, tmp_path: Path) -> None:
     libraries = str(Path(ray.__file__).parents[1])
     if PathFinder.find_spec("moot", [libraries]) is not None:

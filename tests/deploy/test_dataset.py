@@ -22,7 +22,7 @@ import moot
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, RunMismatch
 
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore:::ray.data.context")]
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore:::ray.data.context")]
 
 CASES: list[dict[str, Any]] = [
     {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}

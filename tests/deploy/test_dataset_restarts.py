@@ -25,7 +25,7 @@ import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.record.tables import read_table
 
-pytestmark = [pytest.mark.ray, pytest.mark.kill, pytest.mark.filterwarnings("ignore:::ray.data.context")]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.filterwarnings("ignore:::ray.data.context")]
 
 QUESTIONS, LATENCY_MS, OPEN = 30, 400.0, 10
 ROWS = [{"question": f"is number {i % QUESTIONS} blue"} for i in range(3 * QUESTIONS)]

@@ -32,7 +32,7 @@ def server() -> Iterator[ScriptedServer]:
     server.close()
 
 
-@pytest.fixture(params=["inline", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.fixture(params=["inline", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
 def engine(request: pytest.FixtureRequest) -> list[str]:
     """What names the engine on the command line: this process, or this process's Ray."""
     if request.param == "inline":

@@ -191,7 +191,7 @@ def counted(claims: list[Claim]) -> list[float]:
     return [sum(each) / len(each) for each in tables]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data slices")
+@pytest.mark.needs("data/hallusionbench")
 def test_real_answers_come_to_what_they_count_to() -> None:
     claims = real(answers=True)
     assert len(claims) == 42
@@ -201,7 +201,7 @@ def test_real_answers_come_to_what_they_count_to() -> None:
     assert 0.2 < (found.question.share.value or 0.0) < 0.9
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the data slices")
+@pytest.mark.needs("data/hallusionbench")
 def test_always_no_is_right_on_more_than_half_of_the_real_questions() -> None:
     claims = real(answers=False)
     found = by(claims, ALWAYS_NO)

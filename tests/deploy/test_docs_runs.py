@@ -72,6 +72,7 @@ def test_a_run_finds_passages_of_its_documents(tmp_path: Path, docs: Path) -> No
     assert content["docs_digest"] == StoredLibrary(tmp_path / "run" / "library", "hashed-ngrams-512-v1").note.digest
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.usefixtures("local_ray")
 def test_processes_elsewhere_find_the_same(tmp_path: Path, docs: Path) -> None:

@@ -6,7 +6,6 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from moot.deploy.reading.show import show
 from moot.protocols.errors import ConfigError, RecordError
 
-drawing = pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra plot: pip install 'moot[plot]'")
+drawing = pytest.mark.needs("module/matplotlib")
 EVIL = "a $\\frac{1}{2}$ <script>&amp; \x1b[2J \u202e\u60a3 \uffff"
 P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}
 CRIT = [(0.6, 0.5), (0.7, None), (0.8, 0.75)]

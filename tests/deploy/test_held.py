@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
@@ -43,7 +43,6 @@ def test_what_has_no_score_says_why(
     assert hold_against(distribution, labels, gold) == why
 
 
-@settings(deadline=None)  # the first call imports what the others find
 @given(st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4), st.sampled_from(LABELS))
 def test_a_summary_has_the_same_score(weights: list[float], gold: str) -> None:
     shares = [weight / sum(weights) for weight in weights]

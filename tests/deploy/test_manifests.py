@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import warnings
 from pathlib import Path
@@ -13,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 from kube_core import core
-from kube_schemas import DATA, FILES, documents, faults
+from kube_schemas import FILES, documents, faults
 from manifests import CONTAINERS, FOLDER, MANIFESTS, OBJECTS, PODS, RAY, Pod, cluster
 from pydantic import BaseModel, ValidationError
 
 LLM = "moot-llm"
 HELD = {*FILES, "Pod"}
 """The kinds that are held against KubeRay's schemas."""
-needs_schemas = pytest.mark.skipif(not DATA.is_dir(), reason=f"KubeRay's schemas are not here: no folder {DATA}")
+needs_schemas = pytest.mark.needs("data/kuberay_crds")
 
 
 @needs_schemas
@@ -191,7 +190,7 @@ def test_the_kustomization_names_what_is_there() -> None:
     assert f"{image['newName']}:{image['newTag']}" in {container["image"] for _, container, _ in CONTAINERS}
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl, which builds a kustomization, is not installed")
+@pytest.mark.needs("program/kubectl")
 def test_the_kustomization_is_built() -> None:
     done = subprocess.run(
         ["kubectl", "kustomize", str(FOLDER)], env={**os.environ, "KUBECONFIG": os.devnull},

@@ -33,8 +33,8 @@ VARIABLES = {"$protocol": ".*", "$model": ".*", "$__rate_interval": "30s"}
 LATENCY_MS = 250.0
 PRICE = {"input": 2.0, "output": 8.0}
 
-needs_prometheus = pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed here")
-needs_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed here")
+needs_prometheus = pytest.mark.needs("program/prometheus")
+needs_promtool = pytest.mark.needs("program/promtool")
 
 
 def _expressions() -> list[tuple[str, str]]:
@@ -213,7 +213,7 @@ def _under_way(prometheus: Prometheus, ended: float) -> float:
 
 
 @needs_prometheus
-@pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 class TestWatchedRuns:
     """Every number of two real runs."""

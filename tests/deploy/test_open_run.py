@@ -29,6 +29,10 @@ ENGINES: dict[str, dict[str, Any]] = {
     "packed": {"engine": "ray", "placement": "packed"},
     "actors": {"engine": "ray", "placement": "actors"},
 }
+EVERYWHERE = [
+    "inline",
+    *(pytest.param(name, marks=[pytest.mark.slow, pytest.mark.ray]) for name in ("packed", "actors")),
+]
 CASES = [
     {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}
     for i in range(12)
@@ -51,9 +55,8 @@ def rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.ray
-@pytest.mark.parametrize("name", list(ENGINES))
-async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, local_ray: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", EVERYWHERE)
+async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "open", **ENGINES[name]) as run:
         ends = await asyncio.gather(*(run.hold(case) for case in CASES))
         again = await run.hold(CASES[3])
@@ -118,11 +121,8 @@ async def test_a_case_without_an_id_is_known_by_its_content(tmp_path: Path) -> N
     assert (first.reused, second.reused) == (False, True)
 
 
-@pytest.mark.ray
-@pytest.mark.parametrize("name", list(ENGINES))
-async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(
-    name: str, local_ray: None, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", EVERYWHERE)
+async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
         holding = asyncio.create_task(run.hold(CASES[0]))
         async with asyncio.timeout(30):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_pilots import debate, made, step, usual
 from rich.console import Console
@@ -58,7 +58,6 @@ def planned(**given_settings: int | float | str) -> RunPlan:
     return plan_of(PILOT, PlanSettings.model_validate(given_settings))
 
 
-@settings(max_examples=25, deadline=None)
 @given(ORDERS, BOUNDS)
 def test_no_run_is_quicker_than_its_longest_debate_or_than_any_bound_allows(
     order: list[int], bounds: dict[str, float | None]
@@ -80,14 +79,12 @@ def test_no_run_is_quicker_than_its_longest_debate_or_than_any_bound_allows(
     assert course.open_debates[1] <= scenario.max_open
 
 
-@settings(max_examples=20, deadline=None)
 @given(ORDERS)
 def test_without_bounds_a_run_takes_as_long_as_its_longest_debate(order: list[int]) -> None:
     course = simulate(PROGRAMME, order, Scenario(max_open=len(order), adapts=False))
     assert course.time_s == pytest.approx(max(PILOT.debates[n].alone_s for n in order))
 
 
-@settings(max_examples=25, deadline=None)
 @given(ORDERS, st.sampled_from(["rpm", "tpm", "concurrency", "cores"]), st.data())
 def test_wider_bounds_never_make_a_run_slower(order: list[int], name: str, data: st.DataObject) -> None:
     """First come, first served can be a little slower with more room, by the order in which debates end (Graham's

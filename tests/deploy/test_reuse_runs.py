@@ -204,7 +204,7 @@ def _served(model: str) -> dict[str, int]:
         return {step: stats["calls"] for step, stats in json.load(reply)["by_step"].items() if step != STEP_KEY}
 
 
-@pytest.mark.kill
+@pytest.mark.slow
 @pytest.mark.parametrize("failpoint", ["writer.flushed:3", "agent.received:10"])
 def test_a_reusing_run_that_is_killed_goes_on(failpoint: str, tmp_path: Path) -> None:
     """What the other run holds is never served again, neither before the kill nor after it."""

@@ -80,7 +80,7 @@ def spiteful_server() -> Iterator[int]:
         loop.close()
 
 
-@pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.parametrize(("placement", "given"), [("actors", "variable"), ("packed", "file")])
 def test_the_key_is_nowhere_after_a_failing_run(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, placement: str, given: str

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -121,9 +120,8 @@ def serving(folder: Path, name: str, *options: str) -> Iterator[Server]:
             server.end()
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-@pytest.mark.ray
-@pytest.mark.kill
+@pytest.mark.needs("program/curl")
+@pytest.mark.slow
 @pytest.mark.timeout(290)
 def test_the_command_that_is_printed_works_and_a_kill_loses_nothing(tmp_path: Path) -> None:
     options = ("--engine", "inline", "--token-env", TOKEN_ENV, "--model", "simulated?latency_ms=1500")

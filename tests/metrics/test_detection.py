@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -15,7 +15,6 @@ rows = st.lists(
 ).filter(lambda pairs: len({positive for _, positive in pairs}) == 2)
 
 
-@settings(deadline=None)
 @given(rows)
 def test_equals_scikit_learn(pairs: list[tuple[float, bool]]) -> None:
     score, positive = zip(*pairs, strict=True)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import pdist
@@ -28,7 +28,6 @@ def test_float32_equals_scipy() -> None:
     assert semantic_disagreement(rows) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(embeddings)
 def test_equals_the_definition_with_zero_rows(rows: np.ndarray) -> None:
     def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -42,7 +41,6 @@ def test_equals_the_definition_with_zero_rows(rows: np.ndarray) -> None:
     assert 0.0 <= value <= 2.0
 
 
-@settings(deadline=None)
 @given(embeddings, st.data())
 def test_order_and_length_do_not_matter(rows: np.ndarray, data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(rows))))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.divergence import (
@@ -36,7 +36,6 @@ SYMMETRIC: list[Measure] = [
 ]
 OF_TWO: list[Measure] = [*SYMMETRIC, kl_divergence, cross_entropy, information_gain]
 TINY = 1e-12
-UNTIMED = settings(deadline=None)
 
 
 @st.composite
@@ -54,7 +53,6 @@ def several(draw: st.DrawFn, m: int) -> Rows:
 
 
 @given(several(2))
-@UNTIMED
 def test_ranges(pair: Rows) -> None:
     p, q = pair
     least, most = sorted((entropy(p), entropy(q)))
@@ -70,13 +68,11 @@ def test_ranges(pair: Rows) -> None:
 
 @pytest.mark.parametrize("measure", SYMMETRIC)
 @given(pair=several(2))
-@UNTIMED
 def test_symmetric(measure: Measure, pair: Rows) -> None:
     assert measure(*pair) == pytest.approx(measure(*pair[::-1]), abs=1e-9)
 
 
 @given(several(1))
-@UNTIMED
 def test_equal_distributions(row: Rows) -> None:
     p = row[0]
     for measure in (kl_divergence, jensen_shannon_divergence, total_variation, wasserstein, information_gain):
@@ -88,7 +84,6 @@ def test_equal_distributions(row: Rows) -> None:
 
 @pytest.mark.parametrize("measure", OF_TWO)
 @given(pair=several(2), seed=st.integers(0, 1000))
-@UNTIMED
 def test_the_order_of_the_labels_is_nothing(measure: Measure, pair: Rows, seed: int) -> None:
     moved = pair[:, np.random.default_rng(seed).permutation(pair.shape[1])]
     assert measure(*moved) == pytest.approx(measure(*pair), rel=1e-9, abs=1e-9)
@@ -96,7 +91,6 @@ def test_the_order_of_the_labels_is_nothing(measure: Measure, pair: Rows, seed: 
 
 @pytest.mark.parametrize("measure", OF_TWO)
 @given(rows=several(4))
-@UNTIMED
 def test_a_batch_gives_what_a_loop_gives(measure: Measure, rows: Rows) -> None:
     whole = measure(rows[:, None, :], rows[None, :, :])
     assert whole.shape == (4, 4)
@@ -108,7 +102,6 @@ def test_a_batch_gives_what_a_loop_gives(measure: Measure, rows: Rows) -> None:
 
 
 @given(several(2))
-@UNTIMED
 def test_information_is_that_of_the_joint(pair: Rows) -> None:
     p, q = pair
     joint = maximal_coupling(p, q)
@@ -121,7 +114,6 @@ def test_information_is_that_of_the_joint(pair: Rows) -> None:
 
 
 @given(several(3), st.integers(1, 1000))
-@settings(parent=UNTIMED, max_examples=50)
 def test_transport_is_a_metric_where_the_ground_is(rows: Rows, seed: int) -> None:
     ground = embedding_distance(np.random.default_rng(seed).normal(size=(rows.shape[1], 3)))
     p, q, r = rows
@@ -136,7 +128,6 @@ def test_transport_is_a_metric_where_the_ground_is(rows: Rows, seed: int) -> Non
 
 
 @given(several(3))
-@UNTIMED
 def test_a_mixture_is_a_distribution_and_beats_the_worst(rows: Rows) -> None:
     weights = reliability_weights(rows)
     assert weights.sum() == pytest.approx(1.0)

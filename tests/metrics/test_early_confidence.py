@@ -23,10 +23,7 @@ BENCH = ROOT / "tests" / "bench"
 DATA = ROOT.parent / "shared" / "data"
 PAGE = ROOT / "deploy" / "docs" / "early-confidence.md"
 
-needs_data = pytest.mark.skipif(
-    not (DATA / "truthfulqa_gpt3_logprobs").is_dir(),
-    reason="needs the recorded answers with log-probabilities (truthfulqa_gpt3_logprobs)",
-)
+needs_data = pytest.mark.needs("data/truthfulqa_gpt3_logprobs")
 
 
 @pytest.fixture
@@ -173,6 +170,7 @@ def test_pooled_values_are_ranks_within_a_model(figures: Any) -> None:
     assert pooled.questions.tolist() == [0, 1, 2, 3, 0, 1]
 
 
+@pytest.mark.docs
 @needs_data
 def test_the_page_says_what_the_script_prints(tmp_path: Path) -> None:
     written = tmp_path / "early.json"

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -37,7 +37,6 @@ def test_printed_ties_where_ours_does_not() -> None:
     assert evidence_weighted_score(shaky, "variance-penalised", lam=0.0) == 0.5
 
 
-@settings(deadline=None)
 @given(vectors)
 def test_printed_is_the_papers_weighted_sum(scores: np.ndarray) -> None:
     weights = np.array([math.exp(-float(np.var(scores))) for _ in scores])
@@ -45,7 +44,6 @@ def test_printed_is_the_papers_weighted_sum(scores: np.ndarray) -> None:
     assert evidence_weighted_score(scores, "printed") == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=300)
 @given(vectors, st.floats(0.0, 2.0), unit, st.data())
 def test_penalised_never_falls_when_a_score_rises(
     scores: np.ndarray, lam: float, to: float, data: st.DataObject
@@ -67,7 +65,6 @@ def test_a_larger_penalty_would_fall_when_a_score_rises() -> None:
     assert score(better, 6.0) < score(worse, 6.0)
 
 
-@settings(deadline=None, max_examples=300)
 @given(tables, unit, st.data())
 def test_per_variant_never_falls_when_a_score_rises(scores: np.ndarray, to: float, data: st.DataObject) -> None:
     at = data.draw(st.tuples(*(st.integers(0, size - 1) for size in scores.shape)))
@@ -121,7 +118,6 @@ def test_refuses_bad_input() -> None:
         evidence_weighted_score([0.5], "mean")  # type: ignore[arg-type]
 
 
-@settings(deadline=None)
 @given(arrays(np.float64, 3, elements=unit))
 def test_stability_of_three_scores_is_at_least_seven_ninths(scores: np.ndarray) -> None:
     stability = judge_stability(scores)

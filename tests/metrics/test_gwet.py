@@ -8,7 +8,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import cohen_kappa_score
@@ -115,7 +115,6 @@ def unit_by_unit(ratings: Ratings, categories: list[float], weights: Weights) ->
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@settings(deadline=None)
 @given(ratings=some_ratings)
 def test_it_is_the_definition(weights: Weights, ratings: Ratings) -> None:
     agreement, coefficient = unit_by_unit(ratings, LEVELS, weights)
@@ -124,7 +123,6 @@ def test_it_is_the_definition(weights: Weights, ratings: Ratings) -> None:
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@settings(deadline=None)
 @given(ratings=some_ratings, data=st.data())
 def test_who_and_in_what_order_does_not_matter(weights: Weights, ratings: Ratings, data: st.DataObject) -> None:
     raters = np.array(data.draw(st.permutations(range(len(ratings)))))

@@ -18,10 +18,7 @@ BENCH = ROOT / "tests" / "bench"
 DATA = ROOT.parent / "shared" / "data"
 PAGE = ROOT / "deploy" / "docs" / "judge-panels.md"
 
-needs_data = pytest.mark.skipif(
-    not all((DATA / name).is_dir() for name in ("pandalm", "qags", "llmbar_natural", "judgebench")),
-    reason="needs the recorded judgments (pandalm, qags, llmbar_natural, judgebench)",
-)
+needs_data = pytest.mark.needs("data/pandalm", "data/qags", "data/llmbar_natural", "data/judgebench")
 
 
 @pytest.fixture
@@ -161,6 +158,7 @@ def test_judgebench_s_second_order_is_turned_round(judges: Any, tmp_path: Path) 
     assert text2_first.tolist() == [1, 2, 2]
 
 
+@pytest.mark.docs
 @needs_data
 def test_the_page_says_what_the_script_prints(tmp_path: Path) -> None:
     written = tmp_path / "judges.json"

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
@@ -17,7 +17,6 @@ def test_mean_over_the_known() -> None:
     assert confidence_misalignment([0.9, None, 0.5], [0.8, 0.9, math.nan]) == pytest.approx(0.1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.0, 1.0), st.floats(0.0, 1.0)), min_size=1), st.lists(maybe))
 def test_unknown_agents_change_nothing(pairs: list[tuple[float, float]], stated: list[float | None]) -> None:
     c = [pair[0] for pair in pairs]
@@ -45,7 +44,6 @@ def test_refuses_bad_input() -> None:
         sigmoid_of_log_probability(-0.1)
 
 
-@settings(deadline=None)
 @given(st.floats(1e-300, 1.0))
 def test_sigma_of_log_p(p: float) -> None:
     assert sigmoid_of_log_probability(p) == pytest.approx(float(expit(math.log(p))), rel=1e-9)

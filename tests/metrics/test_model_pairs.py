@@ -18,7 +18,7 @@ import pytest
 BENCH = Path(__file__).parents[1] / "bench"
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
-needs_data = pytest.mark.skipif(not (DATA / "mcq_logprobs").is_dir(), reason="needs the recorded probabilities")
+needs_data = pytest.mark.needs("data/mcq_logprobs", "data/llm_confidence_panel")
 
 
 @pytest.fixture

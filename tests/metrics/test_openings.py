@@ -161,7 +161,7 @@ def test_one_reply_shares_nothing() -> None:
     assert shared_starts([["A"], ["B"]]) == [0, 0]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the recorded replies")
+@pytest.mark.needs("data/truthfulqa_gpt3_logprobs")
 @pytest.mark.parametrize("model", ["ada", "babbage", "curie", "davinci"])
 def test_recorded_replies_share_their_prompts_mark(model: str) -> None:
     with (DATA / f"{model}_output_labeled.csv").open(encoding="utf-8", newline="") as lines:

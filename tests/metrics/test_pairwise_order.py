@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.metrics.pairwise_order import order_counts, order_intervals
@@ -35,7 +35,6 @@ def test_each_pair_of_verdicts_by_hand() -> None:
     assert found.first_shown_share == (2 + 2 + 2) / (8 + 4)
 
 
-@settings(deadline=None)
 @given(some_pairs)
 def test_every_pair_is_counted_once_and_swapping_the_texts_changes_nothing(
     pairs: list[tuple[float, float, float]],
@@ -48,7 +47,6 @@ def test_every_pair_is_counted_once_and_swapping_the_texts_changes_nothing(
     assert order_counts(*named_otherwise) == found
 
 
-@settings(deadline=None)
 @given(some_pairs)
 def test_exchanging_first_and_second_mirrors_the_share(pairs: list[tuple[float, float, float]]) -> None:
     a, b, _ = (np.array(column) for column in zip(*pairs, strict=True))

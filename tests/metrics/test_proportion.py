@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -12,7 +12,6 @@ from moot.metrics.proportion import wilson_interval
 counts_of_n = st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
-@settings(deadline=None)
 @given(counts_of_n, st.floats(0.5, 0.999))
 def test_equals_scipy(counts: tuple[int, int], level: float) -> None:
     successes, n = counts

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from association_data import Floats, holed, known
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ConstantInputWarning, kendalltau, pearsonr, rankdata, spearmanr
 
@@ -39,7 +39,6 @@ def test_each_pair_is_scipys(seed: int) -> None:
 
 
 @given(columns)
-@settings(max_examples=150)
 def test_a_pair_of_any_columns_is_scipys(rows: list[tuple[float, float]]) -> None:
     x, y = np.array(rows, dtype=np.float64).T
     a, b = known(x, y)

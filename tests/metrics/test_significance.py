@@ -3,14 +3,13 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
 from moot.metrics.significance import mcnemar_exact, paired_difference
 
 
-@settings(deadline=None)
 @given(st.integers(0, 300), st.integers(0, 300))
 def test_equals_the_binomial_tail(b: int, c: int) -> None:
     found = mcnemar_exact(b, c)

@@ -17,7 +17,7 @@ from moot.metrics.trajectory import percent_grid
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data" / "uqlm_reference"
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="needs the other tool's recorded scores")
+pytestmark = pytest.mark.needs("data/uqlm_reference")
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from moot.protocols.tasks.asap_criteria import ESSAY_SETS
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "asap_aes" / "training_set_rel3.tsv"
 
-needs_real = pytest.mark.skipif(not REAL.exists(), reason="the slice of ASAP-AES is not there")
+needs_real = pytest.mark.needs("data/asap_aes")
 
 HEADER = [
     *("essay_id", "essay_set", "essay", "rater1_domain1", "rater2_domain1", "rater3_domain1", "domain1_score"),

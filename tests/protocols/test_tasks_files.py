@@ -418,7 +418,7 @@ def test_validating_holds_one_row_at_a_time(write: Write) -> None:
 # --- real slices, where they are
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason=f"the real slices are not here: no folder {DATA}")
+@pytest.mark.needs("data/boolq", "data/cosmosqa")
 @pytest.mark.parametrize(("spec", "count"), [("boolq:boolq/dev.jsonl", 192), ("cosmosqa:cosmosqa/valid.csv", 176)])
 def test_real_slices(spec: str, count: int) -> None:
     name, _, path = spec.partition(":")

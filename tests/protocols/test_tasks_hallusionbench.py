@@ -166,7 +166,7 @@ def test_the_folder_and_the_option_are_checked(tmp_path: Path) -> None:
         open_task(f"hallusionbench:{tmp_path}:pictures=all")
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="the slice of the public file is not here")
+@pytest.mark.needs("data/hallusionbench")
 def test_the_real_slice() -> None:
     found = open_task(f"hallusionbench:{REAL}").validate()
     assert found is not None

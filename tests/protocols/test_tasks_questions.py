@@ -83,7 +83,7 @@ def test_bad_answers_are_named(write: Write, answer: object) -> None:
         open_task(f"nq:{write({'question': 'q', 'answer': answer})}").validate()
 
 
-@pytest.mark.skipif(not GSM8K.exists(), reason="the slice of GSM8K is not there")
+@pytest.mark.needs("data/gsm8k")
 def test_the_public_word_problems() -> None:
     task = open_task(f"gsm8k:{GSM8K}")
     found = task.validate()
@@ -92,7 +92,7 @@ def test_the_public_word_problems() -> None:
     assert all(stated_number(item.gold or "") is not None for item in task.cases())
 
 
-@pytest.mark.skipif(not GSM8K.exists(), reason="the slice of GSM8K is not there")
+@pytest.mark.needs("data/gsm8k")
 def test_real_solutions_are_scored_as_their_authors_scored_them() -> None:
     """The last lines that four solvers wrote, and whether OpenAI's own script called it right."""
     lines = (GSM8K.parent / "example_model_solutions.jsonl").read_text(encoding="utf-8").splitlines()
@@ -107,7 +107,7 @@ def test_real_solutions_are_scored_as_their_authors_scored_them() -> None:
     assert [ours for ours, _ in found] == [theirs for _, theirs in found]
 
 
-@pytest.mark.skipif(not NQ.exists(), reason="the slice of NQ-open is not there")
+@pytest.mark.needs("data/nq_open")
 @pytest.mark.parametrize(("name", "count"), [("NQ-open.dev.jsonl", 212), ("NQ-open.efficientqa.test.1.1.jsonl", 253)])
 def test_the_public_questions(name: str, count: int) -> None:
     task = open_task(f"nq:{NQ / name}")

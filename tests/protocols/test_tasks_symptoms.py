@@ -138,7 +138,7 @@ def _stratified(gold: Sequence[str | None]) -> None:
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 8)), min_size=2, max_size=60))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_limit_is_a_stratified_selection(write: Write, rows: list[tuple[int, int]]) -> None:
     rows = [(0, 0), (1, 0), *rows]
     spec = write(*(f"Disease {disease},s_{symptom},," for disease, symptom in rows))
@@ -158,7 +158,7 @@ def test_no_two_diseases_share_a_name() -> None:
     assert [len(known) for known in names.aliases] == [len({fold(each) for each in s}) for s in SPELLINGS.values()]
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason=f"the real slice is not here: no folder {REAL}")
+@pytest.mark.needs("data/symptom_disease")
 def test_real_slice() -> None:
     task = open_task(f"symptoms:{REAL}")
     found = task.validate()

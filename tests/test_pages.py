@@ -1,0 +1,55 @@
+"""The documentation is followed: every command, every Python block, and every line of output that a page shows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pages import PageReader, blocks
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "deploy" / "docs").glob("*.md"))]
+NOT_A_READERS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "RAY_ADDRESS", "PYTEST_CURRENT_TEST")
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder to follow a page in, in the environment of a plain installation."""
+    before = dict(os.environ)
+    for name in NOT_A_READERS:
+        os.environ.pop(name, None)
+    os.environ |= {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "88",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.usefixtures("local_ray")
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, id=p.stem, marks=[] if p.stem == "README" else pytest.mark.docs) for p in PAGES]
+)
+def test_everything_on_a_page_runs(page: Path, empty_folder: Path) -> None:
+    printed = {_plain(line) for line in PageReader(page, empty_folder).read().splitlines()}
+    followed = [block for block in blocks(page) if block.language == "console" and block.is_run]
+    missing = [
+        line for block in followed for line in block.shown() if _is_lasting(line) and _plain(line) not in printed
+    ]
+    assert not missing, "\n".join(missing)
+
+
+def _is_lasting(line: str) -> bool:
+    """Whether a line is the same in every run: not the bar, nor how long it took."""
+    return not ("━━" in line or line.startswith(("wall time", "starting ")))
+
+
+def _plain(line: str) -> str:
+    return " ".join(line.split())
