@@ -61,6 +61,13 @@ NOT_RUN = {
 """Why a block may not be run, and how many blocks may say so."""
 
 
+def test_each_law_is_held_by_a_test_that_exists() -> None:
+    tests = ROOT / "tests"
+    for law, test, _ in table(tests / "README.md", "Laws"):
+        file, _, name = _code(test).partition("::")
+        assert f"def {name}(" in (tests / file).read_text("utf-8"), law
+
+
 def test_what_is_not_run_is_little_and_says_why() -> None:
     reasons = Counter(b.info["not-run"] for page in PAGES for b in blocks(page) if "not-run" in b.info)
     assert reasons <= Counter(NOT_RUN)
