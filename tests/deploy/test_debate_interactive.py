@@ -93,7 +93,14 @@ def test_a_session_from_the_topics_to_the_end(engine: list[str], server: Scripte
     assert _paid(server) == _once(2)
 
 
-@pytest.mark.parametrize(("leaving", "code"), [("quit", 0), ("d", 0), ("c", 130)], ids=["quit", "Ctrl-D", "Ctrl-C"])
+@pytest.mark.parametrize(
+    ("leaving", "code"),
+    [
+        pytest.param("quit", 0, marks=pytest.mark.slow, id="quit"),
+        pytest.param("d", 0, marks=pytest.mark.slow, id="Ctrl-D"),
+        pytest.param("c", 130, id="Ctrl-C"),
+    ],
+)
 def test_who_leaves_comes_back_to_the_same_form(
     leaving: str, code: int, server: ScriptedServer, tmp_path: Path
 ) -> None:
@@ -118,6 +125,7 @@ def test_who_leaves_comes_back_to_the_same_form(
     assert _paid(server) == _once(1)
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServer, tmp_path: Path) -> None:
     """What was decided stays decided, and only the calls under way are made again."""
     server.gated = "/round/1/"
@@ -135,6 +143,7 @@ def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServe
     assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
@@ -150,6 +159,7 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, 
     assert _paid(server) == _once(1)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_it_at_once(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
@@ -166,6 +176,7 @@ def test_a_second_ctrl_c_ends_it_at_once(server: ScriptedServer, tmp_path: Path)
     assert _paid(server)["topics"] == 1
 
 
+@pytest.mark.slow
 def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedServer, tmp_path: Path) -> None:
     server.gated = "/round/1/"
     with Terminal(tmp_path, *_command(server)) as terminal:
@@ -181,6 +192,7 @@ def test_a_line_can_be_edited_and_nothing_is_taken_in_advance(server: ScriptedSe
     assert _paid(server) == _once(1)
 
 
+@pytest.mark.slow
 def test_a_second_terminal_is_refused(server: ScriptedServer, tmp_path: Path) -> None:
     with Terminal(tmp_path, *_command(server)) as first:
         first.sees("\n> ")
@@ -219,6 +231,7 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
     assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(seen)
 
 
+@pytest.mark.slow
 def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) -> None:
     """With one that changes nothing, fails, or is not there, nothing is decided."""
     broken, missing = f"{sys.executable} -c 'raise SystemExit(3)'", "no-such-editor"
@@ -258,6 +271,7 @@ def test_socrasynth_is_moderated(tmp_path: Path) -> None:
     assert "Who pays?" in str(turns["round/1/agent/0"])
 
 
+@pytest.mark.slow
 def test_socrasynth_without_an_editor(tmp_path: Path) -> None:
     """Topics typed anew, a level that is none, and what was decided told from the record."""
     with Terminal(tmp_path, "debate", SUBJECT, "-i", "--out", "run") as terminal:

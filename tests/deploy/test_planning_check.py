@@ -34,6 +34,7 @@ def pilot(model: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pilot"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_run_takes_what_was_planned(regime: str, pilot: Path, model: str, tmp_path: Path) -> None:
     bounds, out = REGIMES[regime], tmp_path / regime
