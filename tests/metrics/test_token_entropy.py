@@ -177,13 +177,13 @@ def test_replies_of_other_widths_are_each_as_alone(cells: int, monkeypatch: pyte
 
 
 def test_rows_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match="row 1 has 3 alternatives for 2 tokens"):
+    with pytest.raises(ValueError, match="row 1"):
         entropy_lower(Ragged.from_lists([[-0.1], [-0.1, -0.2]]), Ragged.from_lists([[-0.1], [-0.1] * 3]))
-    with pytest.raises(ValueError, match="row 0 has 1 alternatives for 0 tokens"):
+    with pytest.raises(ValueError, match="row 0"):
         entropy_lower(Ragged.from_lists([[]]), Ragged.from_lists([[-0.1]]))
-    with pytest.raises(ValueError, match="2 rows of alternatives for 1 replies"):
+    with pytest.raises(ValueError, match="2 rows"):
         entropy_lower(Ragged.from_lists([[]]), Ragged.from_lists([[], []]))
-    with pytest.raises(ValueError, match="3 tokens are listed out of a vocabulary of 2"):
+    with pytest.raises(ValueError, match="vocabulary of 2"):
         bounds(np.log([0.5]), np.log([0.5, 0.3, 0.1]), vocabulary=2)
 
 

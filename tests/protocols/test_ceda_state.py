@@ -84,7 +84,7 @@ async def test_what_prompts_show_is_what_the_state_holds() -> None:
 async def test_a_missing_version_and_foreign_data_are_errors() -> None:
     floor, _ = await full_debate()
     data = states(floor)
-    with pytest.raises(RecordError, match="version 4 of the state is not on record: the next one is 5"):
+    with pytest.raises(RecordError, match="version 4"):
         rebuild([each for each in data if each["version"] != 4])
     with pytest.raises(RecordError, match="cannot be read"):
         rebuild([{**data[0], "added": {"gold": "supported"}}])

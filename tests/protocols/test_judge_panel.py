@@ -79,7 +79,7 @@ def test_a_judge_that_says_nothing_is_counted_and_in_no_mean() -> None:
 
 
 def test_a_reply_that_nobody_judged_fails_and_says_so() -> None:
-    with pytest.raises(QuorumFailed, match=r"no judge gave a usable sheet, in 4 asks \(refused 4\)"):
+    with pytest.raises(QuorumFailed, match="refused 4"):
         judged({"*": None})
 
 

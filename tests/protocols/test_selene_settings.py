@@ -114,7 +114,7 @@ def test_every_entry_makes_its_protocol() -> None:
 
 
 def test_what_makes_a_baseline_cannot_be_changed() -> None:
-    with pytest.raises(ConfigError, match="setting `agents` is fixed to 1 in protocol 'single-agent'"):
+    with pytest.raises(ConfigError, match="`agents` is fixed to 1"):
         make_protocol("single-agent", {"agents": 3})
     with pytest.raises(ConfigError, match=r"`gate.when` is fixed to 'always'"):
         make_protocol("always-debate", {"gate.when": "selective"})

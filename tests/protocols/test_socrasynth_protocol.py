@@ -247,7 +247,7 @@ class TestStopping:
             assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
 
     async def test_an_opening_that_only_concedes_is_none(self) -> None:
-        with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: conceded\)"):
+        with pytest.raises(QuorumFailed, match="agent/1: conceded"):
             await hold({"round/0/agent/1": {"conceded": True}})
 
     async def test_when_a_side_speaks_of_no_topic(self) -> None:
@@ -257,7 +257,7 @@ class TestStopping:
 
     @pytest.mark.parametrize("reply", [{"declined": True}, None])
     async def test_no_debate_without_both_openings(self, reply: dict[str, Any] | None) -> None:
-        with pytest.raises(QuorumFailed, match=r"openings of both sides \(agent/1: (declined|refused)\)"):
+        with pytest.raises(QuorumFailed, match=r"agent/1: (declined|refused)"):
             await hold({"round/0/agent/1": reply})
 
 

@@ -149,13 +149,13 @@ def test_bad_cells_are_named(write: Write, cells: dict[str, str], message: str) 
 
 
 def test_other_bad_input(write: Write) -> None:
-    with pytest.raises(TaskFileError, match=r"essays.tsv:2: expected 28 cells as in the header, found 27"):
+    with pytest.raises(TaskFileError, match=r"essays.tsv:2: .*found 27"):
         open_task(write(line()[:-1])).validate()
-    with pytest.raises(TaskFileError, match="field `rater2_trait4`: is missing"):
+    with pytest.raises(TaskFileError, match="`rater2_trait4`"):
         open_task(write(header=[name for name in HEADER if name != "rater2_trait4"])).validate()
-    with pytest.raises(TaskFileError, match="field `id`: expected a unique id, 'asap-7-9-ideas' occurs earlier"):
+    with pytest.raises(TaskFileError, match=r"`id`.*'asap-7-9-ideas'"):
         open_task(write(line(), line())).validate()
-    with pytest.raises(TaskFileError, match="expected at least one case, found none"):
+    with pytest.raises(TaskFileError, match="found none"):
         open_task(write(line(number=8)) + ":set=7").validate()
 
 

@@ -213,7 +213,7 @@ def test_two_hundred_labels_and_not_one_more(file: Path) -> None:
 
 
 def test_only_a_file_can_be_read_twice() -> None:
-    with pytest.raises(TaskFileError, match="-: expected a file: its labels must be known before the first case"):
+    with pytest.raises(TaskFileError, match="-: expected a file"):
         open_task("labels:-")
     done = subprocess.run(
         [sys.executable, "-m", "moot", "run", "--task", "labels:-", "--dry-run"], input=b"", capture_output=True
@@ -233,9 +233,7 @@ def test_a_label_that_came_after_the_check_is_refused(file: Path) -> None:
     task = open_task(spec_of(file, SPORT, MONEY))
     assert task.validate() is not None
     spec_of(file, SPORT, MONEY, {"text": "Rain.", "label": "Weather"})
-    with pytest.raises(
-        TaskFileError, match="expected a label that was there when the file was checked, found 'Weather"
-    ):
+    with pytest.raises(TaskFileError, match="found 'Weather"):
         list(task.cases())
 
 
