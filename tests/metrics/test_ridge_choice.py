@@ -68,14 +68,14 @@ def test_a_held_out_row_has_no_part_in_its_probability() -> None:
 
 def test_noise_is_given_no_direction_on_average_and_little_weight() -> None:
     areas, spreads = [], []
-    for seed in range(40):
+    for seed in range(16):
         x, y = directions(60, 10, 0.0, seed)
         fold = balanced_folds(np.arange(60), y, 5, seed)
         p = held_out_probabilities(x, y, np.arange(60), fold, 5, seed)
         wins = [np.sign(p[(fold == k) & (y == 1)][:, None] - p[(fold == k) & (y == 0)]).mean() for k in range(5)]
         areas.append(0.5 + np.mean(wins) / 2)
         spreads.append(np.median(np.abs(p - 0.5)))
-    assert np.mean(areas) == pytest.approx(0.5, abs=0.04)
+    assert np.mean(areas) == pytest.approx(0.5, abs=0.06)
     assert np.median(spreads) < 0.1
 
 

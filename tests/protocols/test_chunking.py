@@ -87,5 +87,5 @@ def test_chunks_stand_in_the_text_one_after_the_other(text: str) -> None:
 def test_hostile_text_takes_linear_time() -> None:
     start = time.process_time()
     for unit in (".", "a. ", '."', "\n", " ", "A.", "# a\n", "- a\n", "a\n\n", "a", "Ab\n"):
-        chunks_of(unit * 50_000)
-    assert time.process_time() - start < 20.0
+        chunks_of(unit * 20_000)
+    assert time.process_time() - start < 10.0
