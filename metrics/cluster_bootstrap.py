@@ -21,6 +21,7 @@ Weights = npt.NDArray[np.int32]
 """How often each row is in each resample, `(resamples, n)`."""
 
 _BYTES = 2**28  # of the largest array; the resamples are taken so many at once
+_DRAWN = 2**16  # clusters at once
 
 
 def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Weights:
@@ -59,7 +60,7 @@ def cluster_weights(clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> W
 def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: int, seed: int = 0) -> Floats:
     """Sums over the rows of each resample, when as many clusters are drawn, with replacement, as there are.
 
-    The draws are those of `cluster_weights`; they are made cluster by cluster and one resample at a time, so that
+    The draws are those of `cluster_weights`; they are made cluster by cluster and a few resamples at a time, so that
     neither the rows nor the resamples cost memory.
 
     Args:
@@ -85,8 +86,11 @@ def resampled_sums(values: npt.ArrayLike, clusters: npt.ArrayLike, resamples: in
     by_cluster = np.stack([np.bincount(codes, column, number) for column in rows.T], axis=1)
     random = np.random.default_rng(seed)
     found = np.empty((resamples, rows.shape[1]))
-    for row in found:
-        row[:] = np.bincount(random.integers(number, size=number), minlength=number) @ by_cluster
+    at_once = max(1, _DRAWN // number)
+    for start in range(0, resamples, at_once):
+        some = found[start : start + at_once]
+        drawn = random.integers(number, size=(len(some), number)) + number * np.arange(len(some))[:, np.newaxis]
+        some[:] = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape) @ by_cluster
     return found
 
 

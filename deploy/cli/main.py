@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -30,7 +31,7 @@ def main() -> NoReturn:
     from moot.protocols.errors import MootError, RecordError, UserError
 
     try:
-        code = app(standalone_mode=False)
+        code = _command()(standalone_mode=False)
     except TyperException as error:
         if said := error.format_message():
             context = getattr(error, "ctx", None)
@@ -49,6 +50,12 @@ def main() -> NoReturn:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(code or 0)
+
+
+@cache
+def _command() -> Any:
+    """The tree of commands: building it takes as long as a small command."""
+    return typer.main.get_command(app)
 
 
 def _look_here() -> None:

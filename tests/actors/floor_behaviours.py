@@ -90,7 +90,7 @@ async def path_reused_at_once(case: Case, floor: Floor) -> Any:
 
 
 async def deadline(case: Case, floor: Floor) -> Any:
-    """`agent/3` has 3 s; who hangs fails alone."""
+    """`agent/3` has 2 s; who hangs fails alone."""
     turns = await floor.ask_all([_echo("quick", "agent/3"), _echo("slow/hang", "agent/3"), _echo("other")])
     return [_heard(turn) for turn in turns]
 

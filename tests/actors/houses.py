@@ -14,6 +14,7 @@ from typing import Any
 from moot.actors.arena import Arena, Past, Runtime
 from moot.actors.desk import Person
 from moot.actors.inline import InlineRuntime
+from moot.actors.log import configure_unless_done
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts
@@ -149,6 +150,7 @@ async def hold(
         person: answers forms while the run lives.
         changes: fields of `RunSpec`.
     """
+    configure_unless_done()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.yaml").write_text("test: true\n")
     owner = Ownership.take(RunFolder(folder))

@@ -1,4 +1,4 @@
-"""Writes a small journal in a process of its own, which a failpoint may end: `journal_writer.py FOLDER DEBATES`.
+"""Writes a small journal, in a process that a failpoint may end.
 
 Every debate has two replies, an event and a verdict. What is known to be durable is printed line by line: the case id,
 once its commit has returned. Run again on the same folder it goes on with the debates that have no verdict.
@@ -7,7 +7,6 @@ once its commit has returned. Run again on the same folder it goes on with the d
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -101,6 +100,7 @@ async def _debate(recorder: Recorder, case_id: str, life: str) -> None:
     print(case_id, flush=True)
 
 
-if __name__ == "__main__":
+def write_journal(folder: Path, debates: int) -> None:
+    """What such a process does."""
     journal._COMMIT_S = 0.01
-    asyncio.run(write(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(write(folder, debates))

@@ -34,17 +34,22 @@ async def served(make: Callable[[str], M], handler: Handler) -> AsyncIterator[M]
 
 
 @asynccontextmanager
-async def served_raw(make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None) -> AsyncIterator[M]:
+async def served_raw(
+    make: Callable[[str], M], answer: bytes, gone: asyncio.Event | None = None, asked: asyncio.Event | None = None
+) -> AsyncIterator[M]:
     """The same in front of one that reads a request's head and writes `answer`, whatever that is.
 
     Args:
         gone: then the connection is held open, and this is set when the client closes it.
+        asked: set when the answer has been written.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
         await writer.drain()
+        if asked is not None:
+            asked.set()
         if gone is not None:
             while await reader.read(1 << 16):
                 pass
@@ -58,6 +63,16 @@ async def served_raw(make: Callable[[str], M], answer: bytes, gone: asyncio.Even
     finally:
         await model.close()
         server.close()
+
+
+@asynccontextmanager
+async def deadline_after(event: asyncio.Event) -> AsyncIterator[None]:
+    """A deadline that passes in the block, soon after the event."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(60) as deadline:
+        waiting = asyncio.create_task(event.wait())
+        waiting.add_done_callback(lambda _: deadline.reschedule(loop.time() + 0.02))
+        yield
 
 
 def answers(status: int, body: object, headers: dict[str, str] | None = None) -> Handler:

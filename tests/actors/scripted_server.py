@@ -127,7 +127,8 @@ class ScriptedServer:
         status = _STATUS.search(step)
         if status and self.misbehaving:
             said = "maximum context length exceeded" if status[1] == "413" else "on purpose"
-            return web.json_response({"error": {"message": said}}, status=int(status[1]))
+            at_once = {"retry-after-ms": "1"}
+            return web.json_response({"error": {"message": said}}, status=int(status[1]), headers=at_once)
         if "/flaky" in step and self.calls[step] == 1:
             return web.json_response({"error": {"message": "once"}}, status=500)
         if re.search(self.failing, step):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from moot.actors.models.answer_key import AnswerKey
@@ -28,6 +29,7 @@ def model(seed: int = 7, key: AnswerKey | None = None, **settings: float) -> Sim
     return SimulatedModel(SimulatedSettings.model_validate(settings), seed, key)
 
 
+@cache
 def opening(text: str, labels: tuple[str, ...] | None = LABELS, choices: tuple[str, ...] = ()) -> Sequence[Message]:
     slots = {"question": text, "labels": labels, "choices": choices, "passage": PASSAGE, "title": ""}
     return TEMPLATES.render("selene/opening", slots)
@@ -35,6 +37,13 @@ def opening(text: str, labels: tuple[str, ...] | None = LABELS, choices: tuple[s
 
 def revision(
     text: str, own: tuple[str, float], others: Sequence[tuple[str, float]], labels: tuple[str, ...] = LABELS
+) -> Sequence[Message]:
+    return _revision(text, own, tuple(others), labels)
+
+
+@cache
+def _revision(
+    text: str, own: tuple[str, float], others: tuple[tuple[str, float], ...], labels: tuple[str, ...]
 ) -> Sequence[Message]:
     shown = [
         {"name": f"agent {place}", "answer": answer, "reasoning": "Because.", "confidence": confidence}

@@ -160,7 +160,7 @@ def test_pickles_and_code_in_a_body_are_refused(tmp_path: Path, name: str) -> No
     digest = body_folder(tmp_path / BODY)
     put(tmp_path, card(body=Body(digest=digest, base="b", iterations=1, epochs=1)))
     (tmp_path / BODY / name).write_bytes(b"cos\nsystem\n.")
-    refused("holds safetensors and JSON only", tmp_path)
+    refused("safetensors", tmp_path)
 
 
 @pytest.mark.parametrize("name", [".more.json", ".cache/config.json", "__more/model.safetensors", "1_Pooling/.x.txt"])
@@ -169,26 +169,26 @@ def test_what_the_digest_does_not_cover_is_refused_in_a_body(tmp_path: Path, nam
     (tmp_path / BODY / name).parent.mkdir(exist_ok=True)
     (tmp_path / BODY / name).write_bytes(b"{}")
     assert folder_digest(tmp_path / BODY) == digest
-    with pytest.raises(ConfigError, match="a classifier's body has no hidden files or folders"):
+    with pytest.raises(ConfigError, match="hidden"):
         check_body(tmp_path / BODY, digest)
 
 
 def test_a_link_in_a_body_is_refused(tmp_path: Path) -> None:
     digest = body_folder(tmp_path / BODY)
     (tmp_path / BODY / "more.json").symlink_to("/etc/hostname")
-    with pytest.raises(ConfigError, match="safetensors and JSON only"):
+    with pytest.raises(ConfigError, match="safetensors"):
         check_body(tmp_path / BODY, digest)
 
 
 @pytest.mark.parametrize(
     ("modules", "why"),
     [
-        ([{"type": "custom.Module"}], "expected a module of sentence-transformers"),
-        ([{}], "expected a module of sentence-transformers"),
-        ({}, "expected a JSON list of modules"),
-        ([{**MODULES[0], "path": "/elsewhere"}], "`path`: expected a folder in the body's own"),
-        ([{**MODULES[0], "path": "0_A/../../elsewhere"}], "`path`: expected a folder in the body's own"),
-        ([{**MODULES[0], "path": 1}], "`path`: expected a folder in the body's own"),
+        ([{"type": "custom.Module"}], "sentence-transformers"),
+        ([{}], "sentence-transformers"),
+        ({}, "JSON list"),
+        ([{**MODULES[0], "path": "/elsewhere"}], "`path`"),
+        ([{**MODULES[0], "path": "0_A/../../elsewhere"}], "`path`"),
+        ([{**MODULES[0], "path": 1}], "`path`"),
     ],
 )
 def test_modules_of_ones_own_are_not_loaded(tmp_path: Path, modules: object, why: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from houses import make_spec, same_for_all
+from leaping import leaping
 
 from moot.actors.household import services
 from moot.actors.remote.crew import RemoteCrew
@@ -56,6 +57,7 @@ class Rows:
     [([True, False, True, False], "ok"), ([False, True], "ok"), ([False, False, True], "failed")],
     ids=["in doubt once at a time", "not yet there", "lost"],
 )
+@leaping
 async def test_an_ask_is_given_up_only_when_it_is_missed_twice_running(
     holds: list[bool], outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +81,7 @@ class MistakenPeer(ForgetfulPeer):
         return encode([ReplyEnvelope(each.number, None, "KeyError: 'x'") for each in decode_parcel(args[0]).messages])
 
 
+@leaping
 async def test_what_an_agent_raises_ends_the_ask_at_once(tmp_path: Path) -> None:
     roles = Roles(make_spec(tmp_path, same_for_all("simulated")).roles)
     agents = {service: [cast(Peer, MistakenPeer([]))] for service in services(roles)}

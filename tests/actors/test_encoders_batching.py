@@ -275,7 +275,7 @@ async def test_a_bug_of_a_backend_is_a_failure_not_a_hang() -> None:
         async def encode_batch(self, texts: Sequence[str]) -> Rows:
             return HASHED.rows(texts[:1])
 
-    with pytest.raises(EncoderFailed, match="bug: ValueError: 1 vectors for 2 texts"):
+    with pytest.raises(EncoderFailed, match="1 vectors for 2"):
         await encoder(TooFew()).encode(["a", "b"])
 
 

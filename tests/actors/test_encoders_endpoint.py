@@ -88,7 +88,7 @@ def test_vectors_are_read_in_the_order_of_the_texts_and_made_unit_long(base64: b
 def test_the_request_asks_for_base64_and_sends_no_empty_text() -> None:
     sent = json.loads(encode_request("m", ["a", "", "é"]))
     assert sent == {"model": "m", "input": ["a", " ", "é"], "encoding_format": "base64"}
-    with pytest.raises(ModelError, match="request: a text holds a lone surrogate"):
+    with pytest.raises(ModelError, match="surrogate"):
         encode_request("m", ["\ud800"])
 
 
@@ -187,13 +187,13 @@ async def test_a_server_that_gives_vectors_of_another_size_is_not_believed() -> 
     async with served(handler) as made:
         await made.encode(["a"])
         await made.encode(["b"])
-        with pytest.raises(EncoderFailed, match="unparsable: the server gave vectors of 5 numbers after vectors of 4"):
+        with pytest.raises(EncoderFailed, match="vectors of 5 numbers"):
             await made.encode(["c"])
 
 
 async def test_nobody_there_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = make_encoder(f"http://127.0.0.1:{unused_port()}/v1#m", QUICK)
-    with pytest.raises(EncoderFailed, match="connection: cannot reach http://127"):
+    with pytest.raises(EncoderFailed, match="http://127"):
         await nowhere.encode(["a"])
     with pytest.raises(ModelUnavailable, match="cannot reach"):
         await nowhere.check()
@@ -203,7 +203,7 @@ async def test_nobody_there_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(answers(200, body_of(ROWS[:1]))) as made:
         with pytest.raises(MissingKey, match="MOOT_TEST_KEY"):
             await made.check()
-        with pytest.raises(EncoderFailed, match="refused: no API key: set the environment variable MOOT_TEST_KEY"):
+        with pytest.raises(EncoderFailed, match="MOOT_TEST_KEY"):
             await made.encode(["a"])
 
 

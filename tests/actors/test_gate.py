@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
+from leaping import leaping
 
 from moot.actors.limits.admission import Need
 from moot.actors.limits.envelopes import Grant, Report
@@ -45,6 +46,7 @@ class Desk:
         return Gate(self.limits, self.purses, self.exchange, clock=self.clock)
 
 
+@leaping
 async def test_most_calls_start_without_an_exchange() -> None:
     desk = Desk(EndpointLimits())
     gate = desk.gate()
@@ -55,6 +57,7 @@ async def test_most_calls_start_without_an_exchange() -> None:
     assert desk.exchanges < 20
 
 
+@leaping
 async def test_no_more_than_the_fixed_concurrency_are_under_way_over_two_processes() -> None:
     desk = Desk(EndpointLimits(concurrency=7))
     gates = [desk.gate(), desk.gate()]
@@ -76,6 +79,7 @@ async def test_no_more_than_the_fixed_concurrency_are_under_way_over_two_process
     assert (most, done) == (7, 80)
 
 
+@leaping
 async def test_calls_start_in_the_order_in_which_they_came() -> None:
     desk = Desk(EndpointLimits(concurrency=1))
     gate = desk.gate()
@@ -91,6 +95,7 @@ async def test_calls_start_in_the_order_in_which_they_came() -> None:
     assert order == list(range(30))
 
 
+@leaping
 async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     desk = Desk(EndpointLimits(concurrency=1))
     gate = desk.gate()
@@ -109,6 +114,7 @@ async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     assert [isinstance(each, asyncio.CancelledError) for each in ended] == [True, False, True]
 
 
+@leaping
 async def test_a_rate_holds_calls_back_until_the_window_has_passed() -> None:
     desk = Desk(EndpointLimits(requests_per_min=300))
     gate = desk.gate()
@@ -129,6 +135,7 @@ async def test_a_rate_holds_calls_back_until_the_window_has_passed() -> None:
     assert started == 15
 
 
+@leaping
 async def test_tokens_used_count_and_not_those_foreseen() -> None:
     desk = Desk(EndpointLimits(tokens_per_min=1000))
     gate = desk.gate()
@@ -144,6 +151,7 @@ async def test_tokens_used_count_and_not_those_foreseen() -> None:
     await gate.close()
 
 
+@leaping
 async def test_money_is_reserved_settled_and_refused() -> None:
     desk = Desk(EndpointLimits(), {"usd": 10.0})
     gate = desk.gate()
@@ -160,6 +168,7 @@ async def test_money_is_reserved_settled_and_refused() -> None:
     await gate.close()
 
 
+@leaping
 async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
     desk = Desk(EndpointLimits(), {"tokens": 100.0})
     gate, other = desk.gate(), desk.gate()
@@ -173,6 +182,7 @@ async def test_calls_that_can_have_what_others_give_back_wait_for_it() -> None:
         await each.close()
 
 
+@leaping
 async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
     desk = Desk(EndpointLimits(), {"usd": 10.0})
     gate = desk.gate()
@@ -186,6 +196,7 @@ async def test_a_small_call_is_not_refused_for_a_large_one() -> None:
     await gate.close()
 
 
+@leaping
 async def test_as_many_calls_start_as_the_budget_holds() -> None:
     desk = Desk(EndpointLimits(concurrency=100), {"usd": 10.0})
     gate = desk.gate()
@@ -205,6 +216,7 @@ async def test_as_many_calls_start_as_the_budget_holds() -> None:
     assert most == 10
 
 
+@leaping
 async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
     desk = Desk(EndpointLimits())
     gate = desk.gate()
@@ -219,6 +231,7 @@ async def test_an_endpoint_that_is_down_for_long_is_said_to_be() -> None:
     await gate.close()
 
 
+@leaping
 async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
     async def gone(report: Report) -> Grant:
         raise RuntimeError("no limiter")
@@ -230,6 +243,7 @@ async def test_a_limiter_that_is_gone_ends_every_wait() -> None:
         await gate.admit("m", Need())
 
 
+@leaping
 async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
     desk = Desk(EndpointLimits(concurrency=1))
     gate = desk.gate()
@@ -245,6 +259,7 @@ async def test_a_drain_refuses_those_who_wait_and_lets_the_others_end() -> None:
     await gate.close()
 
 
+@leaping
 async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> None:
     desk = Desk(EndpointLimits())
     gate = desk.gate()
@@ -269,6 +284,7 @@ async def test_a_server_that_is_full_is_left_alone_for_as_long_as_it_says() -> N
     await gate.close()
 
 
+@leaping
 async def test_a_server_that_is_full_and_says_nothing_of_use_is_left_alone_a_little() -> None:
     for said in (None, 0.0):
         desk = Desk(EndpointLimits())
@@ -282,6 +298,7 @@ async def test_a_server_that_is_full_and_says_nothing_of_use_is_left_alone_a_lit
         await gate.close()
 
 
+@leaping
 async def test_a_refusal_now_and_then_holds_nobody_else_back() -> None:
     desk = Desk(EndpointLimits())
     gate = desk.gate()

@@ -85,6 +85,15 @@ async def test_a_late_handover_is_passed_over_and_one_beside_a_listener_is_not()
     assert debates.taken == ["a", "b", "c"]
 
 
+async def test_an_outcome_that_comes_with_two_calls_at_once_counts_once() -> None:
+    debates, tray, counter = _made()
+    await tray.exchange(counter.handover(_assignments("a")), wait=False)
+    first, second = counter.handover([]), counter.handover([])
+    debates.end("a")
+    returned = [await tray.exchange(handover, wait=False) for handover in (first, second)]
+    assert [_ids(counter.report(each)) for each in returned] == [["a"], []]
+
+
 async def test_a_new_life_counts_anew() -> None:
     debates, tray, counter = _made()
     await tray.exchange(counter.handover(_assignments("a", "b")), wait=False)

@@ -25,50 +25,40 @@ from moot.actors.remote.scribe import ROWS_PER_BATCH
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(420)]
 
-CASES = 240
-OPEN = 16
+CASES = 320
+OPEN = 8
 AGENTS = 3
-MOST_STARTS = 10
+MOST_STARTS = 6
 SEED = 11
 
 PLANS = {
-    "actors": (
-        "actors",
-        [
-            "agent.received:60",
-            "agent.sent_to_writer:4",
-            "agent.sent_to_moderator:9",
-            "judge.received:15",
-            "judge.sent_to_writer:2",
-            "moderator.debate_closed:25",
-            "moderator.committed:30",
-            "segment.torn:9",
-            "driver.fed:9",
-        ],
-    ),
-    "packed, those who call models": (
-        "packed",
-        [
-            "agent.received:150",
-            "agent.sent_to_writer:5",
-            "judge.received:20",
-            "moderator.debate_closed:30",
-            "moderator.committed:35",
-            "compaction.part_written:2",
-        ],
-    ),
-    "packed, those who keep the record": (
-        "packed",
-        [
-            "writer.buffered:7",
-            "writer.flushed:6",
-            "segment.torn:11",
-            "compaction.part_renamed:3",
-            "compaction.manifest_written:1",
-            "driver.fed:8",
-        ],
-    ),
+    "actors": [
+        "agent.received:60",
+        "agent.sent_to_writer:4",
+        "agent.sent_to_moderator:9",
+        "judge.received:15",
+        "judge.sent_to_writer:2",
+        "moderator.debate_closed:25",
+        "moderator.committed:30",
+        "segment.torn:9",
+        "driver.fed:9",
+        "compaction.part_written:2",
+    ],
+    "packed": [
+        "agent.received:90",
+        "agent.sent_to_writer:5",
+        "judge.received:20",
+        "moderator.debate_closed:20",
+        "moderator.committed:25",
+        "writer.buffered:6",
+        "writer.flushed:4",
+        "segment.torn:9",
+        "driver.fed:20",
+        "compaction.part_renamed:1",
+        "compaction.manifest_written:1",
+    ],
 }
+"""By placement. A process that is killed counts from one again."""
 
 IN_FLIGHT = OPEN * AGENTS
 MOST_PAID_AGAIN = {
@@ -126,9 +116,9 @@ def undisturbed(task: str, tmp_path_factory: pytest.TempPathFactory) -> list[dic
     return found
 
 
-@pytest.mark.parametrize("name", list(PLANS))
-def test_kills_at_every_failpoint(name: str, task: str, undisturbed: list[dict[str, Any]], tmp_path: Path) -> None:
-    placement, plan = PLANS[name]
+@pytest.mark.parametrize("placement", PLANS)
+def test_kills_at_every_failpoint(placement: str, task: str, undisturbed: list[dict[str, Any]], tmp_path: Path) -> None:
+    plan = PLANS[placement]
     marks = tmp_path / "marks"
     marks.mkdir()
     with serve(task) as server:
@@ -145,12 +135,12 @@ def test_kills_at_every_failpoint(name: str, task: str, undisturbed: list[dict[s
     assert set(steps) <= set(served)
     again = sum(served.values()) - len(served)
     allowed = sum(MOST_PAID_AGAIN[entry.partition(".")[0]] for entry in plan)
-    print(f"{name}: {len(plan)} kills, {again} of {len(served)} calls served again, {allowed} allowed")
+    print(f"{placement}: {len(plan)} kills, {again} of {len(served)} calls served again, {allowed} allowed")
     assert again <= allowed < len(served)
 
 
 def test_the_plans_hit_every_kind_of_actor_twice() -> None:
-    entries = [entry.partition(".")[0] for _, plan in PLANS.values() for entry in plan]
+    entries = [entry.partition(".")[0] for plan in PLANS.values() for entry in plan]
     assert len(entries) >= 20
     for kind in ("agent", "judge", "moderator", "writer", "driver", "compaction"):
         assert entries.count(kind) >= 2, kind

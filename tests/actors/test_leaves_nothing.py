@@ -148,23 +148,26 @@ def _until_equal(expected: dict[str, Any], found: Callable[[], dict[str, Any]]) 
 
 @pytest.mark.slow
 @pytest.mark.ray
-@pytest.mark.parametrize("how", ["finished", "stopped", "refused"])
-def test_a_callers_ray_is_as_it_was(local_ray: None, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_callers_ray_is_as_it_was(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a run that ended, one that was interrupted, and one that was refused."""
     moot.run(task="sample", limit=1, out=tmp_path / "first")  # what is only loaded once
     before = _quiet()
     files = psutil.Process().num_fds()
-    if how == "finished":
-        assert moot.run(task="sample", limit=3, out=tmp_path / "run", placement="packed").status == "finished"
-    elif how == "stopped":
-        _interrupted_while_it_debates(tmp_path / "run", monkeypatch)
-    else:
-        with pytest.raises(ConfigError, match="no node of the cluster has unobtainium 1 for"):
-            moot.run(out=tmp_path / "run", cluster={"resources.unobtainium": 1, "wait_s": 0.1})
-        assert not (tmp_path / "run").exists()
-    *_, after = _until_equal(before, _ours)
-    assert after == before
-    assert ray.is_initialized()
-    assert psutil.Process().num_fds() <= files + 5, "a handful, for the connections that Ray keeps to its nodes"
+
+    def assert_as_before() -> None:
+        *_, after = _until_equal(before, _ours)
+        assert after == before
+        assert ray.is_initialized()
+        assert psutil.Process().num_fds() <= files + 5, "a handful, for the connections that Ray keeps to its nodes"
+
+    assert moot.run(task="sample", limit=3, out=tmp_path / "finished", placement="packed").status == "finished"
+    assert_as_before()
+    _interrupted_while_it_debates(tmp_path / "stopped", monkeypatch)
+    assert_as_before()
+    with pytest.raises(ConfigError, match="unobtainium 1"):
+        moot.run(out=tmp_path / "refused", cluster={"resources.unobtainium": 1, "wait_s": 0.1})
+    assert not (tmp_path / "refused").exists()
+    assert_as_before()
 
 
 def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,8 +190,9 @@ def _interrupted_while_it_debates(out: Path, monkeypatch: pytest.MonkeyPatch) ->
         sessions.append(session)
         return begun(session)
 
-    monkeypatch.setattr("moot.deploy.running.interrupt.wait", interrupting)
-    monkeypatch.setattr(Session, "hold", hold)
-    with pytest.raises(KeyboardInterrupt):
-        moot.run(task="sample", model="simulated?latency_ms=200", out=out)
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.deploy.running.interrupt.wait", interrupting)
+        patched.setattr(Session, "hold", hold)
+        with pytest.raises(KeyboardInterrupt):
+            moot.run(task="sample", model="simulated?latency_ms=200", out=out)
     assert told.is_set()

@@ -4,13 +4,13 @@ calls are lost on their way there or back."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leaping import leap_through, leaping
 
 from moot.actors.remote.envelopes import (
     AskEnvelope,
@@ -137,9 +137,10 @@ def test_every_ask_is_answered_and_paid_once(
         assert wire.most_under_way <= MOST_CALLS
         await wire.station.close()
 
-    asyncio.run(hold())
+    leap_through(hold())
 
 
+@leaping
 async def test_asks_and_replies_that_come_together_share_a_call() -> None:
     wire = Wire(Thinker())
     for number in range(40):
@@ -150,6 +151,7 @@ async def test_asks_and_replies_that_come_together_share_a_call() -> None:
     assert wire.calls == 1
 
 
+@leaping
 async def test_a_steady_stream_needs_one_call_for_both_directions() -> None:
     wire = Wire(Thinker(0.002), spacing_s=0.02)
     for number in range(200):
@@ -160,16 +162,19 @@ async def test_a_steady_stream_needs_one_call_for_both_directions() -> None:
     assert wire.calls < 40
 
 
+@leaping
 async def test_a_full_batch_leaves_without_waiting() -> None:
-    wire, started = Wire(Thinker(), spacing_s=30.0), time.monotonic()
+    clock = asyncio.get_running_loop().time
+    wire, started = Wire(Thinker(), spacing_s=30.0), clock()
     wire.ask(0)
     await wire.all_answered()
     for number in range(1, 1 + MOST_PER_CALL):
         wire.ask(number)
     await wire.all_answered()
-    assert time.monotonic() - started < 5
+    assert clock() - started < 5
 
 
+@leaping
 async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
     wire = Wire(Thinker(0.05))
     wire.ask(1)
@@ -181,6 +186,7 @@ async def test_one_call_stays_with_the_agent_while_a_reply_is_awaited() -> None:
     assert wire.under_way == 0
 
 
+@leaping
 async def test_a_cancelled_ask_is_not_answered() -> None:
     thinker = Thinker(0.05)
     wire = Wire(thinker)
@@ -198,6 +204,7 @@ async def test_a_cancelled_ask_is_not_answered() -> None:
     await wire.station.close()
 
 
+@leaping
 async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     station = Station(Thinker().answer, spacing_s=0.0)
     calls = [asyncio.create_task(station.exchange(Parcel("m:1", 0, n, [], []))) for n in range(1, MOST_KEPT + 2)]
@@ -207,6 +214,7 @@ async def test_more_calls_than_are_kept_go_back_at_once() -> None:
     assert [await call for call in calls] == [[]] * len(calls)
 
 
+@leaping
 async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     """It has the name of the one before, and its numbers begin at 0 again."""
     thinker = Thinker(0.01)
@@ -223,6 +231,7 @@ async def test_a_restarted_moderator_gets_its_own_replies_only() -> None:
     await after.station.close()
 
 
+@leaping
 async def test_a_broken_line_says_so() -> None:
     broken: list[Exception] = []
 
@@ -235,6 +244,7 @@ async def test_a_broken_line_says_so() -> None:
     assert [str(error) for error in broken] == ["gone"]
 
 
+@leaping
 async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
     thinker = Thinker()
     station = Station(thinker.answer, spacing_s=0.0)
@@ -248,6 +258,7 @@ async def test_a_cancellation_that_overtakes_its_ask_holds() -> None:
     await overtaken
 
 
+@leaping
 async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent() -> None:
     """Otherwise its asks would end as timeouts, one after the other, and the run would go on."""
 
@@ -271,6 +282,7 @@ async def test_a_record_that_takes_no_more_rows_breaks_every_line_of_the_agent()
     await station.close()
 
 
+@leaping
 async def test_what_is_under_way_ends_when_the_record_takes_no_more_rows() -> None:
     ended: list[str] = []
 
@@ -297,6 +309,7 @@ async def _until(told: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+@leaping
 async def test_a_mistake_in_the_agent_is_told_to_who_asked() -> None:
     async def answer(ask: Ask) -> Answered:
         raise KeyError("a slot")
@@ -312,6 +325,7 @@ async def _told(call: asyncio.Task[list[ReplyEnvelope]]) -> list[int]:
     return [reply.number for reply in await call]
 
 
+@leaping
 async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> None:
     """Ask 1 is in two parcels; the reply to the one is confirmed before the other comes."""
     thinker = Thinker()

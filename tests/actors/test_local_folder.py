@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,9 @@ def _folder(path: Path, *names: str) -> Path:
         ((), "no config.json"),
         (("model.safetensors",), "no config.json"),
         (("config.json",), "no weights"),
-        (("config.json", "pytorch_model.bin"), "pytorch_model.bin is pickled"),
-        (("config.json", "consolidated.00.pth"), "consolidated.00.pth is pickled"),
-        (("config.json", "model.gguf"), "serve them with llama.cpp"),
+        (("config.json", "pytorch_model.bin"), "pytorch_model.bin"),
+        (("config.json", "consolidated.00.pth"), "consolidated.00.pth"),
+        (("config.json", "model.gguf"), "llama.cpp"),
     ],
 )
 def test_what_is_no_model_folder_is_refused_by_name(names: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_what_is_no_model_folder_is_refused_by_name(names: tuple[str, ...], said
 
 
 def test_a_folder_that_is_not_there_or_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"there is no folder {tmp_path / 'nowhere'}"):
+    with pytest.raises(ConfigError, match="nowhere"):
         model_folder(str(tmp_path / "nowhere"))
     file = tmp_path / "model.safetensors"
     file.write_text("")
@@ -66,9 +67,8 @@ def test_the_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("missing", local_folder.NEEDED)
 def test_a_missing_extra_is_named_before_anything_else(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_folder, "find_spec", lambda name: None if name == missing else object())
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError, match=rf"{missing}.*moot\[local\]"):
         make_model(ModelBinding(model="local/nowhere"), seed=1, answer_key=None)
-    assert str(caught.value) == f"local/PATH needs {missing}, which is not installed: pip install 'moot[local]'"
 
 
 def test_a_relative_folder_is_the_same_one_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +85,8 @@ def test_only_processes_with_weights_ask_for_a_gpu() -> None:
     assert weight_owners(roles) == {("agent", "local//srv/m"), ("judge", "local//srv/m")}
 
 
-@pytest.mark.parametrize("gpus", range(1, 9))
-@pytest.mark.parametrize("processes", range(1, 20))
-def test_all_processes_find_a_place(gpus: int, processes: int) -> None:
-    share = gpu_share(gpus, processes)
-    assert 0.0 < share <= 1.0
-    assert int(1.0 / share + 1e-9) * gpus >= processes
+def test_all_processes_find_a_place() -> None:
+    for gpus, processes in product(range(1, 9), range(1, 20)):
+        share = gpu_share(gpus, processes)
+        assert 0.0 < share <= 1.0
+        assert int(1.0 / share + 1e-9) * gpus >= processes, (gpus, processes)

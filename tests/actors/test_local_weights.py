@@ -67,7 +67,7 @@ def test_missing_weights_are_not_made_up(llama: Path) -> None:
     tensors = load_file(llama / "model.safetensors")
     del tensors["model.layers.1.mlp.up_proj.weight"]
     save_file(tensors, llama / "model.safetensors", {"format": "pt"})
-    with pytest.raises(ConfigError, match=r"layers\.1\.mlp\.up_proj\.weight are missing"):
+    with pytest.raises(ConfigError, match=r"layers\.1\.mlp\.up_proj"):
         load_weights(llama)
 
 

@@ -1,14 +1,14 @@
-"""Mailboxes: order, coalescing, spacing, drains and closing, in small real times."""
+"""Mailboxes: order, coalescing, spacing, drains and closing."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leaping import leap_through, leaping
 
 from moot.actors.remote.mailbox import Mailbox, MailboxClosed
 
@@ -27,13 +27,14 @@ class Peer:
     async def take(self, batch: list[int]) -> None:
         self.under_way += 1
         self.most_at_once = max(self.most_at_once, self.under_way)
-        self.began.append(time.monotonic())
+        self.began.append(asyncio.get_running_loop().time())
         self.batches.append(batch)
         await asyncio.sleep(self.busy_s)
         self.delivered += batch
         self.under_way -= 1
 
 
+@leaping
 async def test_what_is_posted_together_leaves_together() -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
@@ -45,6 +46,7 @@ async def test_what_is_posted_together_leaves_together() -> None:
     await box.close()
 
 
+@leaping
 async def test_the_first_message_leaves_at_once() -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=30.0)
@@ -55,6 +57,7 @@ async def test_the_first_message_leaves_at_once() -> None:
     await box.close()
 
 
+@leaping
 async def test_messages_gather_while_a_call_is_under_way() -> None:
     peer = Peer(busy_s=0.1)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
@@ -70,8 +73,9 @@ async def test_messages_gather_while_a_call_is_under_way() -> None:
     await box.close()
 
 
+@leaping
 async def test_calls_start_at_least_the_spacing_apart() -> None:
-    peer, before = Peer(), time.monotonic()
+    peer, before = Peer(), asyncio.get_running_loop().time()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.05)
     for i in range(30):
         box.post(i)
@@ -83,6 +87,7 @@ async def test_calls_start_at_least_the_spacing_apart() -> None:
     await box.close()
 
 
+@leaping
 async def test_a_call_holds_at_most_so_many_messages() -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=7)
@@ -94,6 +99,7 @@ async def test_a_call_holds_at_most_so_many_messages() -> None:
     await box.close()
 
 
+@leaping
 async def test_drained_waits_for_what_was_posted_before_only() -> None:
     peer = Peer(busy_s=0.03)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=2)
@@ -112,6 +118,7 @@ async def test_drained_waits_for_what_was_posted_before_only() -> None:
     await box.close()
 
 
+@leaping
 async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
     peer = Peer(busy_s=0.03)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0)
@@ -125,6 +132,7 @@ async def test_a_cancelled_drain_leaves_the_others_alone() -> None:
     await box.close()
 
 
+@leaping
 async def test_closing_drops_what_waits() -> None:
     peer = Peer(busy_s=0.05)
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=0.0, most=1)
@@ -145,6 +153,7 @@ async def test_closing_drops_what_waits() -> None:
         box.post(5)
 
 
+@leaping
 async def test_closing_an_unused_mailbox_is_harmless() -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=1.0)
@@ -190,10 +199,11 @@ def test_any_schedule_is_delivered_once_and_in_order(
             assert len(batch) == most or later - earlier >= spacing_s * 0.98  # only a full batch need not wait
         await box.close()
 
-    asyncio.run(run())
+    leap_through(run())
 
 
 @pytest.mark.parametrize("spacing_s", [0.0, 0.02])
+@leaping
 async def test_posting_goes_on_after_a_pause(spacing_s: float) -> None:
     peer = Peer()
     box: Mailbox[int] = Mailbox(peer.take, spacing_s=spacing_s)

@@ -112,10 +112,8 @@ async def _hold(wire: Wire, folder: Path, cases: list[LabelledCase], how: Hold) 
     return told
 
 
-@pytest.mark.parametrize(
-    ("seed", "how"),
-    [*((seed, _as_a_task) for seed in range(SCHEDULES)), *((seed, _as_they_come) for seed in range(SCHEDULES))],
-)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, SCHEDULES))])
+@pytest.mark.parametrize("how", [_as_a_task, _as_they_come])
 def test_faults_of_messages_change_nothing(
     seed: int, how: Hold, undisturbed: Path, paid: Counter[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

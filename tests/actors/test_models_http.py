@@ -23,6 +23,8 @@ from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Message
 from moot.protocols.replies import Position
 
+pytestmark = pytest.mark.usefixtures("certificates_read_once")
+
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,20 +91,20 @@ async def test_logprobs_and_images(make: MakeModel) -> None:
 
 
 async def test_many_calls_at_once(make: MakeModel) -> None:
-    """No hidden limit on connections: 150 calls wait for each other."""
+    """No hidden limit on connections: 120 calls wait for each other."""
     together = asyncio.Event()
     waiting = 0
 
     async def handler(request: web.Request) -> web.Response:
         nonlocal waiting
         waiting += 1
-        if waiting == 150:
+        if waiting == 120:
             together.set()
         await together.wait()
         return web.json_response(completion())
 
     async with served(make, handler) as model:
-        calls = [model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(150)]
+        calls = [model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(120)]
         replies = await asyncio.wait_for(asyncio.gather(*calls), 60)
     assert {reply.text for reply in replies} == {"No."}
 
@@ -175,7 +177,7 @@ async def test_check_refuses(status: int, said: str) -> None:
 async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
     url = f"http://{host}:{unused_port()}/v1"
     model = compatible(url)
-    with pytest.raises(ModelUnavailable, match=f"cannot reach {url}/models"):
+    with pytest.raises(ModelUnavailable, match=f"{url}/models"):
         await model.check()
     await model.close()
 

@@ -121,7 +121,7 @@ def test_references_are_written_out() -> None:
 def test_what_no_vendor_takes_is_refused_with_its_field(model: type[BaseModel], field: str) -> None:
     with pytest.raises(ConfigError) as caught:
         json_schema(model)
-    assert f"field `{field}` of the reply {model.__name__}" in str(caught.value)
+    assert f"`{field}` of the reply {model.__name__}" in str(caught.value)
     assert "structured: false" in str(caught.value)
 
 

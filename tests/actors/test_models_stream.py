@@ -14,12 +14,14 @@ from aiohttp import web
 from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, WITH_LOGPROBS, Backend, MakeModel, completion
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import Handler, answers, served, served_raw
+from loopback import Handler, answers, deadline_after, served, served_raw
 from simulate_server import simulated_server
 
 from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
 from moot.actors.models.server_sent_events import EventParser
 from moot.protocols.messages import Decoding, Message, Usage
+
+pytestmark = pytest.mark.usefixtures("certificates_read_once")
 
 DONE = b"data: [DONE]\n\n"
 STOP = {"delta": {}, "finish_reason": "stop"}
@@ -148,10 +150,10 @@ async def test_closing_early_closes_the_response(make: MakeModel) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: wait\n\n"])
 async def test_a_deadline_closes_the_response(make: MakeModel, sent: bytes) -> None:
-    gone = asyncio.Event()
-    async with served_raw(make, sent, gone) as model:
+    gone, asked = asyncio.Event(), asyncio.Event()
+    async with served_raw(make, sent, gone, asked) as model:
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3):
+            async with deadline_after(asked):
                 await read(model)
         await asyncio.wait_for(gone.wait(), 10)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from leaping import leaping
 
 from moot.actors.record.progress import StreamedEvent
 from moot.actors.remote import peers
@@ -44,6 +45,7 @@ async def _until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+@leaping
 async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_again() -> None:
     peer, losses, slow = Mortal(), [0], asyncio.Event()
 
@@ -62,6 +64,7 @@ async def test_an_actor_that_dies_again_while_its_loss_is_seen_to_is_seen_to_aga
     assert losses == [2]
 
 
+@leaping
 async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.2)
     peer = Mortal()
@@ -71,6 +74,7 @@ async def test_an_actor_that_ray_calls_dead_is_given_up_early(monkeypatch: pytes
             await peer.back()
 
 
+@leaping
 async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 0.1)
     peer = Mortal()
@@ -83,6 +87,7 @@ async def test_an_actor_that_is_only_away_is_waited_for(monkeypatch: pytest.Monk
         await waiting
 
 
+@leaping
 async def test_an_actor_that_is_lost_while_it_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     peer = Mortal()
     peer.dead = False
@@ -94,24 +99,26 @@ async def test_an_actor_that_is_lost_while_it_starts_is_waited_for(monkeypatch: 
         await starting
 
 
+@leaping
 async def test_an_actor_that_dies_each_time_it_sets_itself_up_is_given_up() -> None:
     class Overfull(Mortal):
         async def call(self, method: str, *args: Any) -> Any:
             if method == "ping":
                 raise PeerLost("killed: out of memory", dead=False)
 
-    with pytest.raises(ActorGone, match="could not be started: killed: out of memory"):
+    with pytest.raises(ActorGone, match=r"started: .*out of memory"):
         await Overfull().first_call()
     with pytest.raises(ActorGone, match="did not come back"):
         await Overfull().back()
 
 
 @pytest.mark.parametrize("unfit", [True, False], ids=["raises when it is made", "is dead and stays so"])
+@leaping
 async def test_an_actor_that_cannot_be_set_up_says_why(unfit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers, "_DEAD_FOR_S", 60.0 if unfit else 0.2)
     peer = Mortal()
     peer.dead, peer.unfit = True, unfit
-    with pytest.raises(ActorGone, match="mortal could not be started: gone"):
+    with pytest.raises(ActorGone, match=r"mortal .*gone"):
         await peer.first_call()
 
 
@@ -144,6 +151,7 @@ class Writer(Peer):
         await asyncio.Event().wait()
 
 
+@leaping
 async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once() -> None:
     writer = Writer()
     archive = RayArchive([writer])
@@ -153,6 +161,7 @@ async def test_the_events_of_a_writer_that_was_only_out_of_reach_are_told_once()
     await archive.unwatch()
 
 
+@leaping
 async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
     """Else a debate's stream would end before its last events have come."""
     writer = Writer()
@@ -162,6 +171,7 @@ async def test_no_events_are_told_only_when_every_writer_has_none() -> None:
     await archive.unwatch()
 
 
+@leaping
 async def test_a_writers_next_life_is_told_from_its_first_event_on() -> None:
     """It was lost while it was asked."""
     writer = Writer()

@@ -19,7 +19,7 @@ from PIL import Image as Pillow
 from PIL.PngImagePlugin import PngInfo
 
 from moot.actors.models import picture_download, pictures
-from moot.actors.models.pictures import LARGEST_SENT_BYTES, LONGEST_SIDE_PIXELS, load_image, load_images
+from moot.actors.models.pictures import LONGEST_SIDE_PIXELS, load_image, load_images
 from moot.protocols.case import Image
 from moot.protocols.errors import ConfigError
 
@@ -85,11 +85,13 @@ def test_a_large_picture_is_scaled(size: tuple[int, int], scaled: tuple[int, int
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
-def test_a_picture_of_many_bytes_is_written_anew(kind: str) -> None:
-    data = noise((2000, 2000), kind)
-    assert len(data) > LARGEST_SENT_BYTES
+def test_a_picture_of_many_bytes_is_written_anew(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert pictures.LARGEST_SENT_BYTES == 5_000_000
+    monkeypatch.setattr(pictures, "LARGEST_SENT_BYTES", 400_000)
+    data = noise((600, 600), kind)
+    assert len(data) > 400_000
     image = load_image(data)
-    assert len(image.data) <= LARGEST_SENT_BYTES
+    assert len(image.data) <= 400_000
     assert image.media_type == "image/jpeg"
     assert max(opened(image).size) <= LONGEST_SIDE_PIXELS
 
@@ -124,10 +126,10 @@ def test_of_a_moving_picture_the_first_frame() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"", "expected a PNG, JPEG or WebP"),
-        (b"hello", "expected a PNG, JPEG or WebP"),
-        (picture("GIF"), "expected a PNG, JPEG or WebP"),
-        (picture("BMP"), "expected a PNG, JPEG or WebP"),
+        (b"", "PNG, JPEG or WebP"),
+        (b"hello", "PNG, JPEG or WebP"),
+        (picture("GIF"), "PNG, JPEG or WebP"),
+        (picture("BMP"), "PNG, JPEG or WebP"),
         (noise((64, 64))[:-3000], "broken"),
         (noise((64, 64), "JPEG")[:-3000], "broken"),
     ],
@@ -154,14 +156,14 @@ def test_a_bomb_is_not_unpacked() -> None:
         load_image(bytes(header))
     flat = io.BytesIO()
     Pillow.new("1", (8000, 7000)).save(flat, "PNG")
-    with pytest.raises(ConfigError, match="8000 x 7000 pixels are more than 50 million"):
+    with pytest.raises(ConfigError, match="50 million"):
         load_image(flat.getvalue())
 
 
 def test_a_file_that_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(pictures, "LARGEST_FILE_BYTES", 1 << 20)
     (tmp_path / "cat.png").write_bytes(bytes((1 << 20) + 1))
-    with pytest.raises(ConfigError, match=r"cat\.png: the file is larger than 1 MiB"):
+    with pytest.raises(ConfigError, match=r"cat\.png.* 1 MiB"):
         load_image(tmp_path / "cat.png")
 
 
@@ -169,7 +171,7 @@ def test_any_damage_gives_a_picture_or_one_line() -> None:
     rng = random.Random(3)
     whole = [picture("PNG"), picture("JPEG"), picture("WEBP"), with_exif("JPEG"), with_exif("WEBP"), picture(mode="P")]
     said = []
-    for _ in range(1500):
+    for _ in range(500):
         data = bytearray(rng.choice(whole))
         for _ in range(rng.randint(1, 4)):
             data[rng.randrange(len(data))] = rng.randrange(256)
@@ -178,7 +180,7 @@ def test_any_damage_gives_a_picture_or_one_line() -> None:
             opened(load_image(bytes(data)))
         except ConfigError as error:
             said.append(str(error))
-    assert 100 < len(said) < 1500
+    assert 50 < len(said) < 500
     assert not any("\n" in line for line in said)
 
 
@@ -244,7 +246,7 @@ async def test_an_address_inside_an_event_loop(site: str) -> None:
         ("/nowhere", "which is not followed"),
         ("/to/file:///etc/passwd", "which is not followed"),
         ("/to/ftp://127.0.0.1/cat", "which is not followed"),
-        ("/text", "expected a PNG, JPEG or WebP"),
+        ("/text", "PNG, JPEG or WebP"),
     ],
 )
 def test_an_address_that_leads_to_no_picture(site: str, path: str, said: str) -> None:
@@ -265,8 +267,8 @@ def test_an_address_where_nobody_is(url: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"", "it closed the connection while TLS was being agreed upon"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "TLS cannot be agreed upon with it (wrong version number)"),
+        (b"", "closed"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "wrong version number"),
     ],
     ids=["closes", "answers plainly"],
 )
@@ -275,10 +277,9 @@ def test_a_host_that_refuses_tls(answer: bytes, said: str) -> None:
         thread = threading.Thread(target=_answer_once, args=(server, answer))
         thread.start()
         url = f"https://127.0.0.1:{server.getsockname()[1]}/cat"
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match=f"^{url}: .*TLS.*{said}|^{url}: .*{said}.*TLS"):
             load_image(url)
         thread.join()
-    assert str(caught.value) == f"{url}: the picture cannot be fetched: {said}"
 
 
 def _answer_once(server: socket.socket, answer: bytes) -> None:
@@ -295,9 +296,9 @@ def test_an_address_with_too_much_behind_it(site: str, monkeypatch: pytest.Monke
 
 
 def test_an_address_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture_download, "DOWNLOAD_S", 0.3)
+    monkeypatch.setattr(picture_download, "DOWNLOAD_S", 0.1)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)  # takes connections, and serves none
-    with pytest.raises(ConfigError, match=r"not there within 0\.3 s"):
+    with pytest.raises(ConfigError, match=r"0\.1 s"):
         load_image(f"http://127.0.0.1:{server.server_address[1]}/cat")
     server.server_close()
 

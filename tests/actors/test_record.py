@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -18,10 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from forked import forked
 from houses import sorted_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from journal_writer import batch, closing, debate_rows, labelled, reply
+from journal_writer import batch, closing, debate_rows, labelled, reply, write_journal
 
 from moot.actors.failpoints import _plan
 from moot.actors.record.closing import writer_of
@@ -33,8 +33,6 @@ from moot.actors.record.segments import SegmentWriter, read_segment
 from moot.actors.record.tables import read_table
 from moot.protocols.errors import ConfigError, RecordError, RunFolderBusy
 from moot.protocols.messages import Event
-
-WRITER = str(Path(__file__).with_name("journal_writer.py"))
 
 
 @pytest.fixture
@@ -196,7 +194,7 @@ async def test_an_older_owner_replaces_nothing_after_a_takeover(folder: RunFolde
     first.release()
     second = Ownership.take(folder)
     await _verdicts(old, range(2, 4))
-    with pytest.raises(RecordError, match=r"^[^:]*: another process has taken it over$"):
+    with pytest.raises(RecordError, match="another process"):
         await old.close()
     assert folder.committed_parts() == []
     assert [row["case_id"] for row in sorted_rows(folder.path, "verdicts")] == ["c000", "c001"]
@@ -261,7 +259,7 @@ async def test_leftovers_that_cannot_be_compacted_stay_as_they_are(
 
     monkeypatch.setattr("moot.actors.record.compaction._PartWriter.write", full)
     owner = Ownership.take(folder)
-    with pytest.raises(RecordError, match=r"cannot write to .*: No space left on device$"):
+    with pytest.raises(RecordError, match="No space left"):
         compact_leftovers(folder, owner.epoch)
     owner.release()
     assert len(sorted_rows(folder.path, "verdicts")) == 3
@@ -512,7 +510,7 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoint: st
     debates = 6
     marks = folder.path.parent / "marks"
     marks.mkdir()
-    crashed = _write(folder, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
+    crashed = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
     assert crashed.returncode == -signal.SIGKILL, crashed.stderr
     durable = crashed.stdout.split()
     assert "closed" not in durable
@@ -521,7 +519,7 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoint: st
     _check_whole(folder, found)
     replies = {row["reply_id"] for row in sorted_rows(folder.path, "turns")}
 
-    again = _write(folder, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
+    again = forked(write_journal, folder.path, debates, MOOT_FAILPOINTS=failpoint, MOOT_FAILPOINT_DIR=str(marks))
     assert again.returncode == 0, again.stderr
     done = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
     assert done == {f"c{i:03d}" for i in range(debates)}
@@ -531,17 +529,6 @@ def test_a_crash_anywhere_leaves_a_whole_record(folder: RunFolder, failpoint: st
     assert len(kept) == 2 * debates
     assert not list(folder.path.rglob("*.tmp"))
     assert not list(folder.journal.glob("*.arrows"))
-
-
-def _write(folder: RunFolder, debates: int, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, WRITER, str(folder.path), str(debates)],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def _check_whole(folder: RunFolder, verdicts: set[str]) -> None:
@@ -562,7 +549,7 @@ def test_a_crash_while_leftovers_are_compacted_leaves_a_whole_record(folder: Run
     environment = {"MOOT_FAILPOINTS": plan, "MOOT_FAILPOINT_DIR": str(marks)}
     codes: list[int] = []
     while not codes or codes[-1]:
-        codes.append(_write(folder, 5, **environment).returncode)
+        codes.append(forked(write_journal, folder.path, 5, **environment).returncode)
         assert len(codes) < 10
         found = {row["case_id"] for row in sorted_rows(folder.path, "verdicts")}
         _check_whole(folder, found)
@@ -582,7 +569,7 @@ async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rolls are compacted under the reader's eyes; no row is ever missing or there twice."""
-    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 20_000)
+    monkeypatch.setattr("moot.actors.record.journal.ROLL_BYTES", 10_000)
     stop, counts, wrong = threading.Event(), [0], []
 
     def read() -> None:
@@ -601,15 +588,16 @@ async def test_a_reader_beside_the_writer_sees_a_growing_prefix(
         reader = threading.Thread(target=read)
         reader.start()
         try:
-            for start in range(0, 240, 12):
-                await _verdicts(recorder, range(start, start + 12))
+            for start in range(0, 96, 8):
+                await _verdicts(recorder, range(start, start + 8))
+            assert len(folder.committed_parts()) >= 3
             await recorder.close()
         finally:
             stop.set()
             await asyncio.to_thread(reader.join)
     assert wrong == []
     assert len(counts) > 5
-    assert len(sorted_rows(folder.path, "verdicts")) == 240
+    assert len(sorted_rows(folder.path, "verdicts")) == 96
 
 
 def test_reading_what_is_no_run_is_an_error(tmp_path: Path, folder: RunFolder) -> None:

@@ -103,10 +103,11 @@ def test_rows_are_those_that_count(asked: list[tuple[tuple[str, int, str], bool]
         folder = Path(scratch) / "run"
         asyncio.run(write(folder, [rows[:half], rows[half:]], compacted))
         run = RecordedRun(folder)
-        assert repr(by_row(run)) == repr({key: by_table(folder)[key] for key in by_row(run)})
-        assert {key: row["reply_id"] for key, row in by_row(run).items()} == standing
+        found, whole = by_row(run), by_table(folder)
+        before = repr(found)
+        assert before == repr({key: whole[key] for key in found})
+        assert {key: row["reply_id"] for key, row in found.items()} == standing
         assert [run.key(number) for number in range(len(run))] == sorted(standing)
-        before = repr(by_row(run))
         compact_leftovers(RunFolder(folder), 9)
         assert repr(by_row(run)) == before, "what was opened stays readable while its run goes on"
         assert repr(by_row(RecordedRun(folder))) == before

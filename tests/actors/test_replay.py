@@ -53,9 +53,21 @@ def replayed(folder: Path, kind: str, recorded: Path, cases: list[LabelledCase],
     return asyncio.run(hold(kind, folder, ManySettings(), cases, **values))
 
 
-@pytest.mark.parametrize("kind", ["inline", pytest.param("actors", marks=[pytest.mark.ray, pytest.mark.slow])])
-def test_a_replay_is_equal(kind: str, recorded: Held, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    again = replayed(tmp_path / "again", kind, recorded.folder, _cases())
+def test_a_replay_is_equal(recorded: Held, tmp_path: Path) -> None:
+    _assert_replayed(recorded, tmp_path, "inline", _cases())
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_replay_on_actors_is_equal(tmp_path: Path) -> None:
+    cases = made_cases(3, "default") + made_cases(2, "majority-vote", start=3)
+    roles = same_for_all("simulated")
+    first = asyncio.run(hold("inline", tmp_path / "first", ManySettings(), cases, roles, seed=SEED, key=key_of(cases)))
+    _assert_replayed(first, tmp_path, "actors", cases)
+
+
+def _assert_replayed(recorded: Held, tmp_path: Path, kind: str, cases: list[LabelledCase]) -> None:
+    again = replayed(tmp_path / "again", kind, recorded.folder, cases)
     assert_equal_records(recorded.folder, again.folder, without=WITHOUT)
     turns = again.rows("turns")
     assert {row["model"] for row in turns} == {"replay/first"}

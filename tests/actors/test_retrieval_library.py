@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -91,11 +92,11 @@ async def test_what_is_built_is_not_embedded_again_nor_a_text_twice(tmp_path: Pa
 
 
 async def test_a_build_that_fails_says_how_far_it_came_and_goes_on(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="it fails on purpose; 10 of 23 chunks are embedded"):
+    with pytest.raises(ModelUnavailable, match="10 of 23"):
         await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(fails_after=10))
-    with pytest.raises(ConfigError, match=r"is not finished \(10 of 23 chunks\)"):
+    with pytest.raises(ConfigError, match="10 of 23"):
         StoredLibrary(tmp_path, NAME)
-    with pytest.raises(ModelUnavailable, match="vectors of 8 numbers after vectors of 16"):
+    with pytest.raises(ModelUnavailable, match="8 numbers"):
         await build_library(tmp_path, chunks_of_texts(TEXTS), Counting(dimension=8))
     rest = Counting()
     await build_library(tmp_path, chunks_of_texts(TEXTS), rest)
@@ -103,14 +104,20 @@ async def test_a_build_that_fails_says_how_far_it_came_and_goes_on(tmp_path: Pat
     assert len(StoredLibrary(tmp_path, NAME)) == 23
 
 
-@pytest.mark.parametrize("torn", [b"", b"\x01" * 37])
-def test_a_killed_build_goes_on_and_pays_nothing_twice(tmp_path: Path, torn: bytes) -> None:
-    folder, marks = tmp_path / "library", tmp_path / "marks"
-    marks.mkdir()
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a build whose process was killed."""
+    folder, marks = tmp_path_factory.mktemp("killed") / "library", tmp_path_factory.mktemp("marks")
     script = KILLED.format(here=str(Path(__file__).parent), folder=str(folder))
     plan = {"MOOT_FAILPOINTS": "library.appended:2", "MOOT_FAILPOINT_DIR": str(marks)}
     done = subprocess.run([sys.executable, "-c", script], env={**os.environ, **plan}, timeout=100, check=False)
     assert done.returncode == -signal.SIGKILL
+    return folder
+
+
+@pytest.mark.parametrize("torn", [b"", b"\x01" * 37], ids=["whole", "torn"])
+def test_a_killed_build_goes_on_and_pays_nothing_twice(tmp_path: Path, killed: Path, torn: bytes) -> None:
+    folder = shutil.copytree(killed, tmp_path / "library")
     with (folder / "vectors.f32").open("ab") as file:
         file.write(torn)
     rest, whole = Counting(), Counting()
@@ -136,14 +143,14 @@ async def test_a_folder_belongs_to_its_documents_and_its_encoder(tmp_path: Path)
     folder = tmp_path / "library"
     await build_library(folder, chunks_of_texts(TEXTS), Counting())
     other = chunks_of_texts([*TEXTS[:-1], "changed"])
-    with pytest.raises(ConfigError, match="holds a library of other documents"):
+    with pytest.raises(ConfigError, match="other documents"):
         await build_library(folder, other, Counting())
-    with pytest.raises(ConfigError, match="holds a library of the encoder counting, not another"):
+    with pytest.raises(ConfigError, match="encoder counting"):
         await build_library(folder, chunks_of_texts(TEXTS), Counting(name="another"))
-    with pytest.raises(ConfigError, match="made with the encoder counting, not another: take --encoder counting"):
+    with pytest.raises(ConfigError, match="--encoder counting"):
         StoredLibrary(folder, "another")
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match=r"holds other files \(library\): a library needs a folder of its own"):
+    with pytest.raises(ConfigError, match=r"other files \(library\)"):
         await build_library(tmp_path, other, Counting())
 
 
@@ -151,7 +158,7 @@ async def test_one_process_builds(tmp_path: Path) -> None:
     (tmp_path / "vectors.f32").touch()
     with (tmp_path / "vectors.f32").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(RunFolderBusy, match="is being built by another process"):
+        with pytest.raises(RunFolderBusy, match="another process"):
             await build_library(tmp_path, chunks_of_texts(TEXTS), Counting())
 
 

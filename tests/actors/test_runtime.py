@@ -12,6 +12,7 @@ import msgspec
 import pytest
 import structlog
 from houses import make_spec, same_for_all
+from leaping import leaping
 from many_settings import ManySettings
 
 from moot.actors.meter import SILENT
@@ -65,6 +66,7 @@ async def test_a_start_that_is_cancelled_twice_is_waited_for(tmp_path: Path) -> 
     assert joined.is_set()
 
 
+@leaping
 async def test_a_moderator_that_hangs_does_not_keep_a_run_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "_DRAINED_LATE_S", 0.05)
     with structlog.testing.capture_logs() as logs:
@@ -94,6 +96,7 @@ async def test_a_writer_that_takes_no_rows_does_not_keep_a_moderator_from_draini
     assert waiting.is_set(), "its rows were waited for, and given up"
 
 
+@leaping
 async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
     monkeypatch.setattr(silence, "SILENT_S", 0.05)
@@ -113,6 +116,7 @@ async def test_who_does_not_answer_is_told_of_once(monkeypatch: pytest.MonkeyPat
     assert not hung.ended
 
 
+@leaping
 async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(silence, "_ASK_EACH_S", 0.01)
     monkeypatch.setattr(silence, "SILENT_S", 0.05)
@@ -133,14 +137,14 @@ async def test_who_hangs_for_long_is_ended_and_heard_again(monkeypatch: pytest.M
 
 async def test_while_this_process_stands_still_nobody_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a shell does at Ctrl-Z and `fg`: the clock has gone on for everybody, and nobody could answer."""
-    monkeypatch.setattr(silence, "_TICK_S", 0.02)
-    monkeypatch.setattr(silence, "SILENT_S", 0.2)
-    monkeypatch.setattr(silence, "HUNG_S", 0.4)
+    monkeypatch.setattr(silence, "_TICK_S", 0.01)
+    monkeypatch.setattr(silence, "SILENT_S", 0.1)
+    monkeypatch.setattr(silence, "HUNG_S", 0.2)
     hung = Hung()
     with structlog.testing.capture_logs() as logs:
         ending = asyncio.create_task(end_silence([hung]))
         await asyncio.sleep(0.02)
-        time.sleep(1.0)  # noqa: ASYNC251  stands still
+        time.sleep(0.4)  # noqa: ASYNC251  stands still
         await asyncio.sleep(0.05)
         hung.going_on.set()
         await asyncio.sleep(0.05)

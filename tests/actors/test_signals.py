@@ -76,24 +76,26 @@ async def test_the_running_signals_end_as_those_of_the_record(kind: str, writers
 async def test_a_run_that_was_gone_on_with_ends_with_the_same_signals(tmp_path: Path) -> None:
     # Auditors answer at once: whenever it is stopped, constructors are waited for, and their debates stay open.
     slowly: dict[str, Any] = {"on": roles(constructor="simulated?latency_ms=100"), "max_open": 6}
-    whole = await held("inline", tmp_path / "whole", cases(), **slowly)
+    labelled = cases(30)
+    whole = await held("inline", tmp_path / "whole", labelled, **slowly)
 
     async def stop(arena: Arena, ended: int) -> None:
         await until(arena, ended, [])
         runtime: Any = arena._runtime
-        first_reply_awaited = False
-        while not first_reply_awaited:
+        opened: dict[Any, Any] = {}
+        while not any(not debate.reply_ids for debate in opened.values()):  # the first reply of one is awaited
             await asyncio.sleep(0.001)
-            first_reply_awaited = any(not debate.reply_ids for debate in runtime._recorder._arrivals._open.values())
+            opened = runtime._recorder._arrivals._open
+            assert opened, "the run ended before it could be stopped"
         arena.stop()
 
-    for ended in (20, 40):
-        await held("inline", tmp_path / "parts", cases(), **slowly, meanwhile=partial(stop, ended=ended))
+    for ended in (10, 20):
+        await held("inline", tmp_path / "parts", labelled, **slowly, meanwhile=partial(stop, ended=ended))
         begun, over = (
             {row["case_id"] for row in sorted_rows(tmp_path / "parts", table)} for table in ("tokens", "verdicts")
         )
         assert begun - over, "no debate was open"
-    signals = await held("inline", tmp_path / "parts", cases(), **slowly)
+    signals = await held("inline", tmp_path / "parts", labelled, **slowly)
     assert_signals_of(signals, tmp_path / "parts")
     assert_same_signals(signals, whole)
 

@@ -115,8 +115,7 @@ class TestDeterminism:
 
 
 class TestCompetence:
-    @pytest.mark.parametrize("competence", [0.3, 0.78, 0.95])
-    @pytest.mark.parametrize("temperature", [0.0, 0.3])
+    @pytest.mark.parametrize(("competence", "temperature"), [(0.3, 0.3), (0.78, 0.0), (0.78, 0.3), (0.95, 0.0)])
     def test_is_recovered(self, competence: float, temperature: float) -> None:
         measured = accuracy(model(key=KEY, competence=competence), temperature)
         assert measured == pytest.approx(competence, abs=bound(competence))
@@ -255,9 +254,10 @@ class TestDebate:
         assert broken <= 6
 
     def test_truth_wins_a_little_more_often(self) -> None:
+        """By .046, of 600 questions; where nothing is won, 300 give more than .02 with a probability of 2.5 %."""
         before, after = [], []
         simulated, decoding = model(key=KEY), Decoding()
-        for number in range(COUNT):
+        for number in range(300):
             gold = LABELS[number % 2]
             first = [
                 position(simulated.reply(opening(question(number)), decoding, f"{number}/{agent}"))
@@ -271,7 +271,7 @@ class TestDebate:
                     revision(question(number), said[agent], others), decoding, f"{number}/{agent}/1"
                 )
                 after.append(position(reply)["answer"] == gold)
-        assert np.mean(before) + 0.01 < np.mean(after) < np.mean(before) + 0.15
+        assert np.mean(before) + 0.02 < np.mean(after) < np.mean(before) + 0.15
 
 
 class TestJudge:
@@ -436,7 +436,7 @@ class TestTokens:
 
     def test_chosen_token_is_listed_with_its_probability(self) -> None:
         unlikely = 0
-        for number in range(300):
+        for number in range(100):
             reply = model(key=KEY).reply(opening(question(number)), Decoding(top_logprobs=5), str(number))
             tokens = reply.tokens
             assert tokens is not None
@@ -444,10 +444,10 @@ class TestTokens:
                 row = tokens.alt_tokens[place * 5 : place * 5 + 5]
                 assert tokens.alt_logprob[place, row.index(token)] == tokens.logprob[place]
             unlikely += tokens.alt_tokens[20] != tokens.tokens[4]
-        assert 0 < unlikely < 60
+        assert 0 < unlikely < 20
 
     def test_greedy_takes_the_first_alternative(self) -> None:
-        for number in range(200):
+        for number in range(60):
             decoding = Decoding(temperature=0.0, top_logprobs=5)
             tokens = model(key=KEY).reply(opening(question(number)), decoding, str(number)).tokens
             assert tokens is not None
@@ -480,8 +480,8 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("spec", "message"),
         [
-            ("simulated?competense=1", "did you mean 'competence'"),
-            ("simulated?competence=1.5", "`competence`: Input should be less than or equal to 1, not '1.5'"),
+            ("simulated?competense=1", "'competence'"),
+            ("simulated?competence=1.5", "`competence`"),
             ("simulated?competence=nan", "`competence`"),
             ("simulated?competence=", "`competence`"),
             ("simulated?competence", "expected NAME=VALUE"),

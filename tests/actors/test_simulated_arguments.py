@@ -57,8 +57,9 @@ def key_for(case: Case, gold: str) -> AnswerKey:
     return AnswerKey.from_cases([LabelledCase(case, 0, gold)])
 
 
+@cache
 def judged_q(messages: tuple[Message, ...], role: str, text: str, step: str) -> int:
-    """Q as a simulated judge without noise has it."""
+    """Q as a simulated judge without noise has it; equal texts of two worlds have the same."""
     shown = Shown(path=step, role=role, domain="", sent=messages, reply=text)
     asked = TEMPLATES.render("rubric/judge", {"rubric": rubric_slots(RUBRIC), **shown_slots(shown)})
     reply = model(7, None, judge_noise=0.0).reply(asked, Decoding(max_tokens=500, temperature=0.0), step)
@@ -67,7 +68,7 @@ def judged_q(messages: tuple[Message, ...], role: str, text: str, step: str) -> 
 
 
 @cache
-def world(signal: float, words: int = 40) -> npt.NDArray[np.float64]:
+def world(signal: float, words: int) -> npt.NDArray[np.float64]:
     """Q, mean, first ten's mean, least, spread and number of the log-probabilities of each reply; shape (n, 6)."""
     rows = []
     speaker = model(11, None, confidence_signal=signal, reasoning_words=words)
@@ -89,7 +90,7 @@ def with_q(signal: float, words: int = 40) -> list[float]:
     return [float(spearmanr(found[:, 0], column).statistic) for column in found[:, 1:].T]
 
 
-@pytest.mark.parametrize("words", [1, 10, 40])
+@pytest.mark.parametrize("words", [1, 40])
 def test_in_the_null_world_no_statistic_tells_how_good_a_reply_is(words: int) -> None:
     """|rho| of 432 independent pairs is below .13 with a probability of 99 %."""
     assert max(map(abs, with_q(0.0, words))) < 0.13
@@ -107,25 +108,25 @@ def test_in_the_planted_world_sure_replies_are_good_ones() -> None:
 def test_the_signal_rises_with_the_setting_and_changes_no_word() -> None:
     means = [with_q(signal)[0] for signal in (0.0, 0.25, 1.0)]
     assert means == sorted(means)
-    assert (world(0.0)[:, 0] == world(1.0)[:, 0]).all()
+    assert (world(0.0, 40)[:, 0] == world(1.0, 40)[:, 0]).all()
     assert said("constructor", ESSAY, confidence_signal=0.0) == said("constructor", ESSAY, confidence_signal=1.0)
 
 
 def test_the_first_ten_tokens_show_it_most() -> None:
-    null, planted = world(0.0), world(1.0)
+    null, planted = world(0.0, 40), world(1.0, 40)
     gained = planted - null
     assert gained[:, 2].mean() > 1.2 * gained[:, 1].mean() > 0.0
 
 
 def test_replies_are_of_every_quality_and_mostly_good() -> None:
-    q = world(0.0)[:, 0]
+    q = world(0.0, 40)[:, 0]
     assert set(q) >= {0.0, 5.0, 6.0, 7.0, 8.0, 9.0}
     assert (q == 0.0).mean() < 0.15
     assert (q == 9.0).mean() > 0.35
 
 
 def test_a_reply_is_of_a_usual_length_whatever_it_is_worth() -> None:
-    lengths = world(0.0)[:, 5]
+    lengths = world(0.0, 40)[:, 5]
     assert lengths.min() >= 150
     assert lengths.max() <= 250
     short = world(0.0, 1)[:, 5]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,9 +27,10 @@ KEY = AnswerKey.from_cases(
 WORDS = re.compile(r"\w+")
 
 
-def reply(number: int, rate: float, seed: int = 7, **settings: float) -> ModelReply:
+@cache
+def reply(number: int, rate: float, seed: int = 7, alternatives: int | None = None, **settings: float) -> ModelReply:
     simulated = model(seed, KEY, hallucination_rate=rate, **settings)
-    return simulated.reply(opening(question(number)), Decoding(top_logprobs=3), str(number))
+    return simulated.reply(opening(question(number)), Decoding(top_logprobs=alternatives), str(number))
 
 
 def made_up(rate: float, seed: int = 7) -> list[int]:
@@ -138,7 +140,7 @@ def test_all_of_the_prompt_counts_as_read_whatever_its_tag() -> None:
 class TestTokens:
     def split(self, number: int) -> tuple[list[float], list[float]]:
         """Probabilities of the made-up words' tokens, and of the other words' tokens but the answer's."""
-        one = reply(number, 1.0)
+        one = reply(number, 1.0, alternatives=3)
         assert one.tokens is not None
         particular = find_invention(one.text)
         assert particular is not None
@@ -168,7 +170,7 @@ class TestTokens:
         honest = [
             math.exp(logprob)
             for number in range(100)
-            if (tokens := reply(number, 0.0).tokens) is not None
+            if (tokens := reply(number, 0.0, alternatives=3).tokens) is not None
             for place, (token, logprob) in enumerate(zip(tokens.tokens, tokens.logprob.tolist(), strict=True))
             if token[-1].isalnum() and place != 4
         ]

@@ -24,7 +24,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
 
 SETTINGS: Mapping[str, Any] = {"versus_qa": True, "crit_topics": True, "topics.count": 3, "max_rounds": 3}
-CASES = 12
+CASES = 4
 TABLES = ("cases", "turns", "tokens", "judgments", "events", "embeddings")
 
 
@@ -52,7 +52,7 @@ def test_the_debates_were_held(tmp_path: Path) -> None:
 
 
 def test_permuted_gold_changes_nothing_that_is_sent(tmp_path: Path) -> None:
-    cases = made_cases(4, "subject")
+    cases = made_cases(2, "subject")
     flipped = [LabelledCase(c.case, c.index, "No" if c.gold == "Yes" else "Yes") for c in cases]
     one, two = _held("inline", tmp_path / "one", cases), _held("inline", tmp_path / "two", flipped)
     for table in TABLES:

@@ -20,9 +20,9 @@ from moot.protocols.errors import RecordError, RunFolderBusy
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "SETTLE_S", 0.1)
-    monkeypatch.setattr(lease, "BEAT_S", 0.05)
-    monkeypatch.setattr(lease, "_POLL_S", 0.05)
+    monkeypatch.setattr(lease, "SETTLE_S", 0.03)
+    monkeypatch.setattr(lease, "BEAT_S", 0.02)
+    monkeypatch.setattr(lease, "_POLL_S", 0.03)
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def owner_of(store: Store) -> Holder:
     return msgspec.json.decode(store.get("owner.json") or b"", type=Holder)
 
 
-async def test_of_several_at_once_one_becomes_the_owner(store: Store) -> None:
+async def test_of_several_at_once_one_becomes_the_owner(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "SETTLE_S", 0.1)
     for _ in range(3):
         taken = await asyncio.gather(*(Lease.take(store) for _ in range(4)), return_exceptions=True)
         owners = [each for each in taken if isinstance(each, Lease)]
@@ -50,7 +51,7 @@ async def test_a_live_owner_is_named_and_a_released_record_is_free(store: Store)
     done = asyncio.Event()
     holding = asyncio.create_task(first.hold(done.wait()))
     me = owner_of(store)
-    with pytest.raises(RunFolderBusy, match=f"written by another process \\({me.host}, pid {me.pid}\\)"):
+    with pytest.raises(RunFolderBusy, match=f"written by .*pid {me.pid}"):
         await Lease.take(store)
     done.set()
     assert await holding
@@ -75,7 +76,7 @@ async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
     monkeypatch.setattr(store, "put", slow_at_first)
     await held.hold(renewing.wait())
     giving_up = asyncio.create_task(held.release())
-    await asyncio.wait([giving_up], timeout=0.2)
+    await asyncio.wait([giving_up], timeout=0.05)
     go_on.set()
     await giving_up
     assert held._renewing is not None
@@ -84,10 +85,10 @@ async def test_a_renewal_under_way_does_not_take_back_what_was_given_up(
 
 
 async def test_a_dead_owner_is_waited_for_until_its_lease_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lease, "LEASE_S", 0.5)
+    monkeypatch.setattr(lease, "LEASE_S", 0.2)
     dead = await Lease.take(store)
     assert not (await Lease.take(store)).in_order
-    with pytest.raises(RecordError, match=r"another process \(.*\) has taken the run over; this process ends"):
+    with pytest.raises(RecordError, match="taken the run over"):
         await dead.hold(asyncio.sleep(30))
     with pytest.raises(RecordError, match="taken the run over"):
         store.put("late", b"")
@@ -96,7 +97,7 @@ async def test_a_dead_owner_is_waited_for_until_its_lease_ends(store: Store, mon
 async def test_the_work_of_an_owner_that_cannot_renew_is_cancelled(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "_LOST_S", 0.3)
+    monkeypatch.setattr(lease, "_LOST_S", 0.1)
     held = await Lease.take(store)
     cancelled = asyncio.Event()
 
@@ -148,8 +149,8 @@ async def test_a_cancelled_owner_gives_the_record_up(store: Store, tmp_path: Pat
 
 async def test_claims_of_the_dead_are_taken_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put("claims/dead", msgspec.json.encode(Holder("dead", "gone", 1)))
-    monkeypatch.setattr(lease, "LEASE_S", 0.2)
-    await asyncio.sleep(0.5)
+    monkeypatch.setattr(lease, "LEASE_S", 0.05)
+    await asyncio.sleep(0.1)
     held = await Lease.take(store)
     assert list(store.sizes()) == ["owner.json"]
     await held.release()

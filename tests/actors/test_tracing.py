@@ -30,6 +30,12 @@ CASES = 4
 
 
 @pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers that are busy are free again soon."""
+    monkeypatch.setattr("moot.deploy.simulation.server._BUSY_S", 0.01)
+
+
+@pytest.fixture(autouse=True)
 def _no_telemetry_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         monkeypatch.delenv(name)
@@ -124,6 +130,7 @@ def test_without_telemetry_nothing_of_it_is_loaded(tmp_path: Path) -> None:
 
 
 def test_a_collector_that_is_away_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.otel_tracing.FLUSH_WITHIN_S", 0.1)
     with collector(status=503) as (url, spans):
         monkeypatch.setenv(ENDPOINT, url)
         held = moot.run(engine="inline", task="sample", limit=1, out=tmp_path / "run")

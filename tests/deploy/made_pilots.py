@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pytest
 
 from moot.actors.models.prices import Price
 from moot.deploy.planning.pilot import Debate, Pilot, Step
+from moot.deploy.planning.resampled import resampled
 
 SERVER = "http://127.0.0.1:1/v1#made"
+
+
+@contextmanager
+def short_plans() -> Iterator[None]:
+    """Plans from an eighth of the calls and a fifth of the resamples: what holds of them holds of any number."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, calls in (("_CALLS", 10_000), ("_CALLS_RELAXED", 5_000)):
+            patch.setattr(f"moot.deploy.planning.plan.{name}", calls)
+        patch.setattr("moot.deploy.planning.plan.resampled", partial(resampled, resamples=19, most_calls=300))
+        yield
 
 
 def step(after: tuple[int, ...] = (), busy_s: float = 1.0, **others: int | float | None) -> Step:

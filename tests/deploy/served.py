@@ -15,6 +15,7 @@ import aiohttp
 import uvicorn
 
 from moot.deploy.serving.api import make_api
+from moot.deploy.serving.listener import _socket
 from moot.deploy.serving.services import Services
 from moot.deploy.serving.settings import ServeConfig
 
@@ -91,15 +92,36 @@ def parsed(text: str) -> list[dict[str, str]]:
     return found
 
 
+class _Server(uvicorn.Server):
+    """Ends when it is told to; uvicorn's own looks for that ten times a second, and gives each end another tenth."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ended = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.ended.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for each in sockets or []:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.005)
+
+
 @asynccontextmanager
 async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, **fields: Any) -> AsyncIterator[Client]:
     """A server on a free port, closed at the end."""
     config = ServeConfig.build({"out": str(out), "debates": INLINE, **fields})
     services = Services(config)
     await services.open()
-    listening = socket.create_server(("127.0.0.1", 0))
-    options = uvicorn.Config(make_api(services, token), log_config=None, lifespan="off", access_log=False)
-    server = uvicorn.Server(options)
+    listening = _socket("127.0.0.1", 0)
+    server = _Server(uvicorn.Config(make_api(services, token), log_config=None, lifespan="off", access_log=False))
     running = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         async with aiohttp.ClientSession() as session:
@@ -108,6 +130,6 @@ async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, *
     finally:
         await services.drain(drain_s)
         await services.close()
-        server.should_exit = True
+        server.ended.set()
         await running
         listening.close()

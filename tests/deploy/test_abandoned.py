@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 from houses import stable_rows
-from simulate_server import simulated_server
+from simulate_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.probe import STEP_KEY
-from moot.actors.models.simulated.draws import stable_uniform
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.outcome import Run
@@ -27,7 +24,7 @@ from moot.protocols.tasks import open_task
 KEY = AnswerKey.from_cases(open_task("sample").cases())
 INLINE: dict[str, Any] = {"engine": "inline"}
 ON_RAY = [pytest.mark.slow, pytest.mark.ray]
-PACKED = pytest.param({"engine": "ray", "placement": "packed"}, id="packed", marks=ON_RAY)
+PACKED = pytest.param({"engine": "ray", "placement": "packed", "cluster": {"moderators": 1}}, id="packed", marks=ON_RAY)
 ACTORS = pytest.param({"engine": "ray", "placement": "actors"}, id="actors", marks=ON_RAY)
 
 
@@ -46,24 +43,17 @@ def _assert_all_told(run: Run, why: str) -> None:
     assert spent_before(RunFolder(run.path), {}, [])["tokens"] == at_most, "a budget has to count it"
 
 
-_HANGS = 0.999
-_ANSWERS_ONLY_THE_PROBE: dict[str, Any] = {
-    "hang_rate": _HANGS,
-    "seed": next(seed for seed in itertools.count() if stable_uniform(seed, "hang", STEP_KEY, 0) >= _HANGS),
-}
-
-
 @pytest.mark.parametrize(
     ("engine", "deadline_s"),
     [
-        pytest.param(INLINE, 1.0, id="inline"),
+        pytest.param(INLINE, 0.5, id="inline"),
         pytest.param({"engine": "ray", "placement": "actors"}, 8.0, id="actors, where calls begin later", marks=ON_RAY),
     ],
 )
 def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
     tmp_path: Path, engine: dict[str, Any], deadline_s: float
 ) -> None:
-    with simulated_server(None, **_ANSWERS_ONLY_THE_PROBE) as port:
+    with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", tmp_path / "run"
         done = moot.run(model=model, out=out, debate_timeout_s=deadline_s, limit=2, **engine)
     assert done.failed == 2
@@ -75,12 +65,12 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
     tmp_path: Path, engine: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.actors.arena.DRAIN_S", 0.2)
-    with simulated_server(None, **_ANSWERS_ONLY_THE_PROBE) as port:
+    with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
         options = {"model": f"http://127.0.0.1:{port}/v1#m", "out": str(tmp_path / "run"), "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
         async with asyncio.timeout(60):
-            while not await asyncio.to_thread(_stats, port, "in_flight"):  # noqa: ASYNC110 - a server's count
+            while not (await asyncio.to_thread(stats_of, port))["in_flight"]:  # noqa: ASYNC110 - a server's count
                 await asyncio.sleep(0.05)
         session.stop()
         stopped = await holding
@@ -99,7 +89,7 @@ async def _debating(session: Session) -> asyncio.Task[Run]:
 
 @pytest.mark.parametrize("engine", [INLINE, ACTORS])
 async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Path, engine: dict[str, Any]) -> None:
-    with simulated_server(KEY, latency_ms=400.0) as port:
+    with simulated_server(KEY, latency_ms=200.0) as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
         options = {"model": model, "out": out, "limit": 4, "concurrency": 1, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
@@ -119,12 +109,7 @@ async def test_a_stop_lets_no_call_start_that_still_waits_for_leave(tmp_path: Pa
 
 
 def _calls_by_step(port: int) -> dict[str, int]:
-    return {step: served["calls"] for step, served in _stats(port, "by_step").items() if step != STEP_KEY}
-
-
-def _stats(port: int, name: str) -> Any:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/stats", timeout=30) as reply:
-        return json.load(reply)[name]
+    return {step: served["calls"] for step, served in stats_of(port)["by_step"].items() if step != STEP_KEY}
 
 
 @pytest.mark.parametrize("engine", [INLINE, ACTORS])
@@ -132,14 +117,14 @@ def test_an_unreadable_first_reply_is_not_paid_again_after_a_stop(tmp_path: Path
     options: dict[str, Any] = {"limit": 8, "seed": 3, "protocol": "majority-vote", "max_open": 8, **engine}
     with simulated_server(KEY, seed=3, garble_rate=0.5) as port:
         model = f"http://127.0.0.1:{port}/v1#m"
-        whole = moot.run(model=model, out=tmp_path / "whole", **options)
+        whole = moot.run(model=model, out=tmp_path / "whole", **options | INLINE)
     with simulated_server(KEY, seed=3, garble_rate=0.5) as port:
         model = f"http://127.0.0.1:{port}/v1#m"
         cap = (whole.summary.tokens_paid or 0) // 2
         stopped = moot.run(model=model, out=tmp_path / "run", max_tokens=cap, **options)
         waiting = {row["path"] for row in stopped.table("turns").to_pylist() if row["outcome"] == "invalid"}
         assert (stopped.exit_code, bool(waiting)) == (4, True)
-        done = moot.run(model=model, out=tmp_path / "run", **options)
+        done = moot.run(model=model, out=tmp_path / "run", **options | INLINE)
         calls = _calls_by_step(port)
     assert done.left == 0
     assert {step: n for step, n in calls.items() if n != 1} == {}, "each step was paid once"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +34,7 @@ from moot.deploy.running.session import Session
 
 OVER = ["--over", "gate.tau_d=0.2,off", "--over", "agents=2,3"]
 CELLS = [f"gate.tau_d={tau},agents={agents}" for tau in ("0.2", "off") for agents in (2, 3)]
+WHOLE = [*OVER, "--limit", "4", "--seed", "2", "--baseline", "gate.tau_d=off"]
 
 
 @pytest.fixture(autouse=True)
@@ -41,11 +42,16 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+Said = tuple[int, str, str]
+CASES = 16
+"""Of a grid that is stopped."""
+
+
 @pytest.fixture
-def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """Runs the command in this process: exit code, standard output and standard error."""
 
-    def call(*arguments: str) -> tuple[int, str, str]:
+    def call(*arguments: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["moot", "ablate", "--engine", "inline", "--out", "out", *arguments])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
@@ -56,12 +62,31 @@ def ablate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     return call
 
 
+@pytest.fixture(scope="module")
+def made_once() -> list[tuple[Path, Said]]:
+    """The grid's folder and what was said, once a test has made it."""
+    return []
+
+
+@pytest.fixture
+def whole(
+    ablate: Callable[..., Said], tmp_path_factory: pytest.TempPathFactory, made_once: list[tuple[Path, Said]]
+) -> Said:
+    """What the command said when it made a grid of four cells, which lies in `out` now."""
+    if made_once:
+        shutil.copytree(made_once[0][0], "out")
+    else:
+        said = ablate(*WHOLE)
+        made_once.append((shutil.copytree("out", tmp_path_factory.mktemp("whole") / "out"), said))
+    return made_once[0][1]
+
+
 def paid(cell: str) -> int:
     return summarise(f"out/{cell}").tokens_paid or 0
 
 
-def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, err = ablate(*OVER, "--limit", "4", "--baseline", "gate.tau_d=off", "--seed", "2")
+def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[..., Said], whole: Said) -> None:
+    code, out, err = whole
     assert code == 0
     assert "cell 4 of 4, gate.tau_d=off,agents=3:" in err
     assert "simulated models: these figures show" in " ".join(out.split())
@@ -71,7 +96,7 @@ def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[
         for table in ("verdicts", "turns", "judgments"):
             assert stable_rows(alone.path, table) == stable_rows(Path("out") / cell, table)
     before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")}
-    code, again, err = ablate(*OVER, "--limit", "4", "--baseline", "gate.tau_d=off", "--seed", "2")
+    code, again, err = ablate(*WHOLE)
     assert (code, again) == (0, out)
     assert err.count("nothing left to do") == 4
     assert {path: path.stat().st_mtime_ns for path in Path("out").glob("*/**/*")} == before
@@ -84,13 +109,13 @@ def test_each_cell_is_the_run_that_the_command_line_would_make(ablate: Callable[
     assert f"cell {CELLS[0]}: out/{CELLS[0]} holds a run with another configuration: seed: was 2, now 3" in err
 
 
-def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, str, str]]) -> None:
+def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., Said]) -> None:
     code, out, _ = ablate(*OVER, "--limit", "4", "--dry-run", "--share-replies")
     assert code == 0
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()}
-    assert [rows[cell][1] for cell in CELLS] == ["6"] * 4
+    assert [rows[cell][1] for cell in CELLS] == ["4"] * 4
     calls = [int(rows[cell][4].replace(",", "")) for cell in CELLS]
-    assert rows["all 4 cells"][3] == "24"
+    assert rows["all 4 cells"][3] == "16"
     assert rows["all 4 cells"][6] == f"{sum(calls):,}"
     alone = plan(prepare(RunConfig(protocol="selene", limit=4, agents=2, engine="inline", set={"gate.tau_d": 0.2})))
     assert rows[CELLS[0]][-2:] == [f"{alone.least_tokens:,}", f"{alone.most_tokens:,}"]
@@ -101,7 +126,7 @@ def test_a_dry_run_counts_and_writes_nothing(ablate: Callable[..., tuple[int, st
 
 
 def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
-    ablate: Callable[..., tuple[int, str, str]],
+    ablate: Callable[..., Said],
 ) -> None:
     Path("s.csv").write_text("subject\nShould we?\nMust we?\n")
     arguments = ("--task", "subjects:s.csv", "--protocol", "single-agent", "--over", "seed=1,2")
@@ -123,26 +148,26 @@ def test_without_gold_labels_it_warns_beforehand_and_counts_answers(
     assert "answers" not in out
 
 
-def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    whole = ["--limit", "4", "--max-open", "2"]
-    assert ablate(*OVER, *whole, "-q")[0] == 0
-    used = [paid(cell) for cell in CELLS]
+def test_a_budget_holds_for_the_whole_grid_and_all_its_sessions(ablate: Callable[..., Said]) -> None:
+    grid, cells = ["--over", "seed=1,2,3", "--limit", "3", "--max-open", "2"], [f"seed={seed}" for seed in (1, 2, 3)]
+    assert ablate(*grid, "-q")[0] == 0
+    used = [paid(cell) for cell in cells]
     Path("out").rename("whole")
-    cap = used[0] + used[1] + used[2] // 2
-    code, out, err = ablate(*OVER, *whole, "--max-tokens", str(cap))
+    cap = used[0] + used[1] // 2
+    code, out, err = ablate(*grid, "--max-tokens", str(cap))
     assert code == 4
     assert f"stopped: --max-tokens {cap} for the whole grid does not allow another call" in err
-    assert f"not begun: {CELLS[3]}" in out
-    assert [paid(cell) for cell in CELLS[:2]] == used[:2]
-    assert sum(paid(cell) for cell in CELLS[:3]) <= cap
-    code, _, err = ablate(*OVER, *whole, "--max-tokens", str(cap))
+    assert f"not begun: {cells[2]}" in out
+    assert paid(cells[0]) == used[0]
+    assert sum(paid(cell) for cell in cells[:2]) <= cap
+    code, _, err = ablate(*grid, "--max-tokens", str(cap))
     assert code == 4
-    assert sum(paid(cell) for cell in CELLS[:3]) <= cap, "what earlier sessions used counts"
-    code, _, err = ablate(*OVER, *whole, "--max-tokens", str(sum(paid(cell) for cell in CELLS[:3])))
+    assert sum(paid(cell) for cell in cells[:2]) <= cap, "what earlier sessions used counts"
+    code, _, err = ablate(*grid, "--max-tokens", str(sum(paid(cell) for cell in cells[:2])))
     assert (code, "for the whole grid does not allow another call" in err) == (4, True)
-    assert ablate(*OVER, *whole, "-q")[0] == 0
-    assert [paid(cell) for cell in CELLS] == used
-    for cell in CELLS:
+    assert ablate(*grid, "-q")[0] == 0
+    assert [paid(cell) for cell in cells] == used
+    for cell in cells:
         assert stable_rows(Path("out") / cell, "turns") == stable_rows(Path("whole") / cell, "turns")
 
 
@@ -209,7 +234,7 @@ def test_what_a_killed_cell_had_reserved_counts_as_spent() -> None:
     assert [each.run.status for each in held if each.run] == ["finished", "stopped"]
 
 
-def test_failed_cases_are_told_and_counted(ablate: Callable[..., tuple[int, str, str]]) -> None:
+def test_failed_cases_are_told_and_counted(ablate: Callable[..., Said]) -> None:
     with simulated_server(None, fail_rate=0.0, latency_ms=150.0) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         more = ["--limit", "2", "--model", model, "--debate-timeout", "0.2", "--format", "json"]
@@ -221,9 +246,8 @@ def test_failed_cases_are_told_and_counted(ablate: Callable[..., tuple[int, str,
     assert "2 cases failed" in err
 
 
-def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., tuple[int, str, str]]) -> None:
-    more = [*OVER, "--limit", "4"]
-    assert ablate(*more, "-q")[0] == 0
+def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., Said], whole: Said) -> None:
+    more = [*OVER, "--limit", "4", "--seed", "2"]
     alone = [json.loads(ablate(*more, "-q", "--format", "json")[1])["cells"]][0]
     Path("out").rename("alone")
     code, out, _ = ablate(*more, "--share-replies")
@@ -242,60 +266,52 @@ def test_later_cells_take_the_first_cells_replies(ablate: Callable[..., tuple[in
 class Slow:
     """A subprocess with a grid over a slow simulated server."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.server = subprocess.Popen(
-            [sys.executable, "-m", "moot", "simulate", "--port", "0", "--latency-ms", "100"],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.server.stdout is not None
-        self.model = self.server.stdout.readline().split()[3]
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._model = folder, f"http://127.0.0.1:{port}/v1#simulated"
 
     def start(self) -> subprocess.Popen[str]:
-        command = ["ablate", "--engine", "inline", "--model", self.model, "--max-open", "4", "--limit", "10"]
+        command = ["ablate", "--engine", "inline", "--model", self._model, "--max-open", "4", "--limit", str(CASES)]
         return subprocess.Popen(
             [sys.executable, "-m", "moot", *command, "--out", "out", "--over", "agents=2,3"],
             cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
-    def wait_for_the_second_cell(self) -> None:
-        second = self._folder / "out" / "agents=3"
+    def end_in_the_second_cell(self, number: int, beyond: int) -> tuple[int, str]:
+        """Start, and send a signal once so many of its cases and one more have ended; exit code and what was said."""
+        process, second = self.start(), self._folder / "out" / "agents=3"
         for _ in range(900):
-            if (second / "run.yaml").exists() and read_table(second, "verdicts").num_rows:
-                return
+            if (second / "run.yaml").exists() and read_table(second, "verdicts").num_rows > beyond:
+                break
             time.sleep(0.05)
-        raise AssertionError("no verdict in time")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        assert beyond < read_table(second, "verdicts").num_rows < CASES
+        return process.returncode, err
 
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[Slow]:
-    made = Slow(tmp_path)
-    yield made
-    made.server.send_signal(signal.SIGINT)
-    made.server.communicate(timeout=20)
+    with simulated_server(None, latency_ms=100.0) as port:
+        yield Slow(tmp_path, port)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
-def test_a_grid_that_is_stopped_goes_on_with_the_same_command(slow: Slow, number: int) -> None:
-    first = slow.start()
-    slow.wait_for_the_second_cell()
-    os.kill(first.pid, number)
-    _, err = first.communicate(timeout=30)
-    assert first.returncode == (130 if number == signal.SIGINT else -number), err
-    if number == signal.SIGINT:
-        assert "the same command goes on from here" in err
+def test_a_grid_that_is_stopped_and_killed_goes_on_with_the_same_command(slow: Slow) -> None:
+    code, err = slow.end_in_the_second_cell(signal.SIGINT, 0)
+    assert (code, "the same command goes on from here" in err) == (130, True), err
     done = read_table("out/agents=3", "verdicts").num_rows
-    assert 0 < done < 10
+    code, err = slow.end_in_the_second_cell(signal.SIGKILL, done)
+    assert code == -signal.SIGKILL, err
     sessions = yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"]
+    assert len(sessions) == 1, "it was not held again"
     held = [set(read_table(f"out/{cell}", "turns")["reply_id"].to_pylist()) for cell in ("agents=2", "agents=3")]
-    second = slow.start()
-    out, err = second.communicate(timeout=120)
-    assert second.returncode == 0, err
+    last = slow.start()
+    out, err = last.communicate(timeout=120)
+    assert last.returncode == 0, err
     assert "against agents=2" in " ".join(out.split())
-    assert yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"] == sessions, "it was not held again"
+    assert yaml.safe_load(Path("out/agents=2/run.yaml").read_text())["sessions"] == sessions, "nor was it now"
     assert set(read_table("out/agents=2", "turns")["reply_id"].to_pylist()) == held[0]
     turns = read_table("out/agents=3", "turns").to_pylist()
     assert held[1] <= {turn["reply_id"] for turn in turns}
-    assert set(Counter(row["case_id"] for row in read_table("out/agents=3", "verdicts").to_pylist()).values()) == {1}
+    verdicts = Counter(row["case_id"] for row in read_table("out/agents=3", "verdicts").to_pylist())
+    assert sorted(verdicts.values()) == [1] * CASES

@@ -14,6 +14,7 @@ from planted_replies import QUICK, changed, planted, shown
 
 from moot.deploy.analysis.analysis import Analysis, analyze
 from moot.deploy.analysis.write import PAGE, write_analysis
+from moot.deploy.reading.plotting import rendered
 
 SCRIPT = "<script>alert(1)</script>"
 ESCAPES = "\x1b[2J\x1b]0;owned\x07"
@@ -25,13 +26,13 @@ FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2028\u2
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
-    """An analysis of a table every text of which is hostile."""
+    """An analysis of a table every text of which is hostile: two roles of one model, and one of them of another."""
     table = planted(10, 3, {"first": 0.6, "second": 0.6}, tokens=40)
     count = table.num_rows
-    names = ("case", "group", "role", "reply", "dataset", "domain", "model", "logprob_stage")
     roles = table["role"].to_pylist()
-    texts = {name: [f"{roles[row]} {name} {HOSTILE} {row % 2 if name in names[4:7] else ''}" for row in range(count)]
-             for name in names if name != "logprob_stage"}  # fmt: skip
+    texts = {name: [f"{roles[row]} {name} {HOSTILE}" for row in range(count)] for name in ("case", "group", "reply")}
+    texts |= {name: [f"{name} {HOSTILE}"] * count for name in ("dataset", "domain")}
+    texts["model"] = [f"model {HOSTILE} {row % 2 if roles[row] == 'second' else 0}" for row in range(count)]
     texts["logprob_stage"] = [f"before {HOSTILE}"] * count
     texts["role"] = [f"{role} {HOSTILE}" for role in roles]
     tokens = [[f"{HOSTILE}: ", *["t"] * (len(row) - 1)] for row in table["logprob"].to_pylist()]
@@ -43,8 +44,11 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 @pytest.fixture(scope="module")
 def written(found: Analysis, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its files."""
-    return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
+    """Its files; of pictures only those that hold texts are drawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moot.deploy.analysis.write.rendered", lambda drawn, form: rendered(drawn, "svg")
+                      if form == "svg" else b"")  # fmt: skip
+        return write_analysis(found, tmp_path_factory.mktemp("hostile")).parent
 
 
 class _Tags(HTMLParser):

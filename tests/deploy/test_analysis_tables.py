@@ -82,15 +82,16 @@ def test_a_file_that_is_no_table_is_refused(table: pa.Table, tmp_path: Path) -> 
 
 
 def test_alternatives_that_do_not_fit_the_vocabulary(table: pa.Table, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--vocabulary 2 is too small: 3 tokens are listed"):
+    with pytest.raises(ConfigError, match="--vocabulary 2 .* 3 tokens"):
         analysed(changed(table, **_alternatives(table)), tmp_path, vocabulary=2)
-    with pytest.raises(ConfigError, match=r"row 0 has \d+ alternatives for"):
+    with pytest.raises(ConfigError, match="row 0 .* alternatives"):
         analysed(changed(table, **_alternatives(table, k=3)), tmp_path)
-    with pytest.raises(ConfigError, match="`alt_logprob` needs `logprob`"):
+    with pytest.raises(ConfigError, match="`logprob`"):
         analysed(changed(table, **_alternatives(table)).drop_columns(["logprob"]), tmp_path)
 
 
 def test_entropies_lie_between_their_bounds(table: pa.Table, tmp_path: Path) -> None:
+    table = table.drop_columns(["flag", "correct"])
     with_alternatives = changed(table, **_alternatives(table))
     row = row_of(analysed(with_alternatives, tmp_path, vocabulary=1000), "entropies")
     assert row["n"] == N
@@ -134,7 +135,7 @@ def test_what_pandas_writes_is_taken_in(table: pa.Table, tmp_path: Path) -> None
     frame["role"] = frame["role"].astype("category")
     frame["correct"] = None
     frame["extra"] = range(len(frame))
-    kept = frame[frame["extra"] % 3 > 0].drop(columns="extra")
+    kept = frame[frame["extra"] % 3 > 0].drop(columns=["extra", "flag"])
     kept.to_parquet(tmp_path / "pandas.parquet")
     assert "__index_level_0__" in pq.read_schema(tmp_path / "pandas.parquet").names
     found = analyze(table=tmp_path / "pandas.parquet", settings=QUICK)
@@ -151,7 +152,7 @@ def test_a_column_of_nulls_says_nothing(column: str, table: pa.Table, tmp_path: 
 
 
 def test_without_one_of_the_scores_q_is_known_of_flagged_replies_only(table: pa.Table, tmp_path: Path) -> None:
-    found = analysed(changed(table, score_a=pa.nulls(N)), tmp_path)
+    found = analysed(changed(table.drop_columns(["logprob"]), score_a=pa.nulls(N)), tmp_path)
     quality = row_of(found, "score_distributions", target="quality")
     assert (quality["n"], quality["mean"]) == (sum(table["flag"].to_pylist()), 0.0)
     assert found.facts.judged == N

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import structlog
 from planted_replies import planted
 from rich.cells import cell_len
 
+from moot.deploy.analysis import analysis
 from moot.deploy.analysis.brought_columns import COLUMNS
 from moot.deploy.cli import main as cli
 
@@ -20,13 +21,30 @@ FEW = ("--permutations", "100", "--resamples", "50")
 Command = Callable[..., tuple[int, str, str]]
 
 
+@pytest.fixture(scope="module")
+def analysed_once() -> Callable[..., analysis.Analysis]:
+    """The analysis of a table; it is the same table in every test, and counted once with the same settings."""
+    analyze, made = analysis.analyze, dict[str, analysis.Analysis]()
+
+    def once(*runs: str, **options: Any) -> analysis.Analysis:
+        key = repr((runs, options))
+        if key not in made:
+            made[key] = analyze(*runs, **options)
+        return made[key]
+
+    return once
+
+
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, analysed_once: Callable[..., analysis.Analysis]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # pictures take their time, and have tests of their own
-    pq.write_table(planted(12, 3, {"constructor": 0.6, "auditor": 0.3}, tokens=16), "mine.parquet")
-    yield
-    structlog.reset_defaults()
+    monkeypatch.setattr(analysis, "analyze", analysed_once)
+    table = planted(12, 3, {"constructor": 0.6, "auditor": 0.3}, tokens=16)
+    pq.write_table(table, "mine.parquet")
+    pq.write_table(table.slice(0, 72).drop_columns(["flag", "correct"]), "small.parquet")
 
 
 @pytest.fixture
@@ -93,7 +111,7 @@ def test_settings_reach_the_analysis(command: Command) -> None:
 
 def test_the_seed_changes_intervals_and_no_figure(command: Command) -> None:
     for seed in ("1", "2"):
-        command("--table", "mine.parquet", *FEW, "--seed", seed, "--out", f"s{seed}")
+        command("--table", "small.parquet", *FEW, "--seed", seed, "--out", f"s{seed}")
     one, other = (pq.read_table(f"s{seed}/signal_pairs.parquet").to_pylist() for seed in (1, 2))
     assert [row["spearman"] for row in one] == [row["spearman"] for row in other]
     assert [row["spearman_low"] for row in one] != [row["spearman_low"] for row in other]

@@ -50,7 +50,7 @@ def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: 
         again = run(out=tmp_path / "run", max_tokens=cap, **common, **engine)  # type: ignore[arg-type]
         assert again.status == "stopped"
         assert (again.summary.tokens_paid or 0) <= cap, "what earlier sessions used counts"
-    done = run(out=tmp_path / "run", **common, **engine)  # type: ignore[arg-type]
+    done = run(out=tmp_path / "run", engine="inline", **common)  # type: ignore[arg-type]
     sessions = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())["sessions"]
     assert not any("unsettled" in session for session in sessions), "all was told before they ended"
     assert (done.status, done.exit_code, done.left) == ("finished", 0, 0)
@@ -65,7 +65,7 @@ def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> N
         model = f"http://127.0.0.1:{port}/v1#simulated"
         prices = tmp_path / "prices.yaml"
         prices.write_text(yaml.safe_dump({"models": {model: {"input": 1.0, "output": 4.0}}}))
-        options: dict[str, Any] = {"model": model, "limit": 10, "engine": "inline", "prices": prices, "max_open": 3}
+        options: dict[str, Any] = {"model": model, "limit": 6, "engine": "inline", "prices": prices, "max_open": 3}
         whole = run(out=tmp_path / "whole", **options)
         rows = whole.table("turns").to_pylist()
         cost = sum(row["prompt_tokens"] * 1e-6 + row["completion_tokens"] * 4e-6 for row in rows)
@@ -77,7 +77,7 @@ def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> N
 
 
 def test_a_bound_on_money_with_an_unknown_price_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"the price of 'http://127.0.0.1:1/v1#m' is unknown; .*--prices FILE"):
+    with pytest.raises(ConfigError, match="127.0.0.1:1/v1#m.*--prices"):
         run(model="http://127.0.0.1:1/v1#m", max_cost_usd=1.0, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -121,18 +121,18 @@ def test_a_wrong_file_of_prices_is_one_line(tmp_path: Path, text: str, expected:
 
 
 def test_time_stops_a_run(tmp_path: Path) -> None:
-    with simulated_server(None, latency_ms=400.0) as port:
+    with simulated_server(None, latency_ms=200.0) as port:
         stopped = run(
-            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", max_minutes=0.01, max_open=2
+            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", max_minutes=0.005, max_open=2
         )
     assert (stopped.status, stopped.exit_code) == ("stopped", 4)
-    assert stopped.stopped_by == "--max-minutes 0.01 is over"
+    assert stopped.stopped_by == "--max-minutes 0.005 is over"
 
 
 def test_a_debate_that_takes_too_long_fails_and_says_so(tmp_path: Path) -> None:
-    with simulated_server(None, latency_ms=400.0) as port:
+    with simulated_server(None, latency_ms=100.0) as port:
         done = run(
-            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", debate_timeout_s=0.6, limit=2
+            model=f"http://127.0.0.1:{port}/v1#m", engine="inline", out=tmp_path / "run", debate_timeout_s=0.15, limit=2
         )
     assert (done.failed, done.exit_code) == (2, 3)
     assert {row["failure"] for row in done.table("verdicts").to_pylist()} == {"deadline"}
@@ -146,7 +146,7 @@ def test_limits_are_the_models_own_or_those_for_all() -> None:
         "openai/b  OTHER": EndpointLimits(requests_per_min=60, concurrency=3),
     }
     wrong = RunConfig.build({"limits": {"openai/c": {"concurrency": 3}}})
-    with pytest.raises(ConfigError, match="unknown model in `limits` 'openai/c'"):
+    with pytest.raises(ConfigError, match="openai/c"):
         endpoint_limits(wrong, members)
 
 

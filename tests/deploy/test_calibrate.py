@@ -242,9 +242,11 @@ def test_the_split_does_not_move_when_cases_come(planted: Callable[..., Path], s
     assert after != dict(zip(more.case_ids, more.held_out(0.5, 2).tolist(), strict=True))
 
 
-def test_a_run_without_both_branches_is_refused(inline_run: Callable[..., Path]) -> None:
-    with pytest.raises(ConfigError, match=r"moot run --task sample --protocol selene --set both_branches=true"):
-        calibrate(inline_run("selene"))
+def test_a_run_without_both_branches_is_refused(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c0")
+    session.verdict("c0")
+    with pytest.raises(ConfigError, match="--set both_branches=true"):
+        calibrate(planted(session, task="sample", protocol="selene"))
 
 
 @pytest.mark.parametrize("arguments", [{"holdout": 0.0}, {"holdout": 1.0}, {"tolerance": -0.1}, {"holdout": 1e-9}])
@@ -267,7 +269,7 @@ def test_two_encoders_are_refused(planted_run: Path, monkeypatch: pytest.MonkeyP
             return ["a", "b"]
 
     monkeypatch.setattr(module, "read_table", lambda *args: Two())
-    with pytest.raises(ConfigError, match="several encoders"):
+    with pytest.raises(ConfigError, match="encoders"):
         calibrate(planted_run)
 
 

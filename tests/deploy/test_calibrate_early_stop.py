@@ -133,16 +133,16 @@ def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: A
 
 def test_a_run_without_log_probabilities_is_refused_with_what_to_do(planted: Callable[..., Path], session: Any) -> None:
     _plant(session, 0.0, token=None, logprob=None)
-    with pytest.raises(ConfigError, match=r"300 without log-probabilities; .*`top_logprobs: 1`"):
+    with pytest.raises(ConfigError, match="300 .*`top_logprobs: 1`"):
         calibrate_early_stop(planted(session))
-    with pytest.raises(ConfigError, match="the role 'judge' said nothing"):
+    with pytest.raises(ConfigError, match="judge"):
         calibrate_early_stop(planted(session), role="judge")
 
 
 @pytest.mark.parametrize("wrong", [{"holdout": 1.0}, {"share": 0.0}, {"share": 0.6}])
 def test_arguments_out_of_range_are_refused(planted: Callable[..., Path], session: Any, wrong: dict[str, Any]) -> None:
-    _plant(session, 0.0)
-    with pytest.raises(ConfigError, match=f"{next(iter(wrong))} is the share of"):
+    session.case("c0")
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
         calibrate_early_stop(planted(session), **wrong)
 
 

@@ -19,25 +19,22 @@ PAIRS = [f"[{SURE},{SURE}]", "[simulated?competence=0.4,simulated]"]
 CLAIMS = 16
 
 
+Cells = dict[tuple[str, str], dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a grid of four cells."""
+def grid(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Cells]:
+    """The folder of a grid of four cells, and by turns and pair the cell as JSON."""
     folder = tmp_path_factory.mktemp("grid") / "out"
-    assert ablate(folder, "--quiet").exit_code == 0
-    return folder
+    shown = ablate(folder, "--quiet", "--format", "json")
+    assert shown.exit_code == 0, shown.output
+    return folder, {tuple(cell["values"].values()): cell for cell in json.loads(shown.stdout)["cells"]}
 
 
 def ablate(folder: Path, *more: str) -> Any:
     over = ["--over", "max_turns=2,4", "--over", f"role.debater={','.join(PAIRS)}"]
     given = ["--protocol", "ceda", "--task", "sample-claims", "--limit", str(CLAIMS), "--engine", "inline"]
     return CliRunner(env={"COLUMNS": "200"}).invoke(app, ["ablate", *given, *over, "--out", str(folder), *more])
-
-
-def figures(grid: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """By turns and pair the cell as JSON; nothing is run again for it."""
-    shown = ablate(grid, "--quiet", "--format", "json")
-    assert shown.exit_code == 0, shown.output
-    return {tuple(cell["values"].values()): cell for cell in json.loads(shown.stdout)["cells"]}
 
 
 def verdicts(cell: dict[str, Any]) -> list[dict[str, Any]]:
@@ -54,8 +51,8 @@ def macro_f1(rows: list[dict[str, Any]]) -> float:
     return fmean(each)
 
 
-def test_every_cell_has_its_turns_its_pair_and_its_figures(grid: Path) -> None:
-    cells = figures(grid)
+def test_every_cell_has_its_turns_its_pair_and_its_figures(grid: tuple[Path, Cells]) -> None:
+    _, cells = grid
     assert list(cells) == [(turns, pair) for turns in ("2", "4") for pair in PAIRS]
     for (turns, pair), cell in cells.items():
         rows = verdicts(cell)
@@ -72,19 +69,19 @@ def test_every_cell_has_its_turns_its_pair_and_its_figures(grid: Path) -> None:
     assert any(row["rounds"] > 2 for row in verdicts(cells["4", PAIRS[1]]))
 
 
-def test_who_knows_more_does_better(grid: Path) -> None:
+def test_who_knows_more_does_better(grid: tuple[Path, Cells]) -> None:
     """The figures are of the pairs that they stand beside."""
-    cells = figures(grid)
+    _, cells = grid
     for turns in ("2", "4"):
         sure, unsure = (macro_f1(verdicts(cells[turns, pair])) for pair in PAIRS)
         assert sure > unsure
 
 
-def test_the_tables_say_f1_and_seconds_turns_by_pairs(grid: Path) -> None:
-    shown = ablate(grid, "--quiet", "--format", "md").output.replace("\\", "")
+def test_the_tables_say_f1_and_seconds_turns_by_pairs(grid: tuple[Path, Cells]) -> None:
+    folder, cells = grid
+    shown = ablate(folder, "--quiet", "--format", "md").output.replace("\\", "")
     (head,) = [line for line in shown.splitlines() if line.startswith("| max_turns | debater | macro F1, %")]
     assert "| s case |" in head
-    cells = figures(grid)
     (table,) = [part for part in shown.split("\n\n") if part.startswith(f"| max_turns | {PAIRS[0]}")]
     rows = [[word.strip() for word in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     assert [row[0] for row in rows] == ["2", "4"]

@@ -17,7 +17,7 @@ from moot.actors.models.probe import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 
-CLAIMS = 12
+CLAIMS = 9
 REPLAYED = ("model", "fingerprint", "case_id")
 """Columns that name the model: in a replay that is the run it comes from; the id of what is shared hangs on it, too."""
 

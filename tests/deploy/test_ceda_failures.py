@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +112,14 @@ def test_a_claim_without_evidence_is_judged_by_the_debate_and_says_so(bare_claim
 SAID = {"consensus": False, "agreed": [], "disputed": ["All of it."], "summary": "Nothing tells.", "confidence": 0.5}
 
 
-def judged(folder: Path, reply: object, *also: str) -> Ran:
-    """Six claims that are ruled on by a judge who says the same of all, and by others."""
+def judged(folder: Path, replies: Sequence[object], *also: str) -> Ran:
+    """Six claims that are ruled on by a judge who says one of these after the other, and by others."""
     name = "ceda/judge"
     (folder / "prompts" / "ceda").mkdir(parents=True)
     marked = Templates().sources[name].replace("{% block system %}", "{% block system %}[[judge]]", 1)
     (folder / "prompts" / f"{name}.j2").write_text(marked)
-    server = ScriptedServer({"judge": lambda step, user: reply})
+    turns = cycle(replies)
+    server = ScriptedServer({"judge": lambda step, user: next(turns)})
     try:
         panel = ",".join([server.model, *also])
         prompts = ("--prompts", folder / "prompts")
@@ -126,11 +128,9 @@ def judged(folder: Path, reply: object, *also: str) -> Ran:
         server.close()
 
 
-@pytest.mark.parametrize("reply", ["I would rather not say.", SAID, {**SAID, "verdict": 7}])
-def test_a_judge_whose_reply_is_no_ruling_is_missing_and_without_any_the_case_fails(
-    reply: object, tmp_path: Path
-) -> None:
-    both, alone = judged(tmp_path / "both", reply, "simulated"), judged(tmp_path / "alone", reply)
+def test_a_judge_whose_reply_is_no_ruling_is_missing_and_without_any_the_case_fails(tmp_path: Path) -> None:
+    no_rulings = ["I would rather not say.", SAID, {**SAID, "verdict": 7}]
+    both, alone = judged(tmp_path / "both", no_rulings, "simulated"), judged(tmp_path / "alone", no_rulings)
     assert both.code == 0
     assert all("judges-missing" in verdict["flags"] for verdict in both.verdicts.values())
     assert any(verdict["answer"] for verdict in both.verdicts.values())
@@ -144,7 +144,7 @@ def test_a_judge_whose_reply_is_no_ruling_is_missing_and_without_any_the_case_fa
 
 def test_a_judge_who_abstains_leaves_the_verdict_to_the_others_and_alone_leaves_it_open(tmp_path: Path) -> None:
     null = {**SAID, "verdict": None}
-    both, alone = judged(tmp_path / "both", null, "simulated"), judged(tmp_path / "alone", null)
+    both, alone = judged(tmp_path / "both", [null], "simulated"), judged(tmp_path / "alone", [null])
     assert (both.code, alone.code) == (0, 0)
     assert any(verdict["answer"] for verdict in both.verdicts.values())
     assert not [flag for verdict in both.verdicts.values() for flag in verdict["flags"] if flag == "judges-missing"]

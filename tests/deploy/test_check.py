@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from judged_claim import Debate, judged_claim, ruling
-from rulings import FACTS, add_claims
+from summary_debate import card, put
 from test_pictures import picture
 
 import moot
@@ -129,14 +127,12 @@ def test_a_record_that_is_kept_is_gone_on_with() -> None:
     assert first.record is not None
     assert Path(first.record).name == "kept"
     assert checked(docs="notes.txt", out="kept") == first
-    with pytest.raises(moot.UserError, match="holds a run with another configuration"):
+    with pytest.raises(moot.UserError, match="seed"):
         checked(docs="notes.txt", out="kept", seed=1)
 
 
-def test_a_classifier_has_the_last_word(
-    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
-) -> None:
-    moot.train_classifier(planted(add_claims(session), **FACTS), "clf")
+def test_a_classifier_has_the_last_word(printed: Callable[..., str]) -> None:
+    put(Path("clf"), card())
     found = checked(docs="notes.txt", classifier="clf")
     assert found.source == "classifier"
     assert found.p_hallucinated is not None
@@ -183,16 +179,13 @@ def test_it_verifies_what_another_system_says(debate: Debate) -> None:
 
 
 @pytest.mark.slow
-def test_beside_a_ray_that_the_program_has_started() -> None:
-    code = (
-        "import asyncio, moot, ray\n"
-        "ray.init(address='local', num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level='error')\n"
-        "found = asyncio.run(moot.check('The bridge opened in 1932.', docs={'plan': 'The bridge opened in 1932.'}))\n"
-        "print(found.evidence[0].place, ray.is_initialized())\n"
-        "ray.shutdown()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
-    assert done.stdout == "plan, chunk 1 True\n", done.stderr
+@pytest.mark.ray
+async def test_beside_a_ray_that_the_program_has_started(local_ray: None) -> None:
+    import ray
+
+    found = await moot.check("The bridge opened in 1932.", docs={"plan": "The bridge opened in 1932."})
+    assert found.evidence[0].place == "plan, chunk 1"
+    assert ray.is_initialized()
 
 
 def test_a_library_that_is_closed_says_so() -> None:
@@ -201,7 +194,7 @@ def test_a_library_that_is_closed_says_so() -> None:
             pass
         await moot.check("The bridge opened in 1934.", docs=library)
 
-    with pytest.raises(moot.ConfigError, match="the library is closed"):
+    with pytest.raises(moot.ConfigError, match="closed"):
         asyncio.run(late())
-    with pytest.raises(moot.ConfigError, match="texts by name go through"):
+    with pytest.raises(moot.ConfigError, match="moot.index"):
         moot.RunConfig.build({"docs": {"plan": "The bridge."}})

@@ -16,6 +16,7 @@ from simulate_server import simulated_server
 import moot
 from moot.actors.models.interface import Capabilities
 from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.retry import RetryPolicy
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, UserError
@@ -59,7 +60,10 @@ async def test_the_probe_sends_what_the_run_sends(
         assert ("response_format" in json.loads(body)) == bool(structured)
 
 
-async def test_a_server_that_cuts_every_reply_is_not_said_to_answer_400(tmp_path: Path) -> None:
+async def test_a_server_that_cuts_every_reply_is_not_said_to_answer_400(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.actors.models.probe.PROBE_RETRIES", RetryPolicy(max_attempts=2, cap_s=0.01))
     with simulated_server(None, cut_rate=1.0) as port, pytest.raises(ModelUnavailable) as refused:
         await held(tmp_path / "run", task=[QUESTION], model=f"http://127.0.0.1:{port}/v1#simulated")
     assert "lost the connection to http://127.0.0.1" in str(refused.value)
@@ -73,7 +77,7 @@ async def test_roles_with_a_schema_and_without_are_both_tried(tmp_path: Path, se
 
 
 async def test_a_schema_from_a_model_that_knows_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CapabilityMissing, match=r"'simulated' .*schema.*`structured: true`") as refused:
+    with pytest.raises(CapabilityMissing, match="`structured: true`") as refused:
         await held(tmp_path / "run", task=[QUESTION], roles={"agent": {"structured": True}})
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "run").exists()

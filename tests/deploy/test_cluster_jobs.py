@@ -81,6 +81,7 @@ def jobs() -> Iterator[Jobs]:
     folder = Path(tempfile.mkdtemp(prefix="moot-"))  # Ray's sockets need a short path
     bin_folder = str(Path(sys.executable).parent)
     environment = {**os.environ, "HOME": str(folder), "RAY_AUTH_MODE": "token", "NO_COLOR": "1"}
+    environment |= {"PIP_NO_DEPS": "1"}  # a wheel is installed for workers that find everything else
     environment |= {"PATH": f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}"}
     environment.pop("RAY_ADDRESS", None)
     (folder / ".ray").mkdir()

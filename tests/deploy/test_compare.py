@@ -64,7 +64,7 @@ def test_other_models_are_said(planted: Callable[..., Path], session: Any) -> No
 
 
 def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> None:
-    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent", "majority-vote")]
+    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent")]
     for row, run in zip(compare(runs).rows, runs, strict=True):
         summary = summarise(run)
         assert (row.accuracy, row.skip_rate) == (summary.accuracy, summary.skip_rate)
@@ -97,9 +97,12 @@ def test_all_formats(two: tuple[Path, Path], printed: Callable[..., str], form: 
 
 def test_it_fits_a_terminal_and_cuts_no_name(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
     names = ("selene", "always-debate", "single-agent", "majority-vote")
-    found = compare([inline_run(name, audit_judging=True) for name in names])
+    found = compare([inline_run(name, audit_judging=True) for name in ("selene", "single-agent")])
     rows = [
-        row.model_copy(update={"run": f"a/long/way/to/the/runs/{row.protocol}", "scored": 9427}) for row in found.rows
+        found.rows[place // 2].model_copy(
+            update={"run": f"a/long/way/to/the/runs/{name}", "protocol": name, "scored": 9427}
+        )
+        for place, name in enumerate(names)
     ]
     shown = printed(show_comparison, found.model_copy(update={"rows": rows}), width=80).splitlines()
     assert max(map(len, shown)) <= 80

@@ -29,6 +29,8 @@ CASES: list[dict[str, Any]] = [
     for i in range(24)
 ]
 SLOW = "simulated?latency_ms=60000"
+SMALL: dict[str, Any] = {"placement": "packed", "cluster": {"moderators": 1}}
+"""The fewest processes that there are."""
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +100,11 @@ def test_verdicts_are_those_of_a_run_over_the_same_cases_and_nothing_is_left(tmp
         ds.map_batches(stage, batch_size=5).take(1)
 
 
+@pytest.mark.smoke
 def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path) -> None:
     rows = [{"query": "is water wet", "k": "a"}, {"query": None, "k": "b"}, {"query": " ", "k": "a"}]
     with moot.DebateStage(
-        placement="packed",
+        **SMALL,
         columns={"question": "query"},
         labels=("Yes", "No"),
         id_column="k",
@@ -112,7 +115,7 @@ def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path)
         failed = stage({"query": [None, " "], "k": ["b", "a"]})
         clash = stage({"query": ["is water dry"], "k": ["a"]})
         moot.debate_dataset(ray.data.from_items(rows), stage, batch_size=1).write_parquet(str(tmp_path / "out"))
-        with pytest.raises(ConfigError, match=r"`moot_answer`.* already"):
+        with pytest.raises(ConfigError, match="`moot_answer`"):
             stage(good)
     assert good.schema.field("moot_rounds").type == failed.schema.field("moot_rounds").type
     assert [row["moot_failure"] for row in failed.to_pylist()] == ["invalid_case", "invalid_case"]
@@ -128,13 +131,13 @@ def test_a_row_that_fails_is_a_row_with_its_error_and_types_stay(tmp_path: Path)
 
 def test_columns_are_refused_before_anything_is_paid_for(tmp_path: Path) -> None:
     ds = ray.data.from_arrow(pa.table({"question": ["a"], "answer": ["b"]}))
-    with pytest.raises(ConfigError, match=r"`answer` already.*prefix"):
+    with pytest.raises(ConfigError, match=r"`answer`.*prefix"):
         moot.debate_dataset(ds, out=tmp_path / "run")
-    with pytest.raises(ConfigError, match="no column `question`"):
+    with pytest.raises(ConfigError, match="`question`"):
         moot.debate_dataset(ray.data.from_arrow(pa.table({"prompt": ["a"]})), out=tmp_path / "run")
-    with pytest.raises(ConfigError, match="options go with the stage"):
+    with pytest.raises(ConfigError, match="options"):
         moot.debate_dataset(ds, moot.DebateStage(out=tmp_path / "run"), seed=3)
-    with pytest.raises(Exception, match="`answer` already"):
+    with pytest.raises(Exception, match="`answer`"):
         ds.map_batches(moot.DebateStage(out=tmp_path / "run")).take_all()
     assert not (tmp_path / "run").exists()
 
@@ -147,16 +150,14 @@ def test_what_is_wrong_is_told_where_the_stage_is_made(tmp_path: Path) -> None:
     with moot.DebateStage(out=tmp_path / "rows") as stage, pytest.raises(ConfigError, match="not a list"):
         moot.debate_dataset(rows, stage)
     many: Any = 5
-    with pytest.raises(ConfigError, match=r"a DebateStage or a JudgeStage after the dataset, not 5: name options"):
+    with pytest.raises(ConfigError, match="not 5"):
         moot.debate_dataset(ray.data.from_items(CASES), many)
 
 
 def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_path: Path) -> None:
     rows = [{"question": "is water wet"}] * 7 + [{"question": "is water dry"}] * 2
     ds = ray.data.from_items(rows, override_num_blocks=3)
-    with moot.DebateStage(
-        out=tmp_path / "run", protocol="single-agent", placement="packed", labels=("Yes", "No")
-    ) as stage:
+    with moot.DebateStage(out=tmp_path / "run", protocol="single-agent", **SMALL, labels=("Yes", "No")) as stage:
         first = [row["case_id"] for row in ds.map_batches(stage, batch_size=2).take_all()]
         second = [row for batch in (rows[5:], rows[:5]) for row in stage(pa.Table.from_pylist(batch)).to_pylist()]
     stems = {case_id.partition("~")[0] for case_id in first}
@@ -167,36 +168,34 @@ def test_copies_have_ids_of_their_own_and_a_second_execution_has_the_same(tmp_pa
     assert all(row["reused"] for row in second)
 
 
-def test_an_early_end_puts_debates_aside(tmp_path: Path) -> None:
-    rows = [{"question": f"is {i} odd"} for i in range(4)]
-    with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", labels=("Yes", "No")) as stage:
+def test_a_stage_puts_aside_what_is_cancelled_and_what_it_is_closed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the batches that wait for a place it opens none when it is closed."""
+    monkeypatch.setattr("moot.deploy.dataset.engine.MOST_BATCHES", 2)
+    before = actors()
+    options: dict[str, Any] = {"protocol": "single-agent", "labels": ("Yes", "No"), **SMALL}
+    with moot.DebateStage(out=tmp_path / "run", model=SLOW, **options) as stage:
         caller: Any = stage.__reduce__()[1][0]
+        actor = ray.get_actor(caller.actor)
+
+        def wait_for(count: int) -> None:
+            last = time.monotonic() + 60
+            while ray.get(actor.waiting.remote()) != count:
+                assert time.monotonic() < last
+                time.sleep(0.05)
+
+        rows = [{"question": f"is {i} even"} for i in range(4)]
         call = ray.remote(num_cpus=0)(lambda batch: caller(batch)).remote(pa.Table.from_pylist(rows))
-        waiting = ray.get_actor(caller.actor)
-        last = time.monotonic() + 60
-        while not (open_now := ray.get(waiting.waiting.remote())) and time.monotonic() < last:
-            time.sleep(0.05)
-        assert open_now == len(rows)
+        wait_for(len(rows))
         ray.cancel(call)
         with pytest.raises((RayTaskError, ray.exceptions.TaskCancelledError)):
             ray.get(call)
-        while ray.get(waiting.waiting.remote()) and time.monotonic() < last:
-            time.sleep(0.05)
-        assert ray.get(waiting.waiting.remote()) == 0
+        wait_for(0)
 
-
-def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("moot.deploy.dataset.engine.MOST_BATCHES", 2)
-    before = actors()
-    with moot.DebateStage(out=tmp_path / "run", model=SLOW, placement="packed", protocol="single-agent") as stage:
-        actor = ray.get_actor(stage.__reduce__()[1][0].actor)
         batches = [[{"question": f"is {n} odd", "labels": ["Yes", "No"]}] for n in range(5)]
         calls = [actor.debate.remote(("run", "task", n), msgspec.msgpack.encode(b)) for n, b in enumerate(batches)]
-        last = time.monotonic() + 60
-        while ray.get(actor.waiting.remote()) < 2 and time.monotonic() < last:
-            time.sleep(0.05)
+        wait_for(2)
         ray.get(actor.close.remote(0.0), timeout=60)
         put_aside = refused = 0
         for call in calls:
@@ -207,13 +206,13 @@ def test_a_stage_closes_before_the_batches_that_wait_and_opens_for_none_of_them(
                 refused += "the stage was closed" in str(error)
         assert (put_aside, refused) == (2, 3)
     said = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
-    assert [session["status"] for session in said["sessions"]] == ["interrupted"]
+    assert said["sessions"][-1]["status"] == "interrupted"
     assert gone_within(30, before), actors()
 
 
 def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
     claims = [{"claim": "Water is wet.", "passage": "Water wets."}, {"claim": "Fish fly.", "passage": "Fish swim."}]
-    with moot.DebateStage(protocol="ceda", placement="packed", out=tmp_path / "claims", seed=1) as stage:
+    with moot.DebateStage(protocol="ceda", **SMALL, out=tmp_path / "claims", seed=1) as stage:
         checked = stage(pa.Table.from_pylist(claims)).to_pylist()
     assert {row["answer"] for row in checked} <= {"supported", "hallucinated"}
     assert [row["error"] for row in checked] == [None, None]
@@ -222,7 +221,7 @@ def test_claims_are_checked_and_replies_are_judged(tmp_path: Path) -> None:
         {"id": "b", "reply": None, "prompt": "why dry?", "evidence": ""},
     ]
     judges = ["simulated", "simulated?judge_noise=0.5"]
-    with moot.JudgeStage(judges=judges, passes=2, id_column="id", placement="packed", out=tmp_path / "j") as judging:
+    with moot.JudgeStage(judges=judges, passes=2, id_column="id", **SMALL, out=tmp_path / "j") as judging:
         judged = judging(pa.Table.from_pylist(replies)).to_pylist()
     found = moot.judge(replies[:1], rubric="reasoning", judges=judges, passes=2, engine="inline").verdicts[0]
     assert judged[0]["quality"] == found.quality

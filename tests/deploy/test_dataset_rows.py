@@ -67,13 +67,13 @@ def test_columns_are_named_left_alone_and_looked_for() -> None:
     found = fields(columns={"question": "prompt", "labels": None}, id_column="key").found(names, ())
     assert found == {"question": "prompt", "id": "key"}
     assert fields(id_column="key").row({"id": None, "question": None}) == {"id": None}
-    with pytest.raises(ConfigError, match=r"no column `question`.*columns=.*'prompt', 'labels', 'key'"):
+    with pytest.raises(ConfigError, match=r"`question`.*'prompt', 'labels', 'key'"):
         fields().found(names, ())
-    with pytest.raises(ConfigError, match=r"unknown column 'promt'.*prompt"):
+    with pytest.raises(ConfigError, match=r"promt.*prompt"):
         fields(columns={"question": "promt"}).found(names, ())
-    with pytest.raises(ConfigError, match=r"have `key` already.*prefix"):
+    with pytest.raises(ConfigError, match=r"`key`.*prefix"):
         fields(columns={"question": "prompt"}).found(names, ["key", "answer"])
-    with pytest.raises(ConfigError, match=r"unknown field 'pasage'.*passage"):
+    with pytest.raises(ConfigError, match=r"pasage.*passage"):
         fields(columns={"pasage": "x"}).check()
     with pytest.raises(ConfigError, match="given twice"):
         fields(columns={"labels": "x"}, constant={"labels": ["a", "b"]}).check()
@@ -126,7 +126,7 @@ def test_a_stage_is_checked_when_it_is_made(tmp_path: Any, monkeypatch: pytest.M
     ):
         with pytest.raises(ConfigError, match=said):
             moot.DebateStage(**options)
-    with pytest.raises(ConfigError, match="not for a JudgeStage"):
+    with pytest.raises(ConfigError, match="JudgeStage"):
         moot.JudgeStage(protocol="selene")
     with pytest.raises(ConfigError, match="rubric"):
         moot.JudgeStage(rubric="no such rubric")
@@ -141,5 +141,5 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(__import__("sys").modules, f"moot.deploy.dataset.{module}", raising=False)
         monkeypatch.delattr(f"moot.deploy.dataset.{module}", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "ray.data.block", None)
-    with pytest.raises(ConfigError, match=r"ray.data.* is not installed: pip install 'moot\[data\]'"):
+    with pytest.raises(ConfigError, match=r"moot\[data\]"):
         moot.DebateStage()

@@ -1,10 +1,14 @@
-"""`moot debate --interactive` in real terminals, against a server that counts what it is asked."""
+"""`moot debate --interactive` at terminals, against a server that counts what it is asked.
+
+A terminal of this process does where neither a signal nor the editing of a line is at stake.
+"""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,9 +19,11 @@ import moderated_debate
 import pytest
 import ray
 from scripted_server import ScriptedServer
-from terminals import Terminal, surroundings
+from terminal_here import converse
+from terminals import Terminal
 
 from moot.actors.record.tables import read_table
+from moot.deploy.cli import main as cli
 
 SUBJECT = "Should cities ban cars?"
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u202eback\x9b1m\rover\x08"
@@ -61,8 +67,8 @@ def _verdict(folder: Path) -> dict[str, Any]:
     return {**row, "payload": json.loads(row["payload"])}
 
 
-def test_a_session_from_the_topics_to_the_end(engine: list[str], server: ScriptedServer, tmp_path: Path) -> None:
-    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
+def test_a_session_from_the_topics_to_the_end(server: ScriptedServer, tmp_path: Path) -> None:
+    def person(terminal: Terminal) -> None:
         shown = terminal.types("edit")
         assert "Topics" in shown
         assert "2  edit topics (edits the text)" in shown
@@ -84,45 +90,58 @@ def test_a_session_from_the_topics_to_the_end(engine: list[str], server: Scripte
         assert "Round 2" in shown
         assert "and the trees?" in shown
         code, shown = terminal.ends()
-    assert code == 0
-    assert "Verdict" in shown
-    assert "moot show run question" in shown
+        assert code == 0
+        assert "Verdict" in shown
+        assert "moot show run question" in shown
+
+    converse(person, tmp_path, *_command(server))
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["rounds"]) == ("ended", 2)
     assert verdict["payload"] == {"kappa": 0.3, "topics": "Cost\nPeace", "ended": True}
     assert _paid(server) == _once(2)
 
 
-@pytest.mark.parametrize(
-    ("leaving", "code"),
-    [
-        pytest.param("quit", 0, marks=pytest.mark.slow, id="quit"),
-        pytest.param("d", 0, marks=pytest.mark.slow, id="Ctrl-D"),
-        pytest.param("c", 130, id="Ctrl-C"),
-    ],
-)
-def test_who_leaves_comes_back_to_the_same_form(
-    leaving: str, code: int, server: ScriptedServer, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("leaving", ["quit", "Ctrl-D"])
+def test_who_leaves_comes_back_to_the_same_form(leaving: str, server: ScriptedServer, tmp_path: Path) -> None:
+    def leaves(terminal: Terminal) -> None:
+        terminal.types("go")
+        terminal.sees("\n> ")
+        assert "Round 1" in terminal.all_seen
+        terminal.child.send("quit\n" if leaving == "quit" else "\x04")
+        code, shown = terminal.ends()
+        assert code == 0
+        assert "the same command" in shown
+
+    converse(leaves, tmp_path, *_command(server))
+    _comes_back(server, tmp_path)
+
+
+def test_ctrl_c_at_the_prompt_stops_the_run(server: ScriptedServer, tmp_path: Path) -> None:
     with Terminal(tmp_path, *_command(server)) as terminal:
         terminal.types("go")
-        if leaving == "quit":
-            assert "Round 1" in terminal.types("quit")
-        else:
-            assert "Round 1" in terminal.presses(leaving)
-        ended, shown = terminal.ends()
-        assert ended == code
-        assert "the same command" in shown
-    with Terminal(tmp_path, *_command(server)) as terminal:
+        assert "Round 1" in terminal.presses("c")
+        code, shown = terminal.ends()
+    assert code == 130
+    assert "the same command" in shown
+    _comes_back(server, tmp_path)
+
+
+def _comes_back(server: ScriptedServer, folder: Path) -> None:
+    """The same command shows the form of the first round again; once the debate has ended, its verdict."""
+
+    def ends(terminal: Terminal) -> None:
         shown = terminal.types("end")
         assert "you decided: go on" in shown
         assert "Round 1" in shown
         assert terminal.ends()[0] == 0
-    assert _paid(server) == _once(1)
-    with Terminal(tmp_path, *_command(server)) as terminal:
+
+    def looks(terminal: Terminal) -> None:
         code, shown = terminal.ends()
-    assert (code, "Verdict" in shown) == (0, True)
-    assert _paid(server) == _once(1)
+        assert (code, "Verdict" in shown) == (0, True)
+
+    for person in (ends, looks):
+        converse(person, folder, *_command(server))
+        assert _paid(server) == _once(1)
 
 
 @pytest.mark.slow
@@ -137,9 +156,7 @@ def test_a_kill_in_the_middle_of_a_call(engine: list[str], server: ScriptedServe
     # Ray's actors outlive their driver for a moment: a reply that still reached them could still be recorded.
     _until(lambda: len(server.cancelled) == 2)
     server.gate.set()
-    with Terminal(tmp_path, *_command(server, engine=engine)) as terminal:
-        assert "Round 1" in terminal.types("end")
-        assert terminal.ends()[0] == 0
+    converse(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server) == {"round/1/agent/0": 2, "round/1/agent/1": 2, "topics": 1}
 
 
@@ -153,9 +170,7 @@ def test_ctrl_c_while_models_are_at_work_waits_for_them(server: ScriptedServer, 
         terminal.sees("stopping: finishing calls under way")
         server.gate.set()
         assert terminal.ends()[0] == 130
-    with Terminal(tmp_path, *_command(server)) as terminal:
-        assert "Round 1" in terminal.types("end")
-        assert terminal.ends()[0] == 0
+    converse(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server) == _once(1)
 
 
@@ -170,9 +185,7 @@ def test_a_second_ctrl_c_ends_it_at_once(server: ScriptedServer, tmp_path: Path)
         terminal.child.sendcontrol("c")
         assert terminal.ends()[0] == 130
     server.gate.set()
-    with Terminal(tmp_path, *_command(server)) as terminal:
-        assert "Round 1" in terminal.types("end")
-        assert terminal.ends()[0] == 0
+    converse(_ends_after_a_round, tmp_path, *_command(server))
     assert _paid(server)["topics"] == 1
 
 
@@ -204,21 +217,26 @@ def test_a_second_terminal_is_refused(server: ScriptedServer, tmp_path: Path) ->
         assert first.ends()[0] == 0
 
 
-def test_without_a_terminal_nothing_begins(server: ScriptedServer, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "moot", *_command(server)]
+def test_without_a_terminal_nothing_begins(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "argv", ["moot", *_command(server)])
     for given in ("", "go on\n"):
-        done = subprocess.run(
-            command, cwd=tmp_path, env=surroundings(), input=given, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 2
-        assert "--interactive needs a terminal" in done.stderr
+        monkeypatch.setattr(sys, "stdin", io.StringIO(given))
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        assert "--interactive needs a terminal" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
     assert _paid(server) == {}
 
 
 def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: ScriptedServer, tmp_path: Path) -> None:
     server.scripts["topics"] = server.scripts["argue"] = lambda step, user: f"{HOSTILE} said at {step}"
-    with Terminal(tmp_path, *_command(server)) as terminal:
+
+    def person(terminal: Terminal) -> None:
         terminal.types("edit")
         terminal.types("", "  | ")
         terminal.types("go")
@@ -226,35 +244,35 @@ def test_what_models_write_does_not_reach_the_terminal_as_it_is(server: Scripted
         terminal.types("show 2")
         assert "over\u2408 said at" in terminal.types("end")
         terminal.ends()
-        seen = terminal.all_seen
-    assert "\u241b[2J" in seen
-    assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(seen)
+        assert "\u241b[2J" in terminal.all_seen
+        assert not {"\x1b", "\x07", "\x08", "\x9b", "\u202e"} & set(terminal.all_seen)
+
+    converse(person, tmp_path, *_command(server))
 
 
-@pytest.mark.slow
 def test_an_editor_is_given_the_draft(server: ScriptedServer, tmp_path: Path) -> None:
     """With one that changes nothing, fails, or is not there, nothing is decided."""
-    broken, missing = f"{sys.executable} -c 'raise SystemExit(3)'", "no-such-editor"
-    for editor, said in (("true", "nothing is decided"), (broken, "failed (exit 3)"), (missing, "no-such-editor")):
-        with Terminal(tmp_path, *_command(server), EDITOR=editor) as terminal:
+
+    def person(terminal: Terminal) -> None:
+        for editor, said in (("true", "nothing is decided"), ("false", "failed (exit 1)"), (missing, missing)):
+            os.environ["EDITOR"] = editor  # a command of this process sees it at once
             terminal.types("edit")
-            assert said in terminal.types("quit")
-            assert terminal.ends()[0] == 0
-    script = "import sys; f = open(sys.argv[1], 'r+'); f.write(f.read().replace('Safety', 'Peace') + 'Trees')"
-    (tmp_path / "editor.py").write_text(script)
-    with Terminal(tmp_path, *_command(server), EDITOR=f"{sys.executable} {tmp_path / 'editor.py'}") as terminal:
+            assert said in terminal.types("help")
+        os.environ["EDITOR"] = "sed -i -e s/Safety/Peace/ -e $aTrees"
         terminal.types("edit")
         assert "Done: edit topics." in terminal.types("go")
         terminal.types("end")
         assert terminal.ends()[0] == 0
+
+    missing = "no-such-editor"
+    converse(person, tmp_path, *_command(server), EDITOR="true")
     assert _verdict(tmp_path)["payload"]["topics"].splitlines()[-2:] == ["Peace", "Trees"]
 
 
 def test_socrasynth_is_moderated(tmp_path: Path) -> None:
     """The protocol that is debated unless another is named; its topics are a text to edit as it stands."""
-    (tmp_path / "editor.py").write_text("import sys; open(sys.argv[1], 'a').write('Trees: who plants them')")
-    editor = f"{sys.executable} {tmp_path / 'editor.py'}"
-    with Terminal(tmp_path, "debate", SUBJECT, "-i", "--out", "run", EDITOR=editor) as terminal:
+
+    def person(terminal: Terminal) -> None:
         terminal.types("edit")
         assert "6. Trees: who plants them" in terminal.types("go")
         assert "Quality of the arguments" in terminal.types("set much")
@@ -263,18 +281,21 @@ def test_socrasynth_is_moderated(tmp_path: Path) -> None:
         terminal.types("go on")
         terminal.types("end")
         code, shown = terminal.ends()
-    assert code == 0
-    assert "after the opening: ask (Who pays?)" in shown
+        assert code == 0
+        assert "after the opening: ask (Who pays?)" in shown
+
+    editor = "sed -i '$aTrees: who plants them'"
+    converse(person, tmp_path, "debate", SUBJECT, "-i", "--out", "run", EDITOR=editor)
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["rounds"]) == ("ended-by-person", 1)
     turns = {row["path"]: row for row in read_table(tmp_path / "run", "turns", ["template", "messages"]).to_pylist()}
     assert "Who pays?" in str(turns["round/1/agent/0"])
 
 
-@pytest.mark.slow
 def test_socrasynth_without_an_editor(tmp_path: Path) -> None:
     """Topics typed anew, a level that is none, and what was decided told from the record."""
-    with Terminal(tmp_path, "debate", SUBJECT, "-i", "--out", "run") as terminal:
+
+    def person(terminal: Terminal) -> None:
         terminal.types("edit")
         terminal.types("Cost: who pays", "  | ")
         terminal.types("Peace", "  | ")
@@ -289,22 +310,32 @@ def test_socrasynth_without_an_editor(tmp_path: Path) -> None:
         terminal.types("ask Who pays?")
         terminal.types("end")
         assert terminal.ends()[0] == 0
+        assert "proposed.agent" not in terminal.all_seen
+
+    converse(person, tmp_path, "debate", SUBJECT, "-i", "--out", "run")
     verdict = _verdict(tmp_path)
     assert (verdict["how"], verdict["payload"]["topics"]) == ("ended-by-person", ["Cost", "Peace"])
-    assert "proposed.agent" not in terminal.all_seen
 
 
 def test_the_transcript_goes_where_standard_output_goes(server: ScriptedServer, tmp_path: Path) -> None:
     """The conversation stays on the terminal."""
-    with Terminal(tmp_path, *_command(server, "--format", "md"), into="debate.md") as terminal:
+
+    def person(terminal: Terminal) -> None:
         terminal.types("go")
         assert "Round 1" in terminal.types("end")
         code, shown = terminal.ends()
-    assert code == 0
-    assert "# " not in shown
+        assert code == 0
+        assert "# " not in shown
+
+    converse(person, tmp_path, *_command(server, "--format", "md"), into="debate.md")
     written = (tmp_path / "debate.md").read_text()
     assert written.startswith("# ")
     assert "Round 1" in written
+
+
+def _ends_after_a_round(terminal: Terminal) -> None:
+    assert "Round 1" in terminal.types("end")
+    assert terminal.ends()[0] == 0
 
 
 def _until(so: Any) -> None:

@@ -134,7 +134,8 @@ def test_only_a_unit_with_all_its_questions_of_the_file_counts() -> None:
 def test_what_is_incomplete_is_said_and_no_figure_is_made_of_it() -> None:
     originals = [claim for claim in sized(WORKED) if claim.case_id in ("VD/1/0/0", "VD/1/1/1", "VS/1/0/0")]
     (block,) = (each for each in detection_blocks(measured(originals)) if "HallusionBench" in each.title)
-    assert block.title.endswith("; 2 figures incomplete, not counted; 3 question pairs incomplete, not counted")
+    assert "2 figures incomplete" in block.title
+    assert "3 question pairs incomplete" in block.title
     rows = {row[0]: row[1:3] for row in block.rows}
     assert (rows["aAcc"], rows["fAcc"], rows["qAcc"]) == (("3", "66.7"), ("0", "-"), ("0", "-"))
     assert (rows["easy"], rows["hard"]) == (("2", "100.0"), ("1", "0.0"))

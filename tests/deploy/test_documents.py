@@ -17,6 +17,7 @@ from moot.deploy.documents.markdown import read_markdown
 from moot.deploy.documents.pdf import read_pdf
 from moot.deploy.documents.plain_text import read_plain_text
 from moot.deploy.documents.read import documents_of_texts, read_documents
+from moot.deploy.documents.reading import Reading
 from moot.deploy.documents.web_page import read_web_page, text_of_html
 from moot.protocols.errors import ConfigError
 
@@ -139,17 +140,17 @@ def test_a_pdf_that_is_only_kept_from_changes_is_read() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("secret.pdf", made_pdf(["Cats."], password="x"), "the PDF is encrypted: save a copy without a password"),
-        ("scan.pdf", made_pdf(["", ""]), "has no text in it: a scanned PDF has to be put through text recognition"),
-        ("cut.pdf", made_pdf(["Cats."])[:200], "the PDF is broken"),
-        ("not.pdf", b"just text", "the PDF is broken"),
-        ("empty.txt", b" \n", "document 'empty.txt' is empty"),
-        ("void.html", b"<script>x</script>", "has no text in it"),
-        ("binary.txt", b"\x00\x01\x02", "expected text, found bytes that are none"),
-        ("torn.txt", b"\xff\xfea", "its byte-order mark promises UTF-16"),
-        ("large.txt", b"a" * 2001, "is larger than 0 MiB: split it"),
-        ("word.docx", b"x", "expected .txt, .md, .html or .pdf, found '.docx'"),
-        ("README", b"x", "expected .txt, .md, .html or .pdf, found 'a name without a kind'"),
+        ("secret.pdf", made_pdf(["Cats."], password="x"), "encrypted"),
+        ("scan.pdf", made_pdf(["", ""]), "scanned"),
+        ("cut.pdf", made_pdf(["Cats."])[:200], "broken"),
+        ("not.pdf", b"just text", "broken"),
+        ("empty.txt", b" \n", "is empty"),
+        ("void.html", b"<script>x</script>", "no text"),
+        ("binary.txt", b"\x00\x01\x02", "expected text"),
+        ("torn.txt", b"\xff\xfea", "UTF-16"),
+        ("large.txt", b"a" * 2001, "larger than"),
+        ("word.docx", b"x", "'.docx'"),
+        ("README", b"x", "without a kind"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(
@@ -170,15 +171,19 @@ def test_folders_and_files_that_are_not_there_or_closed(tmp_path: Path) -> None:
     assert "no such file or folder" in refused(tmp_path / "loop.txt")
 
 
-@pytest.mark.parametrize("cut", range(0, 900, 45))
-def test_a_pdf_that_is_cut_anywhere_is_read_or_refused_in_one_line(tmp_path: Path, cut: int) -> None:
+def test_a_pdf_that_is_cut_anywhere_is_read_or_refused_in_one_line() -> None:
     whole = made_pdf(["Cats sleep a lot.", "Dogs bark."])
-    (tmp_path / "cut.pdf").write_bytes(whole[: len(whole) - cut])
-    try:
-        said = read_documents([str(tmp_path / "cut.pdf")])[0].pages[0]
-    except ConfigError as error:
-        said = str(error)
-    assert said in ("Cats sleep a lot.", "") or (said.startswith("document 'cut.pdf'") and "\n" not in said)
+    found: list[str] = []
+    refusals: list[str] = []
+    with Reading() as read:
+        for cut in range(0, 900, 15):
+            try:
+                found.append(read.pages(".pdf", whole[: len(whole) - cut])[0])
+            except ConfigError as error:
+                refusals.append(str(error))
+    assert set(found) - {""} == {"Cats sleep a lot."}
+    assert refusals
+    assert not any("\n" in said for said in refusals)
 
 
 def test_documents_are_called_by_their_place_in_what_was_named(tmp_path: Path) -> None:

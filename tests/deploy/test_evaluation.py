@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import moot
 from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.consensus import ConsensusVerdict
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
@@ -133,9 +134,7 @@ def test_the_summary_has_each_figure_with_what_it_is_over(run: Path, printed: Ca
     assert Summary.model_validate_json(printed(show, run, form="json")) == summarise(run)
 
 
-def test_shares_of_votes_are_not_judged_as_probabilities(
-    inline_run: Callable[..., Path], printed: Callable[..., str]
-) -> None:
-    run = inline_run("selene")
-    assert summarise(run).evaluation is None
-    assert "Brier" not in printed(show, run)
+def test_shares_of_votes_are_not_judged_as_probabilities(tmp_path: Path, printed: Callable[..., str]) -> None:
+    folder = moot.run(task="sample", limit=4, engine="inline", out=tmp_path / "run").path
+    assert summarise(folder).evaluation is None
+    assert "Brier" not in printed(show, folder)

@@ -26,13 +26,10 @@ from moot.protocols.tasks import open_task
 
 ENGINES: dict[str, dict[str, Any]] = {
     "inline": {"engine": "inline"},
-    "packed": {"engine": "ray", "placement": "packed"},
+    "packed": {"engine": "ray", "placement": "packed", "cluster": {"moderators": 1}},
     "actors": {"engine": "ray", "placement": "actors"},
 }
-EVERYWHERE = [
-    "inline",
-    *(pytest.param(name, marks=[pytest.mark.slow, pytest.mark.ray]) for name in ("packed", "actors")),
-]
+ON_RAY = [pytest.mark.slow, pytest.mark.ray]
 CASES = [
     {"id": f"q{i}", "question": f"is number {i} blue", "labels": ["Yes", "No"], "passage": f"Number {i} is blue."}
     for i in range(12)
@@ -55,7 +52,7 @@ def rows(folder: Path, table: str, *columns: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize("name", ["inline", pytest.param("packed", marks=ON_RAY)])
 async def test_verdicts_are_those_of_a_run_over_the_same_cases(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "open", **ENGINES[name]) as run:
         ends = await asyncio.gather(*(run.hold(case) for case in CASES))
@@ -121,7 +118,7 @@ async def test_a_case_without_an_id_is_known_by_its_content(tmp_path: Path) -> N
     assert (first.reused, second.reused) == (False, True)
 
 
-@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize("name", ["inline", pytest.param("actors", marks=ON_RAY)])
 async def test_a_withdrawn_case_is_put_aside_and_its_calls_are_cancelled(name: str, tmp_path: Path) -> None:
     async with opened(tmp_path / "run", model=SLOW, **ENGINES[name]) as run:
         holding = asyncio.create_task(run.hold(CASES[0]))
@@ -205,7 +202,10 @@ async def test_who_follows_a_debate_that_was_taken_up_again_gets_what_happened_b
     assert told[-1].kind == "verdict"
 
 
-async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(tmp_path: Path) -> None:
+async def test_closing_lets_debates_end_for_a_while_and_puts_the_rest_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
     run = OpenRun(RunConfig(out=str(tmp_path / "run"), engine="inline", model="simulated?latency_ms=30"))
     await run.open()
     holding = [asyncio.create_task(run.hold(case)) for case in CASES]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_pilots import debate, made, step, usual
+from made_pilots import debate, made, short_plans, step, usual
 from rich.console import Console
 
 from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
@@ -47,10 +47,7 @@ BOUNDS = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module", autouse=True)
 def _short() -> Iterator[None]:
-    """Plans from a quarter of the calls: what holds here holds of any number of them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, calls in (("_CALLS", 20_000), ("_CALLS_RELAXED", 10_000)):
-            patch.setattr(f"moot.deploy.planning.plan.{name}", calls)
+    with short_plans():
         yield
 
 
@@ -226,9 +223,10 @@ def test_totals_are_those_of_the_pilot_in_proportion() -> None:
         assert each.low < each.value < each.high
 
 
-def test_intervals_cover_what_other_draws_of_the_same_kind_take() -> None:
+def test_intervals_cover_what_other_draws_of_the_same_kind_take(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine in ten of the pilots that could have been made hold the truth inside; less than three in four would be a
     bug, for 60 debates are few."""
+    monkeypatch.setattr("moot.deploy.planning.totals._RESAMPLES", 300)
     true = np.mean([len(each.steps) for each in usual(3_000, seed=99).debates])
     found = [totals(usual(60, seed=seed), 1_000_000, np.random.default_rng(0)).calls for seed in range(40)]
     assert sum(each.low <= 1e6 * true <= each.high for each in found) >= 30

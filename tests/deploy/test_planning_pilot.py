@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from made_pilots import short_plans
 from plan_regimes import rows_file
 from simulate_server import simulated_server
 from typer.testing import CliRunner
 
 import moot
+from moot.actors.models.retry import RetryPolicy
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.main import app, main
 from moot.deploy.planning.pilot import Pilot
@@ -20,6 +24,12 @@ from moot.deploy.planning.plan import plan
 from moot.deploy.planning.read import read_pilot
 from moot.deploy.running.run import run
 from moot.protocols.errors import ConfigError, RecordError, UserError
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _short() -> Iterator[None]:
+    with short_plans():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +59,25 @@ def test_every_call_of_the_record_is_planned_once(record: Path) -> None:
 
 
 def test_waits_for_leave_are_no_latency(tmp_path: Path) -> None:
-    with simulated_server(None, port=0, latency_ms=50.0) as port:
+    with simulated_server(None, port=0, latency_ms=30.0) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
-        task = rows_file(tmp_path / "rows.jsonl", 0, 8)
+        task = rows_file(tmp_path / "rows.jsonl", 0, 6)
         run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model, concurrency=2)
     pilot = read_pilot(tmp_path / "run")
     turns = rows(tmp_path / "run", "turns", "latency_s", "waited_s")
-    assert max(float(str(row["waited_s"])) for row in turns) > 0.2
+    assert max(float(str(row["waited_s"])) for row in turns) > 0.15
     busy = [step.busy_s for debate in pilot.debates for step in debate.steps]
     assert sum(busy) == pytest.approx(
         sum(float(str(row["latency_s"])) - float(str(row["waited_s"])) for row in turns), rel=1e-6
     )
-    assert min(busy) >= 0.045
+    assert min(busy) >= 0.027
     assert sorted(busy)[len(busy) // 2] < 0.15
 
 
-def test_unreadable_replies_and_retries_are_calls_one_after_another(tmp_path: Path) -> None:
+def test_unreadable_replies_and_retries_are_calls_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.actors.agent.RetryPolicy", partial(RetryPolicy, base_s=0.01))
     with simulated_server(None, port=0, latency_ms=30.0, garble_rate=0.3, fail_rate=0.2, seed=2) as port:
         model = f"http://127.0.0.1:{port}/v1#simulated"
         task = rows_file(tmp_path / "rows.jsonl", 0, 8)
@@ -84,19 +97,19 @@ def test_unreadable_replies_and_retries_are_calls_one_after_another(tmp_path: Pa
 def test_debates_with_replies_of_another_run_are_left_out(record: Path, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     run(task="sample", limit=24, engine="inline", out=whole, model="simulated?latency_ms=5", reuse=record)
-    with pytest.raises(UserError, match=r"each of its 24 debates has replies of another run.*--from"):
+    with pytest.raises(UserError, match=r"24 debates.*--from"):
         plan(whole, cases=100)
     part = tmp_path / "part"
     run(task="sample", limit=40, engine="inline", out=part, model="simulated?latency_ms=5", reuse=record)
     found = plan(part, cases=100)
     assert found.pilot_debates == 16
-    assert any("left out: 24 debates with replies of another run" in remark for remark in found.remarks)
+    assert any("24 debates with replies of another run" in remark for remark in found.remarks)
 
 
 def test_one_debate_is_no_pilot(tmp_path: Path) -> None:
     """Every interval would be a point."""
     run(task="sample", limit=1, engine="inline", out=tmp_path / "one")
-    with pytest.raises(UserError, match=r"one debate does not say how debates differ; plan from a pilot of 20 or more"):
+    with pytest.raises(UserError, match="one debate"):
         plan(tmp_path / "one", cases=100)
 
 
@@ -136,16 +149,15 @@ def _cases(pilot: Pilot) -> list[str]:
 
 
 WRONG = {
-    "--cases 0": "error: --cases: Input should be greater than or equal to 1, not 0",
-    "--cases 10 --limit-rpm 0": "error: --limit-rpm: Input should be greater than or equal to 1, not 0",
-    "--cases 10 --cores-per-node 4": "error: --cores-per-node goes with --nodes only",
-    "--cases 10 --placement both": "error: --placement: Input should be 'actors' or 'packed', not 'both'",
-    "--cases 10 --cpu-ms-per-call -1": "error: --cpu-ms-per-call: Input should be greater than 0, not -1.0",
-    "--cases 10 --format md": "error: --format: expected text or json, not 'md'",
-    "--cases ten": "error: Invalid value for '--cases': 'ten' is no whole number",
-    "--cases 1,5": "error: Invalid value for '--cases': '1,5' is no whole number",
-    "--cases 0.5e0": "error: Invalid value for '--cases': '0.5e0' is no whole number",
+    "--cases 0": "--cases",
+    "--cases 10 --limit-rpm 0": "--limit-rpm",
+    "--cases 10 --cores-per-node 4": "--cores-per-node",
+    "--cases 10 --placement both": "--placement",
+    "--cases 10 --cpu-ms-per-call -1": "--cpu-ms-per-call",
+    "--cases 10 --format md": "--format",
+    "--cases 0.5e0": "--cases",
 }
+"""Flags, and the one that is wrong."""
 
 
 @pytest.mark.parametrize("words", WRONG)
@@ -157,7 +169,8 @@ def test_wrong_input_is_one_line(
         main()
     assert ended.value.code == 2
     said = capsys.readouterr().err
-    assert said.startswith(WRONG[words])
+    assert said.startswith("error: ")
+    assert WRONG[words] in said
     assert said.count("\n") == 1
 
 
@@ -194,7 +207,7 @@ def test_the_command_shows_what_python_gives(record: Path) -> None:
 
 def test_planning_needs_no_ray(record: Path) -> None:
     code = (
-        f"import sys, moot; moot.plan({str(record)!r}, cases=50); "
+        f"import sys, moot; moot.plan({str(record)!r}, cases=2); "
         "sys.exit('ray' in sys.modules or 'fastapi' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0

@@ -102,9 +102,9 @@ def test_nothing_to_look_at_is_said_as_zero(
 def test_bounds_and_flags_that_make_no_sense_are_refused(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(ConfigError, match="--crit 7: a number from 0 to 1"):
+    with pytest.raises(ConfigError, match="--crit 7"):
         questioned(run, crit=7.0)
-    with pytest.raises(ConfigError, match="--confidence nan: a number from 0 to 1"):
+    with pytest.raises(ConfigError, match="--confidence nan"):
         questioned(run, confidence=float("nan"))
     for flags, said in (
         (["--crit", "0.5"], "--crit goes with --questioned only"),

@@ -52,49 +52,53 @@ def bomb(operators: int, pages: int) -> bytes:
     ("name", "content"),
     [
         ("tags.html", b"<a " * 40_000),
-        ("quotes.htm", b'<a x="' * 40_000),
-        ("comments.md", b"<!-- " * 60_000),
-        ("table.md", b"|a" * 1000 + b"|\n" + b"|-" * 1000 + b"|\n" + b"x\n" * 5000),
+        pytest.param("quotes.htm", b'<a x="' * 40_000, marks=pytest.mark.slow),
+        pytest.param("comments.md", b"<!-- " * 60_000, marks=pytest.mark.slow),
+        pytest.param("table.md", b"|a" * 1000 + b"|\n" + b"|-" * 1000 + b"|\n" + b"x\n" * 5000, marks=pytest.mark.slow),
         ("pages.pdf", bomb(200_000, 100)),
     ],
 )
 def test_a_small_file_that_would_take_minutes_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
-    monkeypatch.setattr(reading, "most_seconds", lambda size_bytes: 1)
+    # On top of what the start took, which is rounded up.
+    monkeypatch.setattr(reading, "most_seconds", lambda size_bytes: 0)
     (tmp_path / name).write_bytes(content)
-    said = f"document {name!r}: it takes more than 1 s of computing to be read: split it, or save it as text"
-    assert refused(tmp_path / name) == said
+    said = refused(tmp_path / name)
+    assert said.startswith(f"document {name!r}: ")
+    assert "0 s of computing" in said
 
 
 def test_a_file_that_would_fill_the_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_MEMORY_BYTES", 2**27)
-    (tmp_path / "wide.html").write_bytes(b"<i>x</i>" * 300_000)
-    assert refused(tmp_path / "wide.html").startswith("document 'wide.html': it needs more memory to be read")
+    (tmp_path / "wide.html").write_bytes(b"<a" + b" x=y" * 300_000 + b">Eels.")
+    assert refused(tmp_path / "wide.html").startswith("document 'wide.html': it needs more memory")
+    (tmp_path / "wide.html").write_bytes(b"<a x=y>Eels.")
+    assert read_documents([str(tmp_path)])[0].pages == ("Eels.",)
 
 
 def test_a_pdf_may_have_so_many_pages_and_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = ["Cats sleep.", "Dogs bark.", "Eels swim."]
     monkeypatch.setattr(pdf, "MOST_PAGES", 2)
     assert reader.reply_to(".pdf", made_pdf(pages[:2])).pages == tuple(pages[:2])
-    assert "the PDF has more than 2 pages" in reader.reply_to(".pdf", made_pdf(pages)).refused
+    assert "2 pages" in reader.reply_to(".pdf", made_pdf(pages)).refused
     monkeypatch.setattr(pdf, "MOST_PAGES", 3)
     monkeypatch.setattr(pdf, "MOST_CHARACTERS", 30)
-    assert "or 30 characters: split it" in reader.reply_to(".pdf", made_pdf(pages)).refused
+    assert "30 characters" in reader.reply_to(".pdf", made_pdf(pages)).refused
 
 
 def test_a_text_may_be_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "MOST_CHARACTERS", 10)
     assert reader.reply_to(".html", b"<p>Eels swim.").pages == ("Eels swim.",)
-    assert "longer than 10 characters" in reader.reply_to(".html", b"<p>Cats sleep.").refused
+    assert "10 characters" in reader.reply_to(".html", b"<p>Cats sleep.").refused
 
 
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
-        (AssertionError("a line\nand another"), "it is broken (AssertionError)"),
-        (MemoryError(), "it needs more memory to be read than a document may"),
-        (SystemError("error return without exception set"), "it needs more memory to be read than a document may"),
+        (AssertionError("a line\nand another"), "AssertionError"),
+        (MemoryError(), "more memory"),
+        (SystemError("error return without exception set"), "more memory"),
     ],
 )
 def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, raised: Exception, told: str) -> None:
@@ -102,7 +106,9 @@ def test_whatever_a_parser_raises_is_one_line(monkeypatch: pytest.MonkeyPatch, r
         raise raised
 
     monkeypatch.setattr(reader, "_pages", failing)
-    assert reader.reply_to(".pdf", b"x").refused.startswith(told)
+    said = reader.reply_to(".pdf", b"x").refused
+    assert told in said
+    assert "\n" not in said
 
 
 def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +124,7 @@ def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pyt
         assert read.pages(".html", b"<p>Cats sleep.") == ("Cats sleep.",)
         assert read.pages(".md", b"*Eels* and fish") == ("Eels and fish",)
         assert read.pages(".pdf", made_pdf(["Dogs", "bark."])) == ("Dogs", "bark.")
-        with pytest.raises(ConfigError, match="the PDF is broken"):
+        with pytest.raises(ConfigError, match="broken"):
             read.pages(".pdf", b"not one")
         assert read.pages(".html", b"<p>They purr.") == ("They purr.",)
     assert len(started) == 1
@@ -128,8 +134,8 @@ def test_one_process_reads_all_documents_and_is_gone_afterwards(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("import sys; sys.exit(3)", r"the process that was reading it ended \(exit code 3\)"),
-        ("import os; os.kill(os.getpid(), 11)", r"the process that was reading it ended \(SIGSEGV\)"),
+        ("import sys; sys.exit(3)", "exit code 3"),
+        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
         ("import sys; read = sys.stdin.buffer; read.readline(); read.read(2**20); print('[]')", "gave no text"),
     ],
 )
@@ -165,7 +171,7 @@ def test_links_out_of_a_folder_are_passed_over_and_those_within_followed(tmp_pat
     docs = tmp_path / "docs"
     (docs / "sub").mkdir(parents=True)
     (docs / "out.txt").symlink_to(tmp_path / "secret.txt")
-    assert "links that lead out of a folder are passed over: name the files themselves" in refused(docs)
+    assert "links that lead out" in refused(docs)
     (docs / "sub" / "object").write_text("Cats sleep.")
     (docs / "in.txt").symlink_to(docs / "sub" / "object")
     (tmp_path / "linked").symlink_to(docs)
@@ -175,4 +181,4 @@ def test_links_out_of_a_folder_are_passed_over_and_those_within_followed(tmp_pat
 
 def test_a_pipe_is_no_document(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
-    assert "expected a file, found a pipe or a device" in refused(tmp_path / "pipe.txt")
+    assert "pipe" in refused(tmp_path / "pipe.txt").partition("pipe.txt")[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from moot.metrics.online.divergence_counts import divergences
 from moot.metrics.online.histogram import JointCounts
 from moot.metrics.trajectory import percent_grid
 
-CASES = 60
+CASES = 40
 ROLES = ("constructor", "auditor")
 MODELS = {"constructor": "simulated?confidence_signal=0.8", "auditor": "simulated?confidence_signal=0.8&competence=0.9"}
-QUICK = moot.AnalysisSettings(resamples=50, permutations=100)
+QUICK = moot.AnalysisSettings().model_copy(update={"resamples": 5, "permutations": 5})
+"""Neither intervals nor p-values are looked at here."""
 
 MU_OFF = 0.0051
 """How far an end of confidence may be off: half a bin."""
@@ -39,6 +41,7 @@ class Both:
         self.signals, self.found = signals, moot.analyze(folder, settings=QUICK)
         self.measured: Measured = measure(replies_of_runs([folder]))
         (self.domain,) = {domain for domain, _ in signals.groups()}
+        self._tables = cache(lambda table: self.found.table(table).to_pylist())
 
     def rows(self, role: str) -> np.ndarray:
         """The numbers of a role's replies."""
@@ -46,7 +49,7 @@ class Both:
 
     def row(self, table: str, **keys: str) -> dict[str, Any]:
         """The one row of a table."""
-        (row,) = [row for row in self.found.table(table).to_pylist() if keys.items() <= row.items()]
+        (row,) = [row for row in self._tables(table) if keys.items() <= row.items()]
         return dict(row)
 
 

@@ -36,7 +36,7 @@ def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_events_come_while_it_goes_on_and_end_with_the_verdict(tmp_path: Path) -> None:
-    async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=150"}) as client:
+    async with served(tmp_path, debates={**INLINE, "model": "simulated?latency_ms=100"}) as client:
         await client.post("/v1/debates", {**CASE, "id": "seven"})
         seen: list[str] = []
         async with client.session.get(f"{client.base}/v1/debates/seven/events") as response:
@@ -114,7 +114,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.deploy.serving.stream.HEARTBEAT_S", 0.05)
-    async with served(tmp_path, debates=SLOW, stream_s=1.0) as client:
+    async with served(tmp_path, debates=SLOW, stream_s=0.3) as client:
         await client.post("/v1/debates", {**CASE, "id": "slow"})
         text = (await client.get("/v1/debates/slow/events")).text
         assert (await client.get("/v1/debates/slow")).json["status"] == "open"

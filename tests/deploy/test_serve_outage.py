@@ -15,7 +15,7 @@ from simulate_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.deploy.running.open_run import OpenRun
-from moot.protocols.errors import ModelUnavailable
+from moot.protocols.errors import ModelUnavailable, UserError
 
 IDS = [f"q{number}" for number in range(14)]
 """More than the failures in a row after which an endpoint is given up."""
@@ -24,16 +24,16 @@ IDS = [f"q{number}" for number in range(14)]
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.actors.seating.DRAIN_S", 0.1)
-    monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 1.0)
-    monkeypatch.setattr("moot.actors.limits.breaker.FIRST_PAUSE_S", 0.1)
-    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.3)
-    monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.6)
+    monkeypatch.setattr("moot.actors.limits.gate.GIVE_UP_S", 0.3)
+    monkeypatch.setattr("moot.actors.limits.breaker.FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 0.1)
+    monkeypatch.setattr("moot.deploy.serving.opening.LONGEST_S", 0.2)
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(60):
         while not await holds():  # noqa: ASYNC110 - a condition of a test
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.02)
 
 
 def status_of(client: Client, case_id: str, *wanted: str) -> Callable[[], Awaitable[bool]]:
@@ -54,7 +54,17 @@ def sessions(folder: Path) -> list[tuple[str, str]]:
     return [(each["status"], each.get("stopped_by", "")) for each in found]
 
 
-async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -> None:
+async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened, found_down = OpenRun.open, asyncio.Event()
+
+    async def seen(run: OpenRun) -> None:
+        try:
+            await opened(run)
+        except UserError:
+            found_down.set()
+            raise
+
+    monkeypatch.setattr(OpenRun, "open", seen)
     with ExitStack() as endpoint:
         port = endpoint.enter_context(simulated_server(AnswerKey(), port=0))
         debates = {"engine": "inline", "model": f"http://127.0.0.1:{port}/v1#sim"}
@@ -81,7 +91,8 @@ async def test_an_outage_pauses_the_server_and_nothing_is_lost(tmp_path: Path) -
             assert (await client.get("/healthz")).status == 200
             assert (await client.get("/v1/debates/early")).json["status"] == "done"
             assert [event["event"] for event in await client.events("/v1/debates/q0/events")][-1] == "end"
-            await asyncio.sleep(1.0)  # a try or two find it down
+            async with asyncio.timeout(30):
+                await found_down.wait()
             assert (await client.get("/readyz")).status == 503
             endpoint.enter_context(simulated_server(AnswerKey(), port=port))
             for case_id in IDS:
@@ -122,14 +133,19 @@ async def test_a_lost_limiter_is_replaced_and_tries_that_fail_are_made_again(
 async def test_a_server_that_is_closed_while_it_waits_tries_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 1.0)
+    monkeypatch.setattr("moot.deploy.serving.opening.FIRST_S", 60.0)
     async with served(tmp_path, debates=SLOW) as client:
         await client.post("/v1/debates", {**CASE, "id": "one"})
         await until(status_of(client, "one", "open"))
         reception: Any = client.services.of("debates").run._reception
         reception._stop("endpoint_down: http://nowhere")
         await until(status_of(client, "one", "aside"))
-    await asyncio.sleep(1.5)
+        opening: Any = client.services.of("debates")._opening
+        trying = opening._task
+        assert not trying.done()
+    assert trying.done()
+    opening.look()
+    assert opening._task is None
     assert len(sessions(tmp_path)) == 1
     async with served(tmp_path, debates=SLOW) as client:
         assert (await client.get("/v1/debates/one")).json["status"] in ("queued", "open")
@@ -154,7 +170,8 @@ async def test_a_server_that_drains_while_it_waits_says_that_it_stops(
 async def test_a_budget_is_final(tmp_path: Path) -> None:
     async with served(tmp_path, debates={**INLINE, "max_tokens": 50}) as client:
         await client.post("/v1/debates?wait_s=30", {**CASE, "id": "one"})
-        await asyncio.sleep(0.5)
+        opening: Any = client.services.of("debates")._opening
+        assert opening._task is None
         refused = await client.post("/v1/debates", {**CASE, "id": "two"})
         assert (refused.status, refused.code) == (503, "stopped")
         assert "Retry-After" not in refused.headers

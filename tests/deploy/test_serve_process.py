@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -21,7 +22,7 @@ import pytest
 
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.tables import read_table
-from moot.deploy.cli.main import app
+from moot.deploy.cli.main import _command
 from moot.deploy.serving.inbox import Inbox
 from moot.protocols.errors import UserError
 
@@ -176,6 +177,11 @@ async def _pending(folder: Path) -> list[str]:
     return found
 
 
+def serve(*options: str) -> None:
+    """The command in this process; what is wrong is raised."""
+    _command()(["serve", *options], standalone_mode=False)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -194,7 +200,7 @@ def test_what_cannot_be_is_said_before_anything_is_started(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=said):
-        app(["serve", *options], standalone_mode=False)
+        serve(*options)
     assert not any(tmp_path.iterdir())
 
 
@@ -204,13 +210,13 @@ def test_a_bound_is_not_taken_for_each_of_several_kinds(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("moot.deploy.serving.process.run_server", lambda config, where: 0)
-    options = ["serve", flag, value, "--prices", str(_prices(tmp_path))]
-    with pytest.raises(UserError, match=f"^{flag} would bound debates and judgments and checks each") as error:
-        app([*options, "--checks", "--judge-rubric", "reasoning"], standalone_mode=False)
+    options = (flag, value, "--prices", str(_prices(tmp_path)))
+    with pytest.raises(UserError, match=flag) as error:
+        serve(*options, "--checks", "--judge-rubric", "reasoning")
     assert "\n" not in str(error.value)
-    app(options, standalone_mode=False)
+    serve(*options)
     (tmp_path / "each.yaml").write_text("debates: {max_tokens: 100}\nchecks: {max_tokens: 10}\n")
-    app(["serve", "each.yaml"], standalone_mode=False)
+    serve("each.yaml")
 
 
 def _prices(folder: Path) -> Path:
@@ -222,13 +228,21 @@ def _prices(folder: Path) -> Path:
 def test_a_port_that_is_taken_and_a_record_that_is_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moot.deploy.serving.process._LET_GO_S", 0.0)
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UserError, match="cannot listen on"):
-        app(["serve", "--out", str(tmp_path / "x"), "--port", str(taken.getsockname()[1])], standalone_mode=False)
+        serve("--out", str(tmp_path / "x"), "--port", str(taken.getsockname()[1]))
     owner = Ownership.take(RunFolder(tmp_path / "run" / "debates"))
     with pytest.raises(UserError, match="another server"):
-        app(["serve", "--out", str(tmp_path / "run")], standalone_mode=False)
+        serve("--out", str(tmp_path / "run"))
     owner.release()
 
 
+def test_without_ray_serve_it_says_which_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray.serve", None)
+    with pytest.raises(UserError, match=re.escape("moot[serve]")):
+        serve("--port", "0")
+
+
+@pytest.mark.slow
 def test_without_the_extra_it_says_which_one(tmp_path: Path) -> None:
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['fastapi'] = None\n")

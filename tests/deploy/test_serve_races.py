@@ -22,7 +22,9 @@ def _calls_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def pending(client: Client) -> list[str]:
-    return [case_id for case_id, _ in await client.services.of("debates")._inbox.pending("debates")]
+    inbox = client.services.of("debates")._inbox
+    await inbox._changes.drained()
+    return [case_id for case_id, _ in await inbox.pending("debates")]
 
 
 async def eventually(holds: Callable[[], Any]) -> None:
@@ -114,15 +116,17 @@ async def test_nobody_is_told_of_an_acceptance_that_is_not_on_disk(
 ) -> None:
     async with served(tmp_path, debates=SLOW) as client:
         inbox = client.services._inbox
-        held, written = asyncio.Event(), inbox._work
+        begun, held, written = asyncio.Event(), asyncio.Event(), inbox._work
 
         async def slow(work: Any) -> Any:
+            begun.set()
             await held.wait()
             raise OSError("the disk is full")
 
         monkeypatch.setattr(inbox, "_work", slow)
         both = [asyncio.create_task(client.post("/v1/debates", {**CASE, "id": "one"})) for _ in range(2)]
-        await asyncio.sleep(0.3)
+        await begun.wait()
+        await asyncio.sleep(0.05)
         assert not any(each.done() for each in both)
         held.set()
         answers = await asyncio.gather(*both)

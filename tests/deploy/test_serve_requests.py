@@ -181,7 +181,7 @@ async def test_waiting_for_the_end_cancels_nothing_when_it_is_over(tmp_path: Pat
 
 
 async def test_what_was_accepted_goes_on_by_itself_after_a_restart(tmp_path: Path) -> None:
-    settings = {**INLINE, "model": "simulated?latency_ms=400"}
+    settings = {**INLINE, "model": "simulated?latency_ms=150"}
     bodies = [case(number, id=f"q{number}", images=[picture()]) for number in range(3)]
     async with served(tmp_path, debates=settings) as client:
         for body in bodies:

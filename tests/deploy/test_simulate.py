@@ -272,7 +272,7 @@ class TestBadRequests:
     async def test_port_taken(self) -> None:
         async with serving() as address:
             port = int(address.rsplit(":", 1)[1])
-            with pytest.raises(ConfigError, match="cannot listen"):
+            with pytest.raises(ConfigError, match=str(port)):
                 await serve(SimulateOptions(port=port), None)
 
 
@@ -312,14 +312,14 @@ class TestFaults:
     async def test_failures_are_drawn_by_step_and_attempt(self) -> None:
         async def outcomes() -> list[int]:
             async with serving(fail_rate=0.5, seed=3) as address, client(address) as made:
-                found = [await status(made, step_key) for step_key in "abcdefgh" for _ in range(12)]
+                found = [await status(made, step_key) for step_key in "abcdefgh" for _ in range(6)]
                 stats = await get(address, "/stats")
             assert (stats["calls"], stats["failed"]) == (found.count(200), found.count(500))
             return found
 
         first = await outcomes()
-        assert first.count(200) + first.count(500) == 96
-        assert first.count(500) == pytest.approx(48, abs=20)  # four standard deviations
+        assert first.count(200) + first.count(500) == 48
+        assert first.count(500) == pytest.approx(24, abs=14)  # four standard deviations
         assert await outcomes() == first
 
     async def test_failures_are_error_objects(self) -> None:
@@ -337,7 +337,7 @@ class TestFaults:
         ]
         unusable = broken = broken_again = 0
         async with serving(garble_rate=0.5) as address, client(address) as made:
-            for number in range(80):
+            for number in range(40):
                 reply = await ask(made, str(number), logprobs=True, top_logprobs=1)
                 text = reply.choices[0].message.content or ""
                 assert reply.choices[0].logprobs is not None
@@ -352,11 +352,11 @@ class TestFaults:
                     second = await ask(made, str(number), messages=again)
                     broken_again += not is_json(second.choices[0].message.content or "")
             stats = await get(address, "/stats")
-        assert 25 < broken < 55
+        assert 10 < broken < 30
         assert unusable > broken // 2
         assert 0.2 * broken < broken_again < 0.8 * broken
         assert stats["garbled"] == 2 * broken + broken_again
-        assert stats["calls"] == 160 + broken
+        assert stats["calls"] == 80 + broken
 
     async def test_garbled_stream(self) -> None:
         async with serving(garble_rate=1.0) as address, client(address) as made:
@@ -423,15 +423,15 @@ class TestStats:
 
     async def test_latency_and_jitter(self) -> None:
         loop = asyncio.get_running_loop()
-        async with serving(latency_ms=40, jitter_ms=200) as address, client(address) as made:
+        async with serving(latency_ms=20, jitter_ms=80) as address, client(address) as made:
             await ask(made, "warm up")
             times = []
-            for number in range(6):
+            for number in range(5):
                 begun = loop.time()
                 await ask(made, str(number))
                 times.append(loop.time() - begun)
-        assert min(times) >= 0.04
-        assert max(times) - min(times) > 0.03
+        assert min(times) >= 0.02
+        assert max(times) - min(times) > 0.02
 
 
 async def until(address: str, *, in_flight: int) -> Any:
@@ -443,7 +443,7 @@ async def until(address: str, *, in_flight: int) -> Any:
     raise AssertionError(f"in_flight is {stats['in_flight']}, expected {in_flight}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_blocking_server_ends_on_a_signal(number: signal.Signals) -> None:
     program = (
         "from moot.deploy.simulation.server import SimulateOptions, run_server\n"
@@ -466,7 +466,7 @@ def test_blocking_server_ends_on_a_signal(number: signal.Signals) -> None:
 
 def test_blocking_server_reports_a_bad_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOOT_TEST_TOKEN", "x")
-    with pytest.raises(ConfigError, match="cannot listen"):
+    with pytest.raises(ConfigError, match="host.invalid"):
         run_server(SimulateOptions(host="host.invalid", token_env="MOOT_TEST_TOKEN"), None)
 
 

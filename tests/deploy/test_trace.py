@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from moot.deploy.cli.main import main
 from moot.deploy.reading.rounds.sparkline import BLOCKS, PLAIN, sparkline
 from moot.deploy.reading.rounds.trace import Trace, aligned, trace_of
 from moot.deploy.reading.rounds.trace_text import TraceText
 from moot.deploy.reading.show import show
 from moot.deploy.reading.transcripts.markdown import transcript_markdown
 from moot.deploy.reading.transcripts.transcript import transcript
+from moot.deploy.running.run import run
 
 P, Q = {"HCV": 0.4, "HBV": 0.6}, {"HCV": 0.7, "HBV": 0.3}
 ROUNDS = [(None, P, Q), (0.9, Q, P), (0.5, P, P)]
@@ -36,8 +36,8 @@ def debated(planted: Callable[..., Path], session: Any) -> Path:
     return planted(session, simulated=True)
 
 
-def _trace(run: Path, case_id: str = "c1") -> Trace:
-    found = transcript(run, case_id).trace
+def _trace(folder: Path, case_id: str = "c1") -> Trace:
+    found = transcript(folder, case_id).trace
     assert found is not None
     return found
 
@@ -111,9 +111,9 @@ def test_rounds_are_ordered_as_numbers_and_long_debates_are_folded() -> None:
 
 
 def test_selene_and_any_protocol_with_known_keys_has_a_trace(
-    planted: Callable[..., Path], session: Any, inline_run: Callable[..., Path], printed: Callable[..., str]
+    planted: Callable[..., Path], session: Any, tmp_path: Path, printed: Callable[..., str]
 ) -> None:
-    always = inline_run("always-debate")
+    always = run(task="sample", limit=1, protocol="always-debate", engine="inline", out=tmp_path / "run").path
     trace = _trace(always, "sample-001")
     assert [series.title for series in trace.series] == ["D", "answers changed"]
     assert all(value is not None for series in trace.series for value in series.values)
@@ -153,23 +153,28 @@ def test_hostile_names_of_sides_are_shown_as_text(
     session.case("c1")
     for n in range(2):
         session.event("c1", "round", f"round/{n}", {"round": n, "entropy": {"\x1b[2J|<b>\n[red]": 0.5}})
-    run = planted(session)
+    folder = planted(session)
     for form in ("text", "json", "md"):
-        shown = printed(show, run, "c1", form=form)
+        shown = printed(show, folder, "c1", form=form)
         assert "\x1b" not in shown
         assert "[red]" in shown.replace("\\", "")
-    assert "|<b>" not in printed(show, run, "c1", form="md")
+    assert "|<b>" not in printed(show, folder, "c1", form="md")
 
 
-def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(planted: Callable[..., Path], session: Any) -> None:
+def test_a_transcript_can_be_printed_where_the_encoding_lacks_marks(
+    planted: Callable[..., Path], session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session.case("c1", question="Is it \x1b[2J \u00e9?")
-    run = planted(session)
+    folder = planted(session)
     for form in ("text", "md"):
-        command = [sys.executable, "-m", "moot", "show", str(run), "c1", "--format", form]
-        env = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
-        assert done.returncode == 0, done.stderr
-        assert "\\u241b" in done.stdout.replace("\\\\", "\\").replace("\\[", "[")
+        written = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii", errors="strict"))
+        monkeypatch.setattr(sys, "argv", ["moot", "show", str(folder), "c1", "--format", form])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        sys.stdout.flush()
+        assert not ended.value.code
+        assert "\\u241b" in written.getvalue().decode().replace("\\\\", "\\").replace("\\[", "[")
 
 
 @given(st.lists(st.none() | st.floats(0.0, 1.0), max_size=30), st.integers(1, 3))

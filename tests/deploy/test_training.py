@@ -33,7 +33,7 @@ def claims(planted: Callable[..., Path], session: Any) -> Claims:
     """Plants a run of claims; `change` adds to its session."""
 
     def make(
-        n: int = 120,
+        n: int,
         tells: Tells = "argument",
         *,
         change: Callable[[Any], Any] = lambda session: None,
@@ -68,9 +68,7 @@ def test_a_signal_in_verdict_words_alone_is_gone_without_them(claims: Claims, tm
     assert (figures(card, OWN).auroc.value or 0.0) > 0.97
     masked = figures(card, MASKED).auroc
     assert (masked.low or 1.0) < 0.5 < (masked.high or 0.0)
-    assert "the same without verdict words: not shown to tell anything (interval of AUROC reaches 0.5, n = 100)" in (
-        remarks(card)
-    )
+    assert any("the same without verdict words" in remark and "n = 100" in remark for remark in remarks(card))
 
 
 def test_nothing_is_found_where_there_is_nothing(claims: Claims, tmp_path: Path) -> None:
@@ -91,7 +89,7 @@ def test_it_is_never_surer_than_its_cases_allow(claims: Claims, tmp_path: Path) 
 
 
 def test_the_head_is_scikit_learns_of_the_same_penalty(claims: Claims, tmp_path: Path) -> None:
-    run = claims(80, judges_right=1.0)
+    run = claims(40, judges_right=1.0)
     card = train_classifier(run, tmp_path / "clf")
     examples = read_examples([run])
     vectors = HashedNgramEncoder().rows([row.text for row in examples.rows])
@@ -102,12 +100,12 @@ def test_the_head_is_scikit_learns_of_the_same_penalty(claims: Claims, tmp_path:
 
 
 def test_the_baselines_are_plain_counts(claims: Claims, tmp_path: Path) -> None:
-    run = claims(change=lambda s: add_claim(s, "tie", "both passages speak for themselves", HALLUCINATED, None))
+    run = claims(40, change=lambda s: add_claim(s, "tie", "both passages speak for themselves", HALLUCINATED, None))
     card = train_classifier(run, tmp_path / "clf")
     rows = read_examples([run]).rows
     truth = [row.hallucinated for row in rows]
     judged, always = figures(card, JUDGES), figures(card, ALWAYS)
-    assert judged.n == 121
+    assert judged.n == 41
     assert judged.accuracy.value == pytest.approx(np.mean([r.judged_hallucinated == r.hallucinated for r in rows]))
     decided = [bool(row.judged_hallucinated) for row in rows]
     assert judged.f1_hallucinated.value == pytest.approx(f1_score(truth, decided))  # a tie is no false alarm here
@@ -120,11 +118,11 @@ def test_the_baselines_are_plain_counts(claims: Claims, tmp_path: Path) -> None:
 def test_cases_of_a_group_are_one_for_the_folds_and_the_same_content_is_one_case(
     claims: Claims, tmp_path: Path
 ) -> None:
-    paired = claims(80, group_of=lambda number: f"question {number // 2}")
-    assert train_classifier(paired, tmp_path / "paired").training.groups == 40
-    first, second = claims(60), claims(60, "nothing")  # the same claims, other summaries
+    paired = claims(40, group_of=lambda number: f"question {number // 2}")
+    assert train_classifier(paired, tmp_path / "paired").training.groups == 20
+    first, second = claims(30), claims(30, "nothing")  # the same claims, other summaries
     made = train_classifier([first, second], tmp_path / "twice").training
-    assert (made.n, made.cases, made.groups) == (120, 60, 60)
+    assert (made.n, made.cases, made.groups) == (60, 30, 30)
 
 
 def test_claims_and_sources_are_joined_across_runs_in_whatever_order(
@@ -159,8 +157,8 @@ def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
         session.event("boolean", "ruling", "ruling", {"summary": "it is so", "verdict": 1})
         session.verdict("boolean", "Yes")
 
-    made = train_classifier(claims(60, change=change), tmp_path / "clf").training
-    assert made.n == 60
+    made = train_classifier(claims(20, change=change), tmp_path / "clf").training
+    assert made.n == 20
     assert made.left_out == {
         "no gold label": 1,
         "no summary": 1,
@@ -182,7 +180,7 @@ def test_the_latest_attempt_speaks(planted: Callable[..., Path], session: Any) -
 def test_the_same_training_gives_the_same_card_in_whatever_order_and_is_not_repeated(
     claims: Claims, tmp_path: Path
 ) -> None:
-    one, other = claims(60), claims(60, seed=1)
+    one, other = claims(30), claims(30, seed=1)
     card = train_classifier([one, other], tmp_path / "clf")
     before = (tmp_path / "clf" / CARD).stat().st_mtime_ns
     assert train_classifier([other, one], tmp_path / "clf") == card
@@ -192,9 +190,9 @@ def test_the_same_training_gives_the_same_card_in_whatever_order_and_is_not_repe
     assert again.held_out == card.held_out
     assert again.training.digest == card.training.digest
     for options in ({"seed": 1}, {"folds": 4}):
-        with pytest.raises(ConfigError, match="other summaries or with other settings"):
+        with pytest.raises(ConfigError, match="trained on other"):
             train_classifier([one, other], tmp_path / "clf", **options)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="other summaries"):
+    with pytest.raises(ConfigError, match="trained on other"):
         train_classifier(one, tmp_path / "clf")
 
 
@@ -202,7 +200,7 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep me")
     run = claims(40)
-    with pytest.raises(ConfigError, match="something else is there"):
+    with pytest.raises(ConfigError, match="something else"):
         train_classifier(run, tmp_path / "mine")
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="--out"):
@@ -216,7 +214,7 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
 def test_simulated_models_are_labelled(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
     card = train_classifier(claims(40, facts={"simulated": True}), tmp_path / "clf")
     assert card.training.simulated
-    assert "simulated models: these figures say nothing about any real model" in printed(show_training, card, "clf")
+    assert "simulated models" in printed(show_training, card, "clf")
     written = json.loads((tmp_path / "clf" / CARD).read_text())
     assert written["training"]["simulated"] is True
 
@@ -231,28 +229,28 @@ def test_what_cannot_be_learnt_from_is_refused_in_one_line(
     claims: Claims, planted: Callable[..., Path], session: Any, tmp_path: Path
 ) -> None:
     out = tmp_path / "clf"
-    refused("too few to learn from: expected at least 20", claims(10), out)
+    refused("at least 20", claims(10), out)
     one_label = type(session)()
     for number in range(30):
         add_claim(one_label, f"c{number}", f"summary {number}", SUPPORTED, 1)
-    refused("0 hallucinated cases .*expected at least 5 of each label", planted(one_label, **FACTS), out)
+    refused("0 hallucinated cases", planted(one_label, **FACTS), out)
     session.case("c")
     session.verdict("c")
-    refused("no judge's summary in it", planted(session, **FACTS), out)
+    refused("no judge's summary", planted(session, **FACTS), out)
     run = claims(40)
-    refused("a run is named twice", [run, run], out)
-    refused("several encoders .*name one with --encoder", [run, claims(40, facts={"encoder": "openai/x"})], out)
-    refused("`folds`: Input should be greater than or equal to 2", run, out, folds=1)
-    refused("--iterations and --epochs go with --setfit only", run, out, epochs=2)
+    refused("twice", [run, run], out)
+    refused("--encoder", [run, claims(40, facts={"encoder": "openai/x"})], out)
+    refused("`folds`", run, out, folds=1)
+    refused("--epochs", run, out, epochs=2)
     refused("leave it out", run, out, setfit="sentence-transformers/x", encoder=HASHED)
-    refused("expected sentence-transformers/NAME", run, out, setfit="hashed-ngrams")
+    refused("sentence-transformers/NAME", run, out, setfit="hashed-ngrams")
     assert not out.exists()
     with pytest.raises(RecordError, match="no run there"):
         train_classifier(tmp_path / "nowhere", out)
 
 
 def test_figures_are_shown_in_every_form(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
-    card = train_classifier(claims(60), tmp_path / "clf")
+    card = train_classifier(claims(30), tmp_path / "clf")
     for form in ("text", "md", "json"):
         shown = printed(show_training, card, "clf", form, width=160)
         for name in (OWN, MASKED, JUDGES, ALWAYS):

@@ -1,0 +1,27 @@
+"""What tests of this folder need not wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _without_company() -> Iterator[None]:
+    """Runs that are held in this process: no verdict waits for others, and no news for more of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moot.actors.record.journal._COMMIT_S", 0.005)
+        patch.setattr("moot.actors.moderator._LINGER_S", 0.005)
+        yield
+
+
+@pytest.fixture(scope="module")
+def certificates_read_once() -> Iterator[None]:
+    """Each client of a vendor's SDK reads all authorities of the machine, which takes longer than a test with it."""
+    import httpx2
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx2, "create_ssl_context", cache(httpx2.create_ssl_context))
+        yield
