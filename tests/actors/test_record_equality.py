@@ -21,8 +21,8 @@ from moot.protocols.case import LabelledCase
 from moot.protocols.registry import make_protocol
 
 SEED = 11
-PER_SETTING = 8
-FAULTY = 70
+PER_SETTING, OF_OTHERS = 5, 4
+FAULTY = 45
 FAULTS = {"fail_rate": 0.25, "garble_rate": 0.15, "jitter_ms": 8.0}
 PERSISTENT = RetryPolicy(max_attempts=3, base_s=0.005, cap_s=0.01, total_s=60.0)
 
@@ -35,7 +35,7 @@ def _all_settings() -> list[LabelledCase]:
         for number, name in enumerate(SETTINGS)
         for case in made_cases(PER_SETTING, name, start=number * PER_SETTING)
     ]
-    cases = [*made, *other_cases(PER_SETTING // 2)]
+    cases = [*made, *other_cases(OF_OTHERS)]
     return [LabelledCase(item.case, number, item.gold, reference=item.reference) for number, item in enumerate(cases)]
 
 
@@ -82,7 +82,7 @@ def test_every_configuration_has_the_same_record_everywhere(in_all_settings: dic
 def test_every_configuration_was_debated(in_all_settings: dict[str, Held]) -> None:
     held = in_all_settings["inline"]
     verdicts = held.rows("verdicts")
-    assert len(verdicts) == PER_SETTING * len(SETTINGS) + len(other_cases(PER_SETTING // 2))
+    assert len(verdicts) == PER_SETTING * len(SETTINGS) + len(other_cases(OF_OTHERS))
     assert not [row["error"] for row in verdicts if row["failed"]]
     how = Counter((row["case_id"].rpartition("-")[0], row["how"]) for row in verdicts)
     assert {name for name, _ in how} == {*SETTINGS, *OTHERS}

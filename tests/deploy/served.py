@@ -110,7 +110,7 @@ class _Server(uvicorn.Server):
             each.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
-        while self.server_state.connections or self.server_state.tasks:
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110 - uvicorn sets no event
             await asyncio.sleep(0.005)
 
 

@@ -82,9 +82,9 @@ def test_a_file_that_is_no_table_is_refused(table: pa.Table, tmp_path: Path) -> 
 
 
 def test_alternatives_that_do_not_fit_the_vocabulary(table: pa.Table, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--vocabulary 2 .* 3 tokens"):
+    with pytest.raises(ConfigError, match=r"--vocabulary 2 .* 3 tokens"):
         analysed(changed(table, **_alternatives(table)), tmp_path, vocabulary=2)
-    with pytest.raises(ConfigError, match="row 0 .* alternatives"):
+    with pytest.raises(ConfigError, match=r"row 0 .* alternatives"):
         analysed(changed(table, **_alternatives(table, k=3)), tmp_path)
     with pytest.raises(ConfigError, match="`logprob`"):
         analysed(changed(table, **_alternatives(table)).drop_columns(["logprob"]), tmp_path)

@@ -77,7 +77,7 @@ def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> N
 
 
 def test_a_bound_on_money_with_an_unknown_price_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="127.0.0.1:1/v1#m.*--prices"):
+    with pytest.raises(ConfigError, match=r"127.0.0.1:1/v1#m.*--prices"):
         run(model="http://127.0.0.1:1/v1#m", max_cost_usd=1.0, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -133,7 +133,7 @@ def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: A
 
 def test_a_run_without_log_probabilities_is_refused_with_what_to_do(planted: Callable[..., Path], session: Any) -> None:
     _plant(session, 0.0, token=None, logprob=None)
-    with pytest.raises(ConfigError, match="300 .*`top_logprobs: 1`"):
+    with pytest.raises(ConfigError, match=r"300 .*`top_logprobs: 1`"):
         calibrate_early_stop(planted(session))
     with pytest.raises(ConfigError, match="judge"):
         calibrate_early_stop(planted(session), role="judge")

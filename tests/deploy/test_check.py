@@ -196,5 +196,5 @@ def test_a_library_that_is_closed_says_so() -> None:
 
     with pytest.raises(moot.ConfigError, match="closed"):
         asyncio.run(late())
-    with pytest.raises(moot.ConfigError, match="moot.index"):
+    with pytest.raises(moot.ConfigError, match=r"moot.index"):
         moot.RunConfig.build({"docs": {"plan": "The bridge."}})

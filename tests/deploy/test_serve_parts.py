@@ -70,7 +70,7 @@ def test_why_a_replica_did_not_start_is_told_where_serve_says_only_that_it_did_n
             deployment = SimpleNamespace(message=told)
             return SimpleNamespace(applications={"moot": SimpleNamespace(deployments={"moot": deployment})})
 
-    with pytest.raises(ConfigError, match="variable NOPE is not set$"):
+    with pytest.raises(ConfigError, match=r"variable NOPE is not set$"):
         _run(Serve(), None, "moot")
     with pytest.raises(ConfigError, match="Failed to update"):
         _run(Serve(), None, "another")

@@ -466,7 +466,7 @@ def test_blocking_server_ends_on_a_signal(number: signal.Signals) -> None:
 
 def test_blocking_server_reports_a_bad_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOOT_TEST_TOKEN", "x")
-    with pytest.raises(ConfigError, match="host.invalid"):
+    with pytest.raises(ConfigError, match=r"host.invalid"):
         run_server(SimulateOptions(host="host.invalid", token_env="MOOT_TEST_TOKEN"), None)
 
 
