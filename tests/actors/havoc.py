@@ -87,15 +87,12 @@ class Havoc:
         self._calls = 0
 
     def kill_an_actor(self) -> None:
-        """SIGKILL for an actor that chance chooses; at first of a kind that was not hit `EACH` times yet."""
-        alive = [(kind, actor) for kind in ACTORS for actor in self._alive(kind)]
-        due = sorted({kind for kind, _ in alive if self.kills[kind] < EACH})
-        if due:
-            kind = self._random.choice(due)
-            alive = [each for each in alive if each[0] == kind]
+        """SIGKILL for an actor that chance chooses, of a kind that was not hit `EACH` times yet."""
+        alive = {kind: found for kind in ACTORS if self.kills[kind] < EACH and (found := self._alive(kind))}
         if not alive:
             return
-        kind, victim = self._random.choice(alive)
+        kind = self._random.choice(sorted(alive))
+        victim = self._random.choice(alive[kind])
         before = self.server.totals()
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)

@@ -24,19 +24,18 @@ from moot.actors.record.tables import read_table
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(480)]
 
 CASES = 400
-OPEN = 48
+OPEN = 40
 SEED = 11
 SETTINGS = ["--seed", str(SEED), "--set", "agents=2"]
 LATENCY_MS, JITTER_MS = 900.0, 500.0
-EVERY_S, AT_LEAST_EVERY_S = 3.0, 12.0
-CALLS_BETWEEN = 60
+EVERY_S, AT_LEAST_EVERY_S = 2.0, 12.0
+CALLS_BETWEEN = 50
 """New calls that are served between two kills, or the longer time has passed: on a machine that is too busy to start
-processes in three seconds nothing would ever come back."""
+processes in two seconds nothing would ever come back."""
 
 DRIVER_DIES_AT = (0.3, 0.6)
 NODE_DIES_AT = 0.45
 ENDS_WITHIN_S = 400.0
-LEAST_S = 45.0
 
 
 def _verdicts(folder: Path) -> list[dict[str, Any]]:
@@ -83,14 +82,12 @@ def test_a_run_outlives_everything(tmp_path: Path) -> None:
     allowed = sum(map(havoc.allowed, havoc.kills)) + len(stats["by_step"]) // 100
     print(f"\n{havoc.table()}\n{took_s:.0f} s, {driver.starts} starts of the driver; ", end="")
     print(f"{again} of {len(stats['by_step'])} calls paid again, {allowed} allowed")
-    assert again <= allowed
-    assert took_s >= LEAST_S
-    assert all(havoc.kills[kind] >= EACH for kind in ACTORS), havoc.kills
-    assert (havoc.kills["driver"], havoc.kills["node"]) == (2, 1)
+    assert again <= allowed < len(stats["by_step"])
+    assert havoc.kills == {**dict.fromkeys(ACTORS, EACH), "driver": 2, "node": 1}
 
 
 def _disturb(havoc: Havoc, driver: Driver, began: float, steps: int) -> None:
-    """Until the driver has ended by itself."""
+    """Kill everything that there is to kill, one after another, and wait until the driver has ended by itself."""
     driver_dies_at, node_dies_at = list(DRIVER_DIES_AT), [NODE_DIES_AT]
     while driver.process.poll() is None and not havoc.server.totals()["steps"]:
         time.sleep(0.1)

@@ -157,7 +157,7 @@ def test_every_cell_is_checked_before_the_first_one(over: list[str], base: dict[
 
 def test_models_and_folders_are_checked_too() -> None:
     grid = prepare_grid(RunConfig.build({}), parse_axes(["model=simulated,http://127.0.0.1:9/v1#m"]))
-    with pytest.raises(UserError, match=r"cell model=http-127.0.0.1-9-v1-m: .*cannot reach"):
+    with pytest.raises(UserError, match=r"cell model=http-127\.0\.0\.1-9-v1-m: "):
         check_grid(grid)
     axes = parse_axes(["agents=2,3"])
     run(agents=3, engine="inline", limit=1, seed=1, out="out/agents=3")
@@ -183,9 +183,9 @@ def test_a_folder_holds_one_grid_whose_values_may_grow() -> None:
     write_down(out, axes, cells_of(axes)[0], share_replies=True)
     more = parse_axes(["gate.tau_d=0.2,off,0.3", "agents=2,3"])
     assert folder_of(base, more, share_replies=True) == out
-    with pytest.raises(RunMismatch, match="share replies: give --share-replies again"):
+    with pytest.raises(RunMismatch, match="--share-replies"):
         folder_of(base, axes, share_replies=False)
-    with pytest.raises(RunMismatch, match=r"a grid over gate.tau_d, agents; start another with --out NEW"):
+    with pytest.raises(RunMismatch, match=r"over gate\.tau_d, agents"):
         folder_of(RunConfig(out=out), parse_axes(["agents=2,3"]), share_replies=True)
 
 
@@ -237,9 +237,9 @@ def test_a_role_s_models_vary_alone_or_in_brackets() -> None:
     ("flag", "message"),
     [
         ("role.agent=a,[a]", "both mean"),
-        ("role.agent=[],b", "expected a model's name, or several in brackets, as in [A,B]"),
-        ("role.agent=[a,],b", "expected a model's name, or several in brackets"),
-        ("role.agent=[a,b]", "one value is no comparison: name another, or use --role"),
+        ("role.agent=[],b", "[A,B]"),
+        ("role.agent=[a,],b", "in brackets"),
+        ("role.agent=[a,b]", "one value"),
         ("role.agent={model: [},b", "not valid YAML"),
     ],
 )
@@ -252,11 +252,11 @@ def test_models_of_a_role_in_another_form_are_refused(flag: str, message: str) -
 
 def test_a_role_that_a_flag_fixes_or_that_the_protocol_lacks_is_refused() -> None:
     axes = parse_axes(["role.judge=simulated,simulated?competence=0.9"])
-    with pytest.raises(ConfigError, match=r"--over role.judge and --role judge contradict each other: leave one out"):
+    with pytest.raises(ConfigError, match="--role judge"):
         check_keys(axes, RunConfig(), {"roles": {"judge": [{"model": "simulated"}]}})
-    with pytest.raises(ConfigError, match=r"only settings, role.NAME and protocol"):
+    with pytest.raises(ConfigError, match="roles"):
         check_keys(parse_axes(["roles=a,b"]), RunConfig(), {})
     axes = parse_axes(["role.judg=simulated,simulated?competence=0.9"])
     check_keys(axes, RunConfig(), {})
-    with pytest.raises(ConfigError, match=r"protocol 'selene' has no role 'judg': did you mean 'judge'"):
+    with pytest.raises(ConfigError, match="'judg'"):
         prepare_grid(RunConfig(), axes)

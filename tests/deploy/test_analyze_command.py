@@ -126,18 +126,18 @@ def test_the_columns_are_listed(command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "expected the folders of runs, or a table with --table"),
+        ((), "--table"),
         (("run", "--table", "mine.parquet"), "one of the two"),
-        (("nowhere",), "nowhere: no run there"),
-        (("--table", "missing.parquet"), "missing.parquet: no such file"),
-        (("--table", "mine.parquet", "--format", "xml"), "unknown format 'xml'"),
+        (("nowhere",), "nowhere: "),
+        (("--table", "missing.parquet"), "missing.parquet: "),
+        (("--table", "mine.parquet", "--format", "xml"), "'xml'"),
         (("--table", "mine.parquet", "--permutations", "5"), "--permutations"),
         (("--table", "mine.parquet", "--resamples", "many"), "--resamples"),
         (("--table", "mine.parquet", "--quantile", "0.5"), "quantile"),
-        (("--table", "mine.parquet", "--low-quality", "9"), "error: low_quality, 9, is not below high_quality, 8"),
+        (("--table", "mine.parquet", "--low-quality", "9"), "low_quality, 9"),
         (("--table", "mine.parquet", "--vocabulary", "1"), "--vocabulary"),
         (("--table", "mine.parquet", "--permutation", "500"), "--permutation"),
-        (("--table", "mine.parquet", *FEW, "--out", "mine.parquet"), "mine.parquet: is a file, not a folder"),
+        (("--table", "mine.parquet", *FEW, "--out", "mine.parquet"), "mine.parquet: is a file"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], complaint: str, command: Command) -> None:

@@ -123,7 +123,5 @@ class TestMembersAtTheirOwnTemperatures:
     @pytest.mark.parametrize(("family", "asked"), [("debater", 2), ("vision", 1)])
     def test_a_member_whom_nobody_would_ask_is_refused(self, family: str, asked: int) -> None:
         config = RunConfig.build(None, {"roles": {family: ["simulated"] * (asked + 1)}})
-        with pytest.raises(
-            ConfigError, match=f"role '{family}' has {asked + 1} members: the protocol asks {asked} only"
-        ):
+        with pytest.raises(ConfigError, match=f"'{family}'.* {asked} only"):
             bind_roles(config, make_protocol("ceda"))

@@ -98,16 +98,16 @@ def test_a_dated_snapshot_costs_what_its_model_does() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("models: {a: {input: 1}}", r"`models.a.output`: Field required"),
-        ("models: {a: {input: -1, output: 1}}", r"`models.a.input`: .*greater than or equal to 0"),
-        ("models: [", "not valid YAML"),
-        ("model: {}", r": unknown key 'model': did you mean 'models'\?"),
-        ("models: {a: {inptu: 1, output: 1}}", r": `models.a`: unknown key 'inptu': did you mean 'input'\?"),
-        ("models: {a: 3}", r": `models.a`: expected \{input: USD, output: USD\}"),
-        ("models:", r": `models`: expected a line per model"),
-        ("- a", r": expected `models:` and below it a line per model"),
-        ("just words", r": expected `models:` and below it a line per model"),
-        ("1: {}", r": `1`: Keys should be strings"),
+        ("models: {a: {input: 1}}", r"`models\.a\.output`: "),
+        ("models: {a: {input: -1, output: 1}}", r"`models\.a\.input`: .* 0"),
+        ("models: [", "YAML"),
+        ("model: {}", "'model': did you mean 'models'"),
+        ("models: {a: {inptu: 1, output: 1}}", r"`models\.a`: .*'inptu': did you mean 'input'"),
+        ("models: {a: 3}", r"`models\.a`: "),
+        ("models:", "`models`: "),
+        ("- a", "`models:`"),
+        ("just words", "`models:`"),
+        ("1: {}", "`1`: "),
     ],
 )
 def test_a_wrong_file_of_prices_is_one_line(tmp_path: Path, text: str, expected: str) -> None:

@@ -147,14 +147,14 @@ def test_a_classifier_has_the_last_word(printed: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"claim": " "}, "the claim is empty"),
-        ({"claim": "half \ud800"}, "the claim is not UTF-8 text"),
-        ({"docs": "none.txt"}, "none.txt: no such file or folder"),
-        ({"docs": {"a": " "}}, "document 'a' has no text in it"),
-        ({"images": [b"GIF89a"]}, "found a GIF: save the frame that matters as PNG"),
+        ({"claim": " "}, "empty"),
+        ({"claim": "half \ud800"}, "UTF-8"),
+        ({"docs": "none.txt"}, "none.txt"),
+        ({"docs": {"a": " "}}, "'a'"),
+        ({"images": [b"GIF89a"]}, "GIF"),
         ({"set": {"max_turns": 0}}, "max_turns"),
         ({"roles": {"judge": []}}, "judge"),
-        ({"classifier": "none"}, "no classifier there"),
+        ({"classifier": "none"}, "none"),
     ],
 )
 def test_bad_input_raises_a_line(given: dict[str, Any], complaint: str) -> None:
