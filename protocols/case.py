@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
+
+_SHARED_ID = re.compile("shared-[0-9a-f]{32}")
+
+
+def is_shared_id(case_id: str) -> bool:
+    """Whether an id is that of a reply which several cases share: no case may be called so."""
+    return _SHARED_ID.fullmatch(case_id) is not None
 
 
 class Image(msgspec.Struct, frozen=True):

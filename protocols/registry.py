@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
 from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.user_modules import named_object
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -276,11 +276,8 @@ class OwnProtocol:
 
 
 def _own_protocol(path: str, settings: Mapping[str, Any]) -> DebateProtocol:
-    module, _, name = path.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = named_object(path)
     except Exception as error:
         raise ConfigError(f"protocol {path!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and callable(getattr(found, "run", None))):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from moot.protocols.errors import ConfigError
 from moot.protocols.labels import canonical_label, fold
+from moot.protocols.user_modules import named_object
 
 
 class Reply(BaseModel):
@@ -106,12 +105,9 @@ def load_reply(path: str) -> type[BaseModel]:
         ConfigError: when the class cannot be imported, e.g. because it was defined in a notebook; when the factory is
             not marked with `reply_factory`, or can make nothing of the text.
     """
-    module, _, rest = path.partition(":")
-    name, called, argument = rest.partition("(")
+    name, called, argument = path.partition("(")
     try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
+        found = named_object(name)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"reply model {path!r} cannot be imported by the agents: put it into a module, or use engine='inline'"
@@ -151,32 +147,46 @@ class Parsed:
     repaired: bool
 
 
-_TORN_NUMBER = re.compile(r"[-+0-9.eE]+\s*$")
-_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+_FENCE = "```"
+_NUMBERS = "-+0123456789.eE"
+_MOST_MENDED = 2**16
+"""Characters of a reply that are mended: a longer one that is no JSON is asked for again."""
 
 
 def _load_json(text: str) -> tuple[Any, bool]:
     body = text.strip()
     try:
         return msgspec.json.decode(body), False
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass
-    fenced = _FENCE.search(body)
-    if fenced:
-        body = fenced.group(1).strip()
+    _, fence, fenced = body.partition(_FENCE)
+    inside, closed, _ = fenced.partition(_FENCE)
+    if fence and closed:
+        body = inside.removeprefix("json").strip()
     start = body.find("{")
     if start < 0:
         raise InvalidReply("the reply holds no JSON object")
     try:
-        value, _ = json.JSONDecoder().raw_decode(body[start:])
-    except ValueError:
-        # A number at the torn end may have lost digits: without it the field is missing, not wrong.
-        value = json_repair.loads(_TORN_NUMBER.sub("", body[start:]))
-    try:
+        value = _mended(body[start:])
         msgspec.json.encode(value)
     except UnicodeEncodeError:
         raise InvalidReply("the reply holds half of a surrogate pair, which is not Unicode text") from None
+    except RecursionError:
+        raise InvalidReply("the reply is nested too deeply") from None
     return value, True
+
+
+def _mended(body: str) -> Any:
+    try:
+        return json.JSONDecoder().raw_decode(body)[0]
+    except ValueError:
+        if len(body) > _MOST_MENDED:
+            raise InvalidReply(f"the reply is no JSON, and too long to be mended: {len(body):,} characters") from None
+        # A number at the torn end may have lost digits: without it the field is missing, not wrong.
+        try:
+            return json_repair.loads(body.rstrip().rstrip(_NUMBERS))
+        except ValueError as error:
+            raise InvalidReply(f"the reply is no JSON that can be mended: {error}") from None
 
 
 def _explain(error: ValidationError) -> str:

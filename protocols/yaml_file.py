@@ -10,6 +10,44 @@ import yaml
 from moot.protocols.errors import ConfigError
 
 _MERGE = "tag:yaml.org,2002:merge"
+_MOST_NODES = 100_000
+"""Values of a text after its aliases are replaced by what they stand for."""
+
+_PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def check_aliases(text: str) -> None:
+    """Refuse a YAML text whose aliases stand for too much, or for what they are part of.
+
+    Raises:
+        yaml.YAMLError: it does, or is no YAML.
+    """
+    if "*" not in text:
+        return
+    sizes: dict[str, int] = {}
+    open_nodes: list[tuple[str | None, int]] = []
+    nodes = 0
+    for event in yaml.parse(text, _PARSER):
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise _at(event, f"the alias *{event.anchor} stands for nothing that ended before it")
+            nodes += sizes[event.anchor]
+        elif isinstance(event, yaml.NodeEvent):
+            nodes += 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                open_nodes.append((event.anchor, nodes))
+            elif event.anchor:
+                sizes[event.anchor] = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_nodes.pop()
+            if anchor:
+                sizes[anchor] = nodes - before + 1
+        if nodes > _MOST_NODES:
+            raise _at(event, f"its aliases stand for more than {_MOST_NODES:,} values")
+
+
+def _at(event: Any, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 class _EachKeyOnce(yaml.SafeLoader):
@@ -39,7 +77,9 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
         ConfigError: the file cannot be read or is no YAML mapping; names the file and, where it is known, the line.
     """
     try:
-        content = yaml.load(file.read_text("utf-8"), _EachKeyOnce)
+        text = file.read_text("utf-8")
+        check_aliases(text)
+        content = yaml.load(text, _EachKeyOnce)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None

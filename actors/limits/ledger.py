@@ -13,7 +13,7 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.record.folder import decode_file
+from moot.actors.record.folder import decode_file, encode_file
 from moot.protocols.errors import RecordError
 
 _FILE = "limits.json"
@@ -141,7 +141,7 @@ class Ledger:
         before = self.read()
         if before is not None and before.epoch > self._epoch:
             raise RecordError("limits.json: another process has taken the run over")
-        self._files.put(_FILE, msgspec.json.encode(page))
+        self._files.put(_FILE, encode_file(page))
 
     def held(self) -> dict[str, float]:
         """By budget, what was still reserved when this owner last wrote; empty when it wrote nothing.

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from moot.actors.record.folder import Part, RunFolder
-from moot.actors.record.part_index import PartIndex, read_groups
+from moot.actors.record.part_index import PartIndex
+from moot.actors.record.parts import read_groups, read_part
 from moot.actors.record.segments import read_segment
 
 
@@ -22,8 +22,7 @@ def rows_as_written(
     chosen = None if case_ids is None else pc.field("case_id").isin(case_ids)
     for part in folder.committed_parts():
         if table in part.tables:
-            path = folder.path / part.tables[table]
-            yield from pq.read_table(path, columns=names, filters=chosen, partitioning=None).to_batches()
+            yield from read_part(folder.table_file(part, table), names, chosen).to_batches()
     yield from _in_segments(folder, stream, names, case_ids)
 
 
@@ -57,7 +56,7 @@ class Snapshot:
         chosen = pc.field("case_id").isin(pa.array(self.case_ids, pa.string()))
         for part in self.parts:
             if table in part.tables:
-                path = self.folder.path / part.tables[table]
+                path = self.folder.table_file(part, table)
                 if groups := groups_of(path):
                     yield from read_groups(path, groups, names).filter(chosen).to_batches()
         for batch in self.segments[stream]:

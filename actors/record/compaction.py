@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.folder import Part, RunFolder, checksum, encode_file
+from moot.actors.record.orphans import remove_orphans
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.protocols.errors import RecordError
@@ -81,6 +82,7 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
     if folder.get(f"parts/{name}.json") is not None:
         raise RecordError(f"{folder.path}: the part {name} is there already, and is not written again")
     files: dict[str, str] = {}
+    checksums: dict[str, int] = {}
     for stream, paths in segments.items():
         with ExitStack() as open_parts:
             parts: dict[str, _PartWriter] = {}
@@ -90,10 +92,12 @@ def compact(folder: RunFolder, name: str, segments: dict[str, list[tuple[Path, i
                         parts[table] = open_parts.enter_context(_PartWriter(folder, table, name, content.schema))
                     if content.num_rows:
                         parts[table].write(content)
-        files |= {table: part.commit() for table, part in parts.items()}
+        for table, part in parts.items():
+            checksums[table] = part.checksum()
+            files[table] = part.commit()
     pa.default_memory_pool().release_unused()
     covers = [path.name for paths in segments.values() for path, _ in paths]
-    folder.put(f"parts/{name}.json", msgspec.json.encode(Part(files, covers)))
+    folder.put(f"parts/{name}.json", encode_file(Part(files, covers, checksums)))
     failpoint("compaction.manifest_written")
     for paths in segments.values():
         for path, _ in paths:
@@ -126,7 +130,7 @@ class _PartWriter:
         self._target.parent.mkdir(exist_ok=True)
         self._temporary = self._target.with_name(f".{name}.{os.getpid()}.tmp")
         self._file = open(self._temporary, "wb")  # noqa: SIM115 - closed on exit
-        self._writer = pq.ParquetWriter(self._file, schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._file, schema, compression="zstd", write_page_checksum=True)
 
     def write(self, content: pa.Table) -> None:
         """Append rows."""
@@ -142,6 +146,10 @@ class _PartWriter:
             os.fsync(self._file.fileno())
         finally:
             self._file.close()
+
+    def checksum(self) -> int:
+        """CRC-32 of the closed file."""
+        return checksum(self._temporary)
 
     def commit(self) -> str:
         """Give the closed file its name; returns that, below the run's folder."""
@@ -179,15 +187,10 @@ def compact_leftovers(folder: RunFolder, epoch: int) -> None:
     for table in TABLES:
         for stray in (folder.path / table).glob(".*.tmp"):
             stray.unlink(missing_ok=True)
-    listed = {folder.path / name for part in folder.committed_parts() for name in part.tables.values()}
-    for table in TABLES:
-        for orphan in set((folder.path / table).glob("*.parquet")) - listed:
-            orphan.unlink()  # renamed, but its owner died before it was committed
+    remove_orphans(folder)
     covered = {name for part in folder.committed_parts() for name in part.covers}
     for path in folder.journal.glob("e*.arrows"):
         if path.name in covered:
             path.unlink(missing_ok=True)
     if folder.store is not None:
-        in_tables = (name for name in folder.store.sizes() if name.partition("/")[0] in TABLES)
-        folder.store.delete([name for name in in_tables if folder.path / name not in listed])
         folder.store.delete_folder("journal")  # what counts of it is in the parts

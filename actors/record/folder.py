@@ -24,9 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
+from zlib import crc32
 
 import msgspec
 
+from moot.actors.record.schema import TABLES
 from moot.protocols.errors import RecordError, RunFolderBusy
 
 if TYPE_CHECKING:
@@ -38,7 +40,13 @@ _AT_ONCE = 8
 _SHOWN = 8
 _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 _PART = re.compile(r"e(\d+)-")
-_SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows$")
+_PART_NAME = re.compile(r"e\d+-(w\d+-r\d+|rest\d+)")
+_SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows")
+_SEAL = b"\ncrc32 "
+_ROLL = re.compile(r"e\d+-w\d+-r\d+")
+_READ_BYTES = 8 * 2**20
+_VERIFIED: dict[Path, tuple[int, int, int]] = {}
+"""Files whose checksum this process has compared, with size, time of the last change, and checksum."""
 
 
 class Epoch(msgspec.Struct):
@@ -59,10 +67,17 @@ class Epoch(msgspec.Struct):
 
 
 class Part(msgspec.Struct):
-    """A committed roll: Parquet files by table, and the segments that they replace."""
+    """A committed roll.
+
+    Attributes:
+        tables: Parquet files by table, as names below the run's folder.
+        covers: the segments that they replace.
+        checksums: CRC-32 of the files, by table; none in parts of earlier versions.
+    """
 
     tables: dict[str, str]
     covers: list[str]
+    checksums: dict[str, int] = {}
 
 
 class RunFolder:
@@ -171,7 +186,26 @@ class RunFolder:
         """Every committed roll that counts, in order of name. Raises as `epochs`."""
         epochs = [epoch for epoch in self.epochs() if epoch.parts is not None]
         files = [p for p in sorted(self.parts.glob("*.json")) if not _came_too_late(p.stem, epochs)]
-        return [decode_file(p, p.read_bytes(), Part) for p in files]
+        return [decode_part(p) for p in files]
+
+    def table_file(self, part: Part, table: str) -> Path:
+        """The Parquet file of a part's table, compared with its checksum once per process.
+
+        Raises:
+            RecordError: it is missing, or is not as it was written.
+        """
+        file = self.path / part.tables[table]
+        wanted = part.checksums.get(table)
+        try:
+            status = file.stat()
+            seen = (status.st_size, status.st_mtime_ns, wanted or 0)
+            if wanted is not None and _VERIFIED.get(file) != seen:
+                if checksum(file) != wanted:
+                    raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
+                _VERIFIED[file] = seen
+        except OSError as error:
+            raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+        return file
 
     def segments(self, stream: str | None = None, writer: int | None = None) -> Iterator[tuple[Path, int | None]]:
         """Segments that no part has replaced, oldest owner first, with the length that counts (None: all)."""
@@ -179,7 +213,7 @@ class RunFolder:
         valid = self.valid_bytes()
         last = max((epoch.number for epoch in self.epochs()), default=0)
         for path in sorted(self.journal.glob("e*.arrows")):
-            parsed = _SEGMENT.match(path.name)
+            parsed = _SEGMENT.fullmatch(path.name)
             if parsed is None or path.name in covered:
                 continue
             epoch, of_writer, _, of_stream = parsed.groups()
@@ -198,25 +232,77 @@ class RunFolder:
         rolls = [
             int(m.group(3))
             for p in self.journal.glob("*.arrows")
-            if (m := _SEGMENT.match(p.name)) and (int(m.group(1)), int(m.group(2))) == (epoch, writer)
+            if (m := _SEGMENT.fullmatch(p.name)) and (int(m.group(1)), int(m.group(2))) == (epoch, writer)
         ]
         done = [int(p.stem.rsplit("-r", 1)[1]) for p in self.parts.glob(f"e{epoch:04d}-w{writer}-r*.json")]
         return max([*rolls, *done], default=-1) + 1
 
 
+def encode_file(content: object) -> bytes:
+    """One of a record's JSON files: one line, and a line with its CRC-32."""
+    line = msgspec.json.encode(content)
+    return line + _SEAL + b"%08x" % crc32(line)
+
+
 def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
-    """The content of one of a record's JSON files.
+    """The content of one of a record's JSON files. Those of earlier versions have no checksum.
 
     Args:
         file: what errors call it.
 
     Raises:
-        RecordError: it is illegible.
+        RecordError: it is illegible, or not as it was written.
     """
+    line, seal, wanted = data.partition(_SEAL)
+    if seal and wanted != b"%08x" % crc32(line):
+        raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
     try:
-        return msgspec.json.decode(data, type=what)
+        return msgspec.json.decode(line, type=what)
     except msgspec.DecodeError as error:
         raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def decode_part(file: Path) -> Part:
+    """A committed roll, from its file.
+
+    Raises:
+        RecordError: the file is illegible, or names files that are not its own.
+    """
+    part = decode_file(file, file.read_bytes(), Part)
+    for table, name in part.tables.items():
+        if table not in TABLES or name != f"{table}/{file.stem}.parquet" or not is_part_name(file.stem):
+            raise RecordError(f"{file} cannot be read: {name!r} is no file of this part")
+    if not all(map(is_segment_name, part.covers)):
+        raise RecordError(f"{file} cannot be read: it names what is no segment")
+    return part
+
+
+def is_segment_name(name: str) -> bool:
+    """Whether a file of the journal may be called so."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def is_part_name(name: str) -> bool:
+    """Whether a committed roll may be called so."""
+    return _PART_NAME.fullmatch(name) is not None
+
+
+def is_roll_name(name: str) -> bool:
+    """Whether a roll may be called so."""
+    return _ROLL.fullmatch(name) is not None
+
+
+def checksum(file: Path) -> int:
+    """CRC-32 of a file's content.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = 0
+    with open(file, "rb") as content:
+        while piece := content.read(_READ_BYTES):
+            found = crc32(piece, found)
+    return found
 
 
 def _came_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
@@ -243,7 +329,7 @@ def begin_epoch(folder: RunFolder) -> int:
     parts = None if folder.store is None else sorted(p.stem for p in folder.parts.glob("*.json"))
     number = max((epoch.number for epoch in epochs), default=0) + 1
     epochs.append(Epoch(number, time.time(), sizes, parts))
-    folder.put("epochs.json", msgspec.json.encode(epochs))
+    folder.put("epochs.json", encode_file(epochs))
     return number
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
+
+from moot.actors.record.parts import opened
 
 Groups = Callable[[Path], list[int]]
 """Which row groups of a part's file may hold what is looked for, rising."""
@@ -45,16 +45,10 @@ class PartIndex:
             return known
 
 
-def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
-    """Columns of some row groups of a Parquet file, in the order given."""
-    with pq.ParquetFile(file) as part:
-        return part.read_row_groups(groups, columns=columns).select(columns)
-
-
 def _look_through(file: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """The hashes of the case ids in a file, rising, and for each the row group that it is in."""
     hashes, numbers = [], []
-    with pq.ParquetFile(file, read_dictionary=["case_id"]) as part:
+    with opened(file, read_dictionary=["case_id"]) as part:
         for number in range(part.num_row_groups):
             case_ids = part.read_row_group(number, columns=["case_id"])["case_id"].unique().to_pylist()
             hashes.append(_hashes(case_ids))

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from moot.actors.record.folder import RunFolder
+from moot.actors.record.folder import Part, RunFolder
+from moot.actors.record.parts import opened
 from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import standing_turns
@@ -100,10 +100,10 @@ class RecordedRun:
         pieces, token_ids, self._token_places = [], list[str](), list[tuple[_Group, int]]()
         segments = list(self._folder.segments("replies"))  # first: what becomes a part meanwhile is read twice
         for part in self._folder.committed_parts():
-            for group, ids in self._groups(part.tables.get("tokens"), ["reply_id"]):
+            for group, ids in self._groups(part, "tokens", ["reply_id"]):
                 token_ids += ids["reply_id"].to_pylist()
                 self._token_places += [(group, row) for row in range(ids.num_rows)]
-            for group, turns in self._groups(part.tables.get("turns"), _INDEXED):
+            for group, turns in self._groups(part, "turns", _INDEXED):
                 pieces.append(self._piece(group, turns))
         for path, valid_bytes in segments:
             for batch in read_segment(path, valid_bytes):
@@ -114,12 +114,12 @@ class RecordedRun:
         keys = [("case_id", "ascending"), ("attempt", "ascending"), ("path", "ascending")]
         self.replies = standing_turns(whole).sort_by(keys).combine_chunks()
 
-    def _groups(self, name: str | None, columns: list[str]) -> Iterator[tuple[_Group, pa.Table]]:
+    def _groups(self, part: Part, table: str, columns: list[str]) -> Iterator[tuple[_Group, pa.Table]]:
         """Some columns of each row group of a part's table."""
-        if name is None:
+        if table not in part.tables:
             return
-        path = self._folder.path / name
-        with pq.ParquetFile(path) as file:
+        path = self._folder.table_file(part, table)
+        with opened(path) as file:
             for number in range(file.num_row_groups):
                 yield _Group(path, number), file.read_row_group(number, columns=columns)
 
@@ -180,7 +180,7 @@ class RecordedRun:
             return source
         known = self._kept.pop(source, None)
         if known is None:
-            with pq.ParquetFile(source.path) as file:
+            with opened(source.path) as file:
                 known = _one_batch(file.read_row_group(source.number))
         self._kept[source] = known
         while len(self._kept) > 1 and sum(batch.get_total_buffer_size() for batch in self._kept.values()) > _KEPT_BYTES:

@@ -29,12 +29,12 @@ from moot.actors.record.progress import Progress, StreamedEvent
 from moot.actors.record.read_back import ReadBack
 from moot.actors.record.recovery import History, recover
 from moot.actors.record.registry import Registry
-from moot.actors.record.rows import DECISION, SHARED, is_shared
+from moot.actors.record.rows import DECISION, SHARED
 from moot.actors.record.schema import ABANDONED, DUPLICATE, CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tally import Tally
-from moot.protocols.case import LabelledCase
+from moot.protocols.case import LabelledCase, is_shared_id
 from moot.protocols.messages import Event
 from moot.protocols.rubrics.assessed import ASSESSMENT
 from moot.protocols.tasks.scoring import is_correct
@@ -242,7 +242,7 @@ class Recorder:
     def _is_shared_and_new(self, key: CaseKey) -> bool:
         """Whether this is the pseudo case of a shared reply, which embeds nothing, and no reply to it is recorded."""
         debate = self._arrivals.known(key)
-        return is_shared(key[0]) and (debate is None or not debate.reply_ids)
+        return is_shared_id(key[0]) and (debate is None or not debate.reply_ids)
 
     async def claim(self, key: str, lease_s: float, claimant: str = "") -> tuple[bool, History]:
         """See `Claims.claim`; and what is recorded of the shared reply."""

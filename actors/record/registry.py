@@ -8,10 +8,9 @@ from typing import NamedTuple
 from moot.actors.record.arrivals import Arrivals
 from moot.actors.record.put_aside import PutAside
 from moot.actors.record.read_back import ReadBack
-from moot.actors.record.rows import is_shared
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_keeper import SignalKeeper
-from moot.protocols.case import LabelledCase, Reference
+from moot.protocols.case import LabelledCase, Reference, is_shared_id
 
 _MAX_ATTEMPTS = 16
 
@@ -48,7 +47,7 @@ class Registry:
         Args:
             all_stay: whether all of it stays in mind until `all_known`: rows of such a life may come again.
         """
-        unfinished = [key for key in self._arrivals.unfinished() if not is_shared(key[0])]
+        unfinished = [key for key in self._arrivals.unfinished() if not is_shared_id(key[0])]
         self._aside.add(case_id for case_id, _ in unfinished)
         self._unheard = set(unfinished)
         self._aside.all_stay = all_stay

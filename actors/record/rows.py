@@ -196,12 +196,7 @@ def call_of(path: str) -> str | None:
 
 
 SHARED = "shared"
-"""The path of a reply that several cases share; its case id begins with it and a hyphen."""
-
-
-def is_shared(case_id: str) -> bool:
-    """Whether a case id is that of a shared reply, which no verdict ends."""
-    return case_id.startswith(f"{SHARED}-")
+"""The path of a reply that several cases share; see `is_shared_id` for its case id."""
 
 
 DECISION = "decision-"

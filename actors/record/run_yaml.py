@@ -9,6 +9,7 @@ import yaml
 
 from moot.actors.record.folder import RunFolder
 from moot.protocols.errors import RecordError
+from moot.protocols.yaml_file import check_aliases
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -21,6 +22,7 @@ def parsed_yaml(text: str) -> Any:
     Raises:
         yaml.YAMLError: it is none.
     """
+    check_aliases(text)
     return yaml.load(text, Loader=_LOADER)
 
 
@@ -38,7 +40,7 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     file = folder.path / "run.yaml"
     try:
         content = parsed_yaml(file.read_text("utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise RecordError(f"{file}: expected keys and values")

@@ -1,15 +1,40 @@
-"""Journal segments: Arrow IPC streams that are only appended to, and whose torn tail is cut on reading."""
+"""Journal segments: checksummed record batches that are only appended to, and whose torn tail is cut on reading.
+
+A segment is a sequence of frames. A frame is a header of 16 bytes and a payload: the first payload is the Arrow schema,
+each further one a record batch, as Arrow IPC messages. The header holds a marker, the payload's length, the payload's
+CRC-32 and the CRC-32 of the header itself. A frame without a payload ends a segment that was closed.
+
+Nothing reaches Arrow before its checksum was verified. Segments of earlier versions are plain Arrow IPC streams without
+checksums; they stay readable.
+"""
 
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from zlib import crc32
 
 import pyarrow as pa
 
 from moot.actors.failpoints import about_to_fail, failpoint
+from moot.protocols.errors import RecordError
+
+_MARKER = b"moot"
+_BEFORE_CRC = struct.Struct("<4sII")
+_CRC = struct.Struct("<I")
+_HEADER_BYTES = _BEFORE_CRC.size + _CRC.size
+_PLAIN_STREAM = b"\xff\xff\xff\xff"
+
+
+def _framed(payload: pa.Buffer | bytes) -> bytes:
+    """The header of a payload's frame."""
+    header = _BEFORE_CRC.pack(_MARKER, len(memoryview(payload)), crc32(payload))
+    return header + _CRC.pack(crc32(header))
 
 
 class SegmentWriter:
@@ -17,14 +42,13 @@ class SegmentWriter:
 
     Args:
         path: the file; it must not exist yet.
-        schema: of every batch.
+        schema: of every batch; without dictionary types.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path = path
         self._schema = schema
         self._file: BinaryIO | None = None
-        self._stream: pa.RecordBatchStreamWriter | None = None
         self._synced = 0
 
     @property
@@ -34,16 +58,20 @@ class SegmentWriter:
 
     def append(self, batch: pa.RecordBatch) -> None:
         """Write a batch; it outlives this process after `flush`, and the machine after `sync`."""
-        if self._stream is None:
+        if self._file is None:
             self._file = open(self.path, "xb")  # noqa: SIM115 - lives as long as the segment
-            self._stream = pa.ipc.new_stream(self._file, self._schema)
-        assert self._file is not None
+            self._write(self._file, self._schema.serialize())
+        payload = batch.serialize()
         if about_to_fail("segment.torn"):
-            whole = batch.serialize().to_pybytes()
-            self._file.write(whole[: len(whole) // 2])
+            self._file.write(_framed(payload) + payload.to_pybytes()[: payload.size // 2])
             self._file.flush()
         failpoint("segment.torn")
-        self._stream.write_batch(batch)
+        self._write(self._file, payload)
+
+    @staticmethod
+    def _write(file: BinaryIO, payload: pa.Buffer) -> None:
+        file.write(_framed(payload))
+        file.write(payload)
 
     def flush(self) -> None:
         """Hand what was appended to the operating system."""
@@ -58,9 +86,9 @@ class SegmentWriter:
             self._synced = self._file.tell()
 
     def close(self) -> None:
-        """End the stream; nothing can be appended afterwards."""
-        if self._stream is not None and self._file is not None:
-            self._stream.close()
+        """End the segment; nothing can be appended afterwards."""
+        if self._file is not None:
+            self._file.write(_framed(b""))
             self.sync()
             self._file.close()
 
@@ -70,26 +98,165 @@ class SegmentWriter:
             self._file.close()
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """A whole frame of a segment.
+
+    Attributes:
+        at: byte at which it begins.
+        end: byte behind it.
+        payload: of the length and checksum that its header says; empty in the frame that ends a segment.
+    """
+
+    at: int
+    end: int
+    payload: pa.Buffer
+
+
 def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.RecordBatch]:
-    """The whole batches of a segment, in order; a torn tail is left out.
+    """The batches of a segment, in order; a torn tail is left out.
 
     Args:
         valid_bytes: read only this much; what an older owner appended after a takeover lies behind it.
+
+    Raises:
+        RecordError: it is damaged before its end; the batches before the damage were yielded.
     """
+    content = _content(path, valid_bytes)
+    if bytes(memoryview(content)[: len(_PLAIN_STREAM)]) == _PLAIN_STREAM:
+        yield from _plain_batches(content)
+        return
+    yield from _batches(path, _frames_until_damage(path, content))
+
+
+def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
     size = path.stat().st_size
     limit = size if valid_bytes is None else min(size, valid_bytes)
     if limit == 0:
-        return
+        return pa.py_buffer(b"")
     with pa.memory_map(str(path)) as source:
-        buffer = pa.BufferReader(source.read_buffer(limit))
-        try:
-            reader = pa.ipc.open_stream(buffer)
-        except (pa.ArrowInvalid, OSError):
+        return source.read_buffer(limit)
+
+
+def _batches(path: Path, frames: Iterator[_Frame]) -> Iterator[pa.RecordBatch]:
+    """The record batches in frames, the first of which holds the schema.
+
+    Raises:
+        RecordError: a frame holds something else, although its checksum is right.
+    """
+    schema: pa.Schema | None = None
+    for frame in frames:
+        if not frame.payload.size:
             return
-        while True:
-            try:
-                batch = reader.read_next_batch()
-                batch.validate()
-            except (StopIteration, pa.ArrowInvalid, OSError):
-                return
-            yield batch
+        try:
+            if schema is None:
+                schema = pa.ipc.read_schema(frame.payload)
+                continue
+            batch = pa.ipc.read_record_batch(frame.payload, schema)
+            batch.validate()
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise RecordError(f"{path}: the batch at byte {frame.at} is none: {error}") from error
+        yield batch
+
+
+def _whole_frames(content: pa.Buffer) -> Iterator[_Frame]:
+    """Every frame of a segment whose checksums are right, whatever lies between them."""
+    at = 0
+    while (found := _next_frame(content, at)) is not None:
+        yield found
+        at = found.end
+
+
+def _frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[_Frame]:
+    at = 0
+    while at < content.size:
+        frame = _frame_at(content, at)
+        if frame is None:
+            behind = _next_frame(content, at + 1)
+            if behind is not None:
+                raise RecordError(
+                    f"{path}: damaged at byte {at}, whole again from byte {behind.at}. Restore the file from a copy, "
+                    "or keep what is whole: `moot verify RUN --salvage`"
+                )
+            return
+        yield frame
+        at = frame.end
+
+
+def _frame_at(content: pa.Buffer, at: int) -> _Frame | None:
+    begin = at + _HEADER_BYTES
+    if begin > content.size:
+        return None
+    header = content.slice(at, _HEADER_BYTES).to_pybytes()
+    marker, length, checksum = _BEFORE_CRC.unpack_from(header)
+    (of_header,) = _CRC.unpack_from(header, _BEFORE_CRC.size)
+    if marker != _MARKER or of_header != crc32(header[: _BEFORE_CRC.size]) or begin + length > content.size:
+        return None
+    payload = content.slice(begin, length)
+    return _Frame(at, begin + length, payload) if crc32(payload) == checksum else None
+
+
+def _next_frame(content: pa.Buffer, at: int) -> _Frame | None:
+    """The first whole frame that begins at or behind a byte."""
+    if (frame := _frame_at(content, at)) is not None:
+        return frame
+    raw = memoryview(content)
+    step = 1 << 20
+    for start in range(at, content.size, step):
+        piece = bytes(raw[start : start + step + len(_MARKER) - 1])
+        found = piece.find(_MARKER)
+        while found >= 0:
+            if (frame := _frame_at(content, start + found)) is not None:
+                return frame
+            found = piece.find(_MARKER, found + 1)
+    return None
+
+
+def _plain_batches(content: pa.Buffer) -> Iterator[pa.RecordBatch]:
+    """The whole batches of an Arrow IPC stream; without checksums, damage and a torn tail look alike."""
+    try:
+        reader = pa.ipc.open_stream(pa.BufferReader(content))
+    except (pa.ArrowInvalid, OSError):
+        return
+    while True:
+        try:
+            batch = reader.read_next_batch()
+            batch.validate()
+        except (StopIteration, pa.ArrowInvalid, OSError):
+            return
+        yield batch
+
+
+def has_checksums(path: Path) -> bool:
+    """Whether a segment is one of frames, not a plain Arrow stream of an earlier version."""
+    with open(path, "rb") as file:
+        return file.read(len(_PLAIN_STREAM)) != _PLAIN_STREAM
+
+
+def salvage_segment(path: Path, target: Path, schema: pa.Schema, valid_bytes: int | None = None) -> int:
+    """Copy what is whole of a damaged segment; returns how many batches that is.
+
+    Args:
+        schema: of the stream, for a segment whose own cannot be read.
+        valid_bytes: as of `read_segment`.
+    """
+    payloads = [frame.payload for frame in _whole_frames(_content(path, valid_bytes)) if frame.payload.size]
+    own = next((pa.ipc.read_schema(payload) for payload in payloads if _is_schema(payload)), schema)
+    writer = SegmentWriter(target, own)
+    kept = 0
+    for payload in payloads:
+        with suppress(pa.ArrowException, OSError, ValueError):
+            if not _is_schema(payload):
+                batch = pa.ipc.read_record_batch(payload, own)
+                batch.validate(full=True)
+                writer.append(batch)
+                kept += 1
+    writer.close()
+    return kept
+
+
+def _is_schema(payload: pa.Buffer) -> bool:
+    try:
+        return str(pa.ipc.read_message(payload).type) == "schema"
+    except (pa.ArrowException, OSError):
+        return False

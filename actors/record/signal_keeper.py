@@ -16,11 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import structlog
 
-from moot.actors.record.rows import SHARED, is_shared
+from moot.actors.record.rows import SHARED
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.signal_group import JudgedReply
 from moot.actors.record.signals import Signals
+from moot.protocols.case import is_shared_id
 from moot.protocols.rubrics.assessed import AssessmentData, read_assessment
 
 FOLD_TOKENS, FOLD_REPLIES = 50_000, 1_000
@@ -89,7 +90,7 @@ def without_marks(assessment: AssessmentData) -> AssessmentData:
 
 def in_a_debate(case_id: str, path: str) -> bool:
     """Whether a reply belongs to one debate; what is shared by all has no verdict that would end it."""
-    return path != SHARED or not is_shared(case_id)
+    return path != SHARED or not is_shared_id(case_id)
 
 
 class SignalKeeper:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from moot.actors.record.compaction import tables_of
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.part_index import Groups, read_groups
+from moot.actors.record.part_index import Groups
+from moot.actors.record.parts import columns_of, read_groups, read_part
 from moot.actors.record.rows import INVALID_SUFFIX
 from moot.actors.record.schema import BOOKKEEPING_EVENTS, KEYS, TABLES
 from moot.actors.record.segments import read_segment
@@ -72,13 +72,10 @@ def _pieces(
     segments = list(folder.segments(stream))
     for part in folder.committed_parts():
         if table in part.tables:
-            path = folder.path / part.tables[table]
-            try:
-                chosen = None if groups is None else groups(path)
-                if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
-                    yield _part(path, table, names, only, chosen)
-            except (pa.ArrowException, OSError) as error:
-                raise RecordError(f"{path} cannot be read: {error}") from error
+            path = folder.table_file(part, table)
+            chosen = None if groups is None else groups(path)
+            if chosen != []:  # an empty table for each of many parts takes longer than the parts that are read
+                yield _part(path, table, names, only, chosen)
     for path, valid in segments:
         batches = list(read_segment(path, valid))
         if batches:
@@ -88,10 +85,10 @@ def _pieces(
 
 def _part(path: Path, table: str, names: list[str], only: pc.Expression | None, groups: list[int] | None) -> pa.Table:
     """Columns of a part; those that came after it was written are null."""
-    known = set(pq.read_schema(path).names)
+    known = columns_of(path)
     there = [name for name in names if name in known]
     if groups is None:
-        found = pq.read_table(path, columns=there, filters=only, partitioning=None)
+        found = read_part(path, there, only)
     else:
         found = read_groups(path, groups, there)
         found = found if only is None else found.filter(only)

@@ -41,10 +41,11 @@ def main() -> NoReturn:
     except Abort:
         sys.exit(130)
     except MootError as error:
+        from moot.actors.models.api_key import without_queries
         from moot.actors.record.store.mirror import in_users_words
         from moot.deploy.reading.text import visible_line
 
-        print(f"error: {visible_line(' '.join(in_users_words(str(error)).split()))}", file=sys.stderr)
+        print(f"error: {visible_line(' '.join(in_users_words(without_queries(str(error))).split()))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -59,11 +60,12 @@ def _command() -> Any:
 
 
 def _look_here() -> None:
-    """Let `module:Class` be found in the current folder, as `python -m moot` does."""
-    with suppress(OSError):  # the folder is gone
-        here = os.getcwd()
-        if not sys.flags.safe_path and not {"", here} & {*sys.path}:
-            sys.path.insert(0, here)
+    """Let a `module:Class` that is named be found in the current folder, and nothing else there be imported."""
+    from moot.protocols.user_modules import LOOK_IN
+
+    if not sys.flags.safe_path:
+        with suppress(OSError):  # the folder is gone
+            LOOK_IN[:] = [os.getcwd()]
 
 
 def _version(wanted: bool) -> None:
@@ -215,9 +217,11 @@ def _add_others() -> None:
     from moot.deploy.cli.show import show
     from moot.deploy.cli.simulate import simulate
     from moot.deploy.cli.train_classifier import train_classifier
+    from moot.deploy.cli.verify import verify
 
     for command in (
         show,
+        verify,
         analyze,
         ablate,
         debate,

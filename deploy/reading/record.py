@@ -150,11 +150,13 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
-    version, seed, planned = raw.get("schema_version"), raw.get("seed"), raw.get("cases")
+    version, seed, planned = raw.get("schema_version", SCHEMA_VERSION), raw.get("seed"), raw.get("cases")
+    if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
+        raise RecordError(f"{run.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}")
     epochs = run.epochs()
     return RunFacts(
         path=run.path,
-        schema_version=version if isinstance(version, int) else SCHEMA_VERSION,
+        schema_version=version,
         task=_text(raw.get("task")),
         protocol=_text(raw.get("protocol")),
         models=models,
@@ -174,7 +176,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
 def _mapping(file: Path) -> Mapping[str, Any]:
     try:
         raw = parsed_yaml(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(raw, Mapping):
         raise RecordError(f"{file}: a mapping of keys to values is expected")

@@ -16,7 +16,8 @@ from journal_writer import batch, closing, debate_rows, labelled
 from moot.actors.record import as_written, compaction, read_back, tables
 from moot.actors.record.closing import ModelUsage
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.part_index import PartIndex, read_groups
+from moot.actors.record.part_index import PartIndex
+from moot.actors.record.parts import read_groups
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.recovery import histories
 

@@ -98,7 +98,7 @@ def segment(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[tuple
     """A segment's bytes, and after how many bytes how many rows are whole."""
     path = tmp_path_factory.mktemp("segment") / "e0001-w0-r0000-events.arrows"
     writer, whole, rows = SegmentWriter(path, JOURNAL["events"]), [(0, 0)], 0
-    for count in (1, 40, 3, 200):
+    for count in (1, 40, 3, 60):
         writer.append(_event_batch(rows, count))
         writer.sync()
         rows += count
@@ -613,8 +613,8 @@ async def test_a_damaged_part_is_named(folder: RunFolder) -> None:
         await _verdicts(recorder, range(2))
     part = next((folder.path / "turns").glob("*.parquet"))
     part.write_bytes(b"PAR1 no more")
-    with pytest.raises(RecordError, match=r"turns.* cannot be read"):
+    with pytest.raises(RecordError, match=r"turns/e0001-w0-r0000\.parquet"):
         read_table(folder, "turns")
     shutil.rmtree(folder.path / "turns")
-    with pytest.raises(RecordError, match=r"turns.* cannot be read"):
+    with pytest.raises(RecordError, match=r"turns/e0001-w0-r0000\.parquet"):
         read_table(folder, "turns")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.schema import CASES
-from moot.actors.record.segments import SegmentWriter, read_segment
+from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import read_table
 
 NEW = ("aliases", "documents")
@@ -47,18 +48,20 @@ async def _write(folder: RunFolder, number: int, *, compacted: bool) -> None:
 
 
 def _age(folder: RunFolder) -> int:
-    """Rewrites the cases as they were written before the new columns; gives how many files."""
+    """Rewrites the cases as they were written before the new columns and the checksums; gives how many files."""
     segments = [path for path, _ in folder.segments("cases")]
     for path in segments:
         batches = list(read_segment(path))
         path.unlink()
-        writer = SegmentWriter(path, _older(CASES))
-        for each in batches:
-            writer.append(each.select(_older(CASES).names))
-        writer.close()
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, _older(CASES)) as writer:
+            for each in batches:
+                writer.write_batch(each.select(_older(CASES).names))
     parts = list((folder.path / "cases").glob("*.parquet"))
     for path in parts:
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(list(NEW)), path)
+    for file in folder.parts.glob("*.json"):
+        part = json.loads(file.read_bytes())
+        file.write_text(json.dumps({"tables": part["tables"], "covers": part["covers"]}))
     return len(segments) + len(parts)
 
 

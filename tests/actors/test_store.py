@@ -178,9 +178,13 @@ def test_what_a_uri_is() -> None:
 
 # --- deltas ---
 
+ROLL = "e0001-w0-r0000"
+SEGMENTS = [f"{ROLL}-{stream}.arrows" for stream in ("events", "cases", "verdicts")]
+SEGMENT = SEGMENTS[0]
+
 
 @given(
-    flushes=st.lists(st.dictionaries(st.sampled_from("abc"), st.binary(max_size=30)), max_size=6),
+    flushes=st.lists(st.dictionaries(st.sampled_from(SEGMENTS), st.binary(max_size=30)), max_size=6),
     lost=st.integers(0, 8),
     harm=st.sampled_from(["gone", "torn", "none"]),
     held=st.integers(0, 6),
@@ -192,7 +196,7 @@ def test_deltas_give_back_what_was_appended_up_to_the_first_that_is_missing(
         store, here, there = store_in(Path(made) / "store"), Path(made) / "here", Path(made) / "there"
         here.mkdir()
         there.mkdir()
-        writer, states = DeltaWriter(store, "e0001-w0-r0000"), list[dict[str, bytes]]()
+        writer, states = DeltaWriter(store, ROLL), list[dict[str, bytes]]()
         content: dict[str, bytes] = {}
         for flush in flushes:
             for name, data in flush.items():
@@ -208,6 +212,10 @@ def test_deltas_give_back_what_was_appended_up_to_the_first_that_is_missing(
         if harm != "none" and lost < len(states):
             data = store.get(at) or b""
             store.delete([at]) if harm == "gone" else store.put(at, data[: len(data) // 2])
+            if harm == "torn" and lost + 1 < len(states):
+                with pytest.raises(RecordError, match=f"{lost:06d}.delta is damaged"):
+                    replay(store, ROLL, rolls_of(store)[ROLL], there)
+                return
             states = states[: max(lost, min(held, len(states)))] if held <= lost else states[:held]
         for roll, names in rolls_of(store).items():
             replay(store, roll, names, there)
@@ -223,8 +231,8 @@ def test_a_delta_that_was_changed_is_none() -> None:
 
 
 def test_what_a_sealed_roll_gets_later_does_not_count(tmp_path: Path) -> None:
-    store, segment = store_in(tmp_path / "store"), tmp_path / "a"
-    late = DeltaWriter(store, "e0001-w0-r0000")
+    store, segment = store_in(tmp_path / "store"), tmp_path / SEGMENT
+    late = DeltaWriter(store, ROLL)
     segment.write_bytes(b"early")
     late.put([segment])
     late.check()
@@ -236,7 +244,7 @@ def test_what_a_sealed_roll_gets_later_does_not_count(tmp_path: Path) -> None:
     journal.mkdir()
     for roll, names in rolls_of(store).items():
         replay(store, roll, names, journal)
-    assert (journal / "a").read_bytes() == b"early"
+    assert (journal / SEGMENT).read_bytes() == b"early"
     with pytest.raises(RecordError, match="another life of this writer"):
         late.check()
 

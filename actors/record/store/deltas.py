@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from moot.actors.failpoints import failpoint
+from moot.actors.record.folder import is_roll_name, is_segment_name
 from moot.actors.record.store.store import Store
 from moot.protocols.errors import RecordError
 
@@ -27,6 +28,8 @@ _AHEAD = 4 * AT_ONCE
 """Deltas that are in memory at the same time."""
 
 _BEGUN, _SEALED = "begun", "sealed"
+_MOST_BYTES = 2**30
+"""No flush is as large: what says that it unpacks to more was not written by a journal."""
 
 
 class Delta(msgspec.Struct, array_like=True):
@@ -51,15 +54,15 @@ def encode_delta(appended: Mapping[str, tuple[int, bytes]]) -> bytes:
 
 
 def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
-    """What `encode_delta` was given; None for what is torn or not there."""
+    """What `encode_delta` was given; None for what is torn, damaged or not there."""
     try:
         delta = msgspec.msgpack.decode(data or b"", type=Delta)
-    except msgspec.DecodeError:
+        if crc32(delta.packed) != delta.crc or not 0 <= delta.size <= _MOST_BYTES:
+            return None
+        raw = pa.decompress(delta.packed, delta.size, "zstd", asbytes=True)
+        return msgspec.msgpack.decode(raw, type=dict[str, tuple[int, bytes]])
+    except (msgspec.DecodeError, pa.ArrowException, OSError, ValueError, OverflowError):
         return None
-    if crc32(delta.packed) != delta.crc:
-        return None
-    raw = pa.decompress(delta.packed, delta.size, "zstd", asbytes=True)
-    return msgspec.msgpack.decode(raw, type=dict[str, tuple[int, bytes]])
 
 
 class DeltaWriter:
@@ -118,8 +121,9 @@ def rolls_of(store: Store) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in store.sizes("journal"):
-        _, roll, _ = name.split("/", 2)
-        found.setdefault(roll, []).append(name)
+        match name.split("/"):
+            case ["journal", roll, _] if is_roll_name(roll):
+                found.setdefault(roll, []).append(name)
     return found
 
 
@@ -141,15 +145,30 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
         journal: the folder of the segments.
 
     Raises:
-        RecordError: the store cannot be read.
+        RecordError: the store cannot be read, or a delta before the last one is damaged or names what is no segment of
+            the roll.
     """
     names = set(names)
     sealed = f"journal/{roll}/{_SEALED}"
-    most = int(store.get(sealed) or 0) if sealed in names else len(names)
-    numbered = (f"journal/{roll}/{number:06d}.delta" for number in range(most))
-    for delta in _read(store, list(takewhile(names.__contains__, numbered))):
-        if delta is None or not all(_append(journal / name, *piece) for name, piece in delta.items()):
+    most = _count(store, sealed) if sealed in names else len(names)
+    wanted = list(takewhile(names.__contains__, (f"journal/{roll}/{number:06d}.delta" for number in range(most))))
+    for name, delta in zip(wanted, _read(store, wanted), strict=True):
+        if delta is None:
+            if name == wanted[-1]:
+                return
+            raise RecordError(f"{store.uri}: {name} is damaged, and others follow it: restore it from a copy")
+        for segment in delta:
+            if not (is_segment_name(segment) and segment.startswith(f"{roll}-")):
+                raise RecordError(f"{store.uri}: {name} is damaged: {segment!r} is no segment of its roll")
+        if not all(_append(journal / segment, *piece) for segment, piece in delta.items()):
             return
+
+
+def _count(store: Store, sealed: str) -> int:
+    said = store.get(sealed) or b"0"
+    if not said.isdigit() or len(said) > len(str(_MOST_BYTES)):
+        raise RecordError(f"{store.uri}: {sealed} is damaged: it holds no number")
+    return min(int(said), _MOST_BYTES)
 
 
 def _read(store: Store, names: list[str]) -> Iterator[dict[str, tuple[int, bytes]] | None]:
@@ -162,7 +181,7 @@ def _append(segment: Path, start: int, data: bytes) -> bool:
     """False when something is missing before `start`."""
     with open(segment, "ab") as file:
         held = file.tell()
-        if held < start:
+        if not 0 <= start <= held:
             return False
         file.write(data[held - start :])
     return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from moot.actors.record.folder import Part, decode_file
+from moot.actors.record.folder import decode_part
 from moot.actors.record.store.deltas import AT_ONCE, replay, rolls_of
 from moot.actors.record.store.scratch import Scratch
 from moot.actors.record.store.store import Store
@@ -47,6 +48,8 @@ class Mirror:
 
 
 _MIRRORS: WeakValueDictionary[Path, Mirror] = WeakValueDictionary()
+_WITHIN = re.compile(r"(?:\w[\w.-]*/)*\w[\w.-]*")
+"""A name that stays below its folder. What is called otherwise is no file of a run, and is left where it is."""
 _READ: dict[str, Mirror] = {}
 
 
@@ -61,7 +64,7 @@ def pull(store: Store, folder: Path) -> None:
     (folder / "journal").mkdir(exist_ok=True)
     for roll, names in rolls_of(store).items():
         replay(store, roll, names, folder / "journal")
-    listed = {name: size for name, size in store.sizes().items() if not name.startswith("journal/")}
+    listed = [name for name in store.sizes() if _WITHIN.fullmatch(name) and not name.startswith("journal/")]
     parts = [name for name in listed if name.startswith("parts/") and name.endswith(".json")]
     _fetch(store, folder, (name for name in parts if not (folder / name).exists()))
     tables = set(_tables(folder / name for name in parts))
@@ -80,7 +83,7 @@ def _changes(name: str) -> bool:
 def _tables(parts: Iterable[Path]) -> Iterator[str]:
     for part in parts:
         if part.exists():
-            yield from decode_file(part, part.read_bytes(), Part).tables.values()
+            yield from decode_part(part).tables.values()
 
 
 def _fetch(store: Store, folder: Path, names: Iterable[str]) -> None:

@@ -1,0 +1,51 @@
+"""Reading a committed part: Parquet files, whose pages are compared with their checksums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from moot.protocols.errors import RecordError
+
+
+@contextmanager
+def opened(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file of a part.
+
+    Args:
+        options: of `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        RecordError: it cannot be read, here or in what is done with it.
+    """
+    try:
+        with pq.ParquetFile(file, page_checksum_verification=True, **options) as part:
+            yield part
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def columns_of(file: Path) -> set[str]:
+    """The names of a part's columns. Raises as `opened`."""
+    with opened(file) as part:
+        return set(part.schema_arrow.names)
+
+
+def read_part(file: Path, columns: list[str], only: pc.Expression | None = None) -> pa.Table:
+    """Columns of a part, of the rows that are wanted. Raises as `opened`."""
+    try:
+        return pq.read_table(file, columns=columns, filters=only, partitioning=None, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
+    """Columns of some row groups of a part, in the order given. Raises as `opened`."""
+    with opened(file) as part:
+        return part.read_row_groups(groups, columns=columns).select(columns)

@@ -1,0 +1,119 @@
+"""Salvaging a damaged record: what is whole is kept, what is damaged is put aside, and nothing is deleted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from moot.actors.record.folder import Ownership, Part, RunFolder, checksum, decode_part, encode_file, write_whole
+from moot.actors.record.parts import opened
+from moot.actors.record.schema import JOURNAL, TABLES
+from moot.actors.record.segments import read_segment, salvage_segment
+from moot.protocols.errors import RecordError
+
+ASIDE = "damaged"
+"""The folder, in the run's, that keeps what was replaced."""
+
+
+def salvage(folder: RunFolder) -> list[str]:
+    """Replace damaged files by what is whole of them; what is lost is debated again when the run is resumed.
+
+    Returns:
+        What was done, one line per file.
+
+    Raises:
+        RunFolderBusy: another process owns the folder.
+        RecordError: it is in a bucket, there is no run, or a file that says which files count is damaged.
+    """
+    if folder.store is not None:
+        raise RecordError(f"{folder.store.uri}: copy the folder from the bucket, and salvage the copy")
+    if not folder.exists():
+        raise RecordError(folder.missing())
+    owner = Ownership.take(folder)
+    try:
+        return [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
+    finally:
+        owner.release()
+
+
+def _list_orphans(folder: RunFolder) -> Iterator[str]:
+    """Parquet files without a part get one again; where segments hold their rows too, the first written count."""
+    listed = {name for part in folder.committed_parts() for name in part.tables.values()}
+    found: dict[str, dict[str, str]] = {}
+    for table in TABLES:
+        for path in sorted((folder.path / table).glob("*.parquet")):
+            if f"{table}/{path.name}" not in listed:
+                found.setdefault(path.stem, {})[table] = f"{table}/{path.name}"
+    for stem, tables in found.items():
+        checksums = {table: checksum(folder.path / name) for table, name in tables.items()}
+        folder.put(f"parts/{stem}.json", encode_file(Part(tables, [], checksums)))
+        yield f"parts/{stem}.json: written again, it lists {', '.join(sorted(tables.values()))}"
+
+
+def _salvage_parts(folder: RunFolder) -> Iterator[str]:
+    for file in sorted(folder.parts.glob("*.json")):
+        part = decode_part(file)
+        checksums, said = dict(part.checksums), []
+        for table, name in part.tables.items():
+            path = folder.path / name
+            if table in checksums and path.exists() and checksum(path) == checksums[table]:
+                continue
+            said.append(_rewrite(folder, path))
+            checksums[table] = checksum(path)
+        if said:
+            write_whole(file, encode_file(Part(part.tables, part.covers, checksums)))
+            yield from said
+
+
+def _rewrite(folder: RunFolder, path: Path) -> str:
+    """Keep the row groups of a Parquet file that can be read."""
+    name = path.relative_to(folder.path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    schema = TABLES[name.parts[0]]
+    kept = groups = 0
+    try:
+        with opened(path) as content:
+            groups, schema = content.num_row_groups, content.schema_arrow
+    except RecordError:
+        pass
+    with pq.ParquetWriter(draft, schema, compression="zstd", write_page_checksum=True) as writer:
+        for number in range(groups):
+            try:
+                with opened(path) as content:
+                    rows = content.read_row_group(number)
+            except RecordError:
+                continue
+            writer.write_table(rows)
+            kept += 1
+    _put_aside(folder, path)
+    os.replace(draft, path)
+    return f"{name}: {kept} of {groups} row groups kept" if groups else f"{name}: nothing of it can be read"
+
+
+def _salvage_segments(folder: RunFolder) -> Iterator[str]:
+    for path, valid in list(folder.segments()):
+        try:
+            for _ in read_segment(path, valid):
+                pass
+        except RecordError:
+            draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+            batches = salvage_segment(path, draft, JOURNAL[path.stem.rsplit("-", 1)[1]], valid)
+            _put_aside(folder, path)
+            if batches:
+                os.replace(draft, path)
+            yield f"journal/{path.name}: {batches} whole batches kept"
+
+
+def _put_aside(folder: RunFolder, path: Path) -> None:
+    if not path.exists():
+        return
+    target = folder.path / ASIDE / path.relative_to(folder.path)
+    number = 0
+    while target.exists():
+        number += 1
+        target = target.with_name(f"{path.name}.{number}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.replace(path, target)

@@ -1,0 +1,141 @@
+"""Verifying a record: every checksum, every count and every reference, without changing anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from moot.actors.record.folder import Part, RunFolder, checksum, decode_part
+from moot.actors.record.parts import opened
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.schema import TABLES
+from moot.actors.record.segments import has_checksums, read_segment
+from moot.actors.record.tables import read_table
+from moot.protocols.case import is_shared_id
+from moot.protocols.errors import RecordError
+
+_REFERENCES = {
+    "turns": ("case_id", "cases"),
+    "events": ("case_id", "cases"),
+    "embeddings": ("case_id", "cases"),
+    "verdicts": ("case_id", "cases"),
+    "tokens": ("reply_id", "turns"),
+    "judgments": ("reply_id", "turns"),
+}
+"""By table, its column whose every value occurs in the same column of another table."""
+
+
+@dataclass
+class Verified:
+    """What a look at every byte of a record found.
+
+    Attributes:
+        faults: what is wrong, one line each; empty where nothing is.
+        files: how many files were compared with a checksum.
+        unchecked: how many files of an earlier version have none.
+        rows: rows by table; empty where the tables cannot be read.
+    """
+
+    faults: list[str] = field(default_factory=list)
+    files: int = 0
+    unchecked: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+def verify(folder: RunFolder) -> Verified:
+    """Look at every byte of a record that nobody writes meanwhile.
+
+    Raises:
+        RecordError: there is no run in the folder.
+    """
+    if not folder.exists():
+        raise RecordError(folder.missing())
+    found = Verified()
+    found.faults += _run_yaml(folder)
+    found.faults += _parts(folder, found)
+    found.faults += _segments(folder, found)
+    if not found.faults:
+        found.faults += _tables(folder, found)
+    return found
+
+
+def _run_yaml(folder: RunFolder) -> Iterator[str]:
+    for read in (lambda: read_run_yaml(folder), folder.epochs):
+        try:
+            read()
+        except RecordError as error:
+            yield str(error)
+
+
+def _parts(folder: RunFolder, found: Verified) -> Iterator[str]:
+    listed = set()
+    for file in sorted(folder.parts.glob("*.json")):
+        try:
+            part = decode_part(file)
+        except RecordError as error:
+            yield str(error)
+            continue
+        for table, name in part.tables.items():
+            listed.add(folder.path / name)
+            yield from _part_file(folder, part, table, found)
+    for table in TABLES:
+        for orphan in sorted(set((folder.path / table).glob("*.parquet")) - listed):
+            yield f"{orphan}: no part lists it"
+
+
+def _part_file(folder: RunFolder, part: Part, table: str, found: Verified) -> Iterator[str]:
+    file = folder.path / part.tables[table]
+    wanted = part.checksums.get(table)
+    found.files += wanted is not None
+    found.unchecked += wanted is None
+    try:
+        if wanted is not None and checksum(file) != wanted:
+            yield f"{file} is damaged: its checksum is not the one it was written with"
+            return
+        with opened(file) as content:
+            for number in range(content.num_row_groups):
+                content.read_row_group(number)
+    except OSError as error:
+        yield f"{file} cannot be read: {error.strerror}"
+    except RecordError as error:
+        yield str(error)
+
+
+def _segments(folder: RunFolder, found: Verified) -> Iterator[str]:
+    try:
+        segments = list(folder.segments())
+    except RecordError:
+        return  # said of its file already
+    for path, valid in segments:
+        if has_checksums(path):
+            found.files += 1
+        else:
+            found.unchecked += 1
+        try:
+            for _ in read_segment(path, valid):
+                pass
+        except (RecordError, OSError) as error:
+            yield str(error)
+
+
+def _tables(folder: RunFolder, found: Verified) -> Iterator[str]:
+    columns = {table: ["reply_id"] if "reply_id" in TABLES[table].names else [] for table in TABLES}
+    tables = {table: read_table(folder, table, columns[table]) for table in TABLES}
+    found.rows = {table: content.num_rows for table, content in tables.items()}
+    for table, (column, other) in _REFERENCES.items():
+        lost = _not_in(tables[table][column], tables[other][column], internal=column == "case_id")
+        if lost:
+            yield f"{folder.path}: {lost:,} rows of `{table}` have a {column} that `{other}` does not hold"
+    repeated = [case for case, count in Counter(tables["cases"]["case_id"].to_pylist()).items() if count > 1]
+    if repeated:
+        yield f"{folder.path}: `cases` holds {repeated[0]!r} twice"
+
+
+def _not_in(values: pa.ChunkedArray, known: pa.ChunkedArray, *, internal: bool) -> int:
+    """How many values are unknown; replies that cases share have an id of their own and no case."""
+    unknown = values.filter(pc.invert(pc.is_in(values, value_set=pc.unique(known))))
+    return sum(not (internal and is_shared_id(value)) for value in unknown.to_pylist())

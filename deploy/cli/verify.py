@@ -1,0 +1,41 @@
+"""`moot verify`: whether a record is as it was written, and keeping what is whole of one that is not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from moot.deploy.cli import options
+
+DAMAGED = 2
+"""The exit code where something is wrong."""
+
+
+def verify(
+    folder: options.Folder,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Keep what is whole; what is replaced goes into damaged/ in the folder.")
+    ] = False,
+) -> None:
+    """Check every checksum, count and reference of a record that nobody writes just now."""
+    from moot.actors.record.folder import RunFolder
+    from moot.actors.record.salvage import salvage as salvaged
+    from moot.actors.record.store.mirror import in_users_words, name_of, store_of
+    from moot.actors.record.verify import verify as verified
+    from moot.deploy.reading.text import visible_line
+
+    record = RunFolder(folder, store_of(folder))
+    if salvage:
+        for line in salvaged(record):
+            print(line)
+    found = verified(record)
+    unchecked = f", {found.unchecked:,} files of an earlier version have none" if found.unchecked else ""
+    print(f"{name_of(folder)}: {'damaged' if found.faults else 'whole'}")
+    print(f"  {found.files:,} files compared with their checksums{unchecked}")
+    if found.rows:
+        print(f"  {', '.join(f'{table} {rows:,}' for table, rows in found.rows.items())}")
+    for fault in found.faults:
+        print(f"  {visible_line(in_users_words(fault))}")
+    if found.faults:
+        raise typer.Exit(DAMAGED)

@@ -1,0 +1,253 @@
+"""A record that was damaged, or made to do harm: equal data or one clear error, and nothing is written elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+import pytest
+from houses import sorted_rows
+from hypothesis import given
+from hypothesis import strategies as st
+from journal_writer import batch, closing, debate_rows, labelled
+
+from moot.actors.record.compaction import compact_leftovers
+from moot.actors.record.folder import Ownership, Part, RunFolder, encode_file
+from moot.actors.record.recorded_run import RecordedRun
+from moot.actors.record.recorder import Recorder
+from moot.actors.record.salvage import salvage
+from moot.actors.record.schema import TABLES
+from moot.actors.record.store.deltas import Delta, encode_delta
+from moot.actors.record.store.mirror import record_path
+from moot.actors.record.verify import verify
+from moot.protocols.errors import RecordError
+from moot.protocols.messages import Event
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+async def _session(folder: RunFolder, numbers: range, *, killed: bool) -> None:
+    """Debates that are compacted, or whose process was killed after its last flush."""
+    owner = Ownership.take(folder)
+    try:
+        compact_leftovers(folder, owner.epoch)
+        recorder = Recorder(folder.path, owner.epoch)
+        await recorder.load()
+        for number in numbers:
+            await _debate(recorder, number, f"e{owner.epoch}")
+        if not killed:
+            await recorder.close()
+        for segment in recorder._journal._segments.values():
+            segment.let_go()
+    finally:
+        owner.release()
+
+
+async def _debate(recorder: Recorder, number: int, life: str) -> None:
+    case = labelled(number)
+    await recorder.register([case])
+    rows = debate_rows(case.case.id, life)
+    recorder.add_replies(batch(rows))
+    recorder.add_events([(case.case.id, 0, Event("signal", "here", {"n": number}), 1.0)])
+    await recorder.commit([closing(case.case.id, {row["path"]: row["reply_id"] for row in rows})])
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A record of two committed debates, and of three in the segments of a killed process."""
+    folder = RunFolder(tmp_path_factory.mktemp("written") / "run")
+    folder.path.mkdir()
+    (folder.path / "run.yaml").write_text("schema_version: 4\n")
+    asyncio.run(_session(folder, range(2), killed=False))
+    asyncio.run(_session(folder, range(2, 5), killed=True))
+    return folder.path
+
+
+@pytest.fixture
+def run(written: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(written, tmp_path / "run"))
+
+
+def rows_of(folder: Path) -> Rows:
+    """Everything that is on record."""
+    return {table: sorted_rows(folder, table) for table in TABLES}
+
+
+def flipped(file: Path, bit: int) -> None:
+    """Change one bit of a file."""
+    data = bytearray(file.read_bytes())
+    data[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(data)
+
+
+def segment(run: Path, stream: str = "replies") -> Path:
+    """The killed process's segment of a stream."""
+    (found,) = (run / "journal").glob(f"*-{stream}.arrows")
+    return found
+
+
+def _is_prefix(found: Rows, whole: Rows) -> bool:
+    """Whether nothing is there that was not written."""
+    return all(row in whole[table] for table, rows in found.items() for row in rows)
+
+
+@given(data=st.data())
+def test_one_flipped_bit_is_an_error_or_changes_nothing(written: Path, data: Any) -> None:
+    """A last batch that was not finished may be gone: a torn tail looks the same."""
+    files = sorted(p for p in written.rglob("*") if p.suffix in (".arrows", ".parquet", ".json"))
+    file = data.draw(st.sampled_from(files))
+    bit = data.draw(st.integers(0, 8 * file.stat().st_size - 1))
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(shutil.copytree(written, Path(place) / "run"))
+        flipped(copy / file.relative_to(written), bit)
+        found = _read(copy)
+    if isinstance(found, RecordError):
+        assert file.name in str(found)
+        return
+    whole = rows_of(written)
+    assert found == whole or (file.suffix == ".arrows" and _is_prefix(found, whole) and _last_batch(file, bit))
+
+
+def _read(folder: Path) -> Rows | RecordError:
+    try:
+        RecordedRun(folder)
+        return rows_of(folder)
+    except RecordError as error:
+        return error
+
+
+def _last_batch(file: Path, bit: int) -> bool:
+    """Whether a bit lies behind the last but one frame."""
+    return bit // 8 >= file.read_bytes().rfind(b"moot")
+
+
+def test_a_damaged_batch_with_whole_ones_behind_it_is_named_and_kept(run: Path) -> None:
+    damaged = segment(run)
+    flipped(damaged, 8 * 3000)
+    before = damaged.read_bytes()
+    for read in (lambda: rows_of(run), lambda: RecordedRun(run)):
+        with pytest.raises(RecordError, match=rf"{damaged.name}: damaged at byte \d+"):
+            read()
+    with pytest.raises(RecordError, match=rf"{damaged.name}: damaged at byte \d+"):
+        asyncio.run(_session(RunFolder(run), range(5), killed=False))
+    assert damaged.read_bytes() == before
+
+
+@pytest.mark.parametrize("byte", [3000, 5000], ids=["schema", "batch"])
+def test_salvage_keeps_what_is_whole_and_the_rest_is_debated_again(byte: int, run: Path) -> None:
+    whole = rows_of(run)
+    damaged = segment(run)
+    before = damaged.read_bytes()
+    flipped(damaged, 8 * byte)
+    changed = damaged.read_bytes()
+    part = next((run / "turns").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-20])
+    assert len(verify(RunFolder(run)).faults) == 2
+    said = salvage(RunFolder(run))
+    assert [line.partition(":")[0] for line in said] == [f"turns/{part.name}", f"journal/{damaged.name}"]
+    assert (run / "damaged" / "journal" / damaged.name).read_bytes() == changed != before
+    found = rows_of(run)
+    assert _is_prefix(found, whole)
+    assert 0 < len(found["turns"]) < len(whole["turns"])
+    again = RunFolder(run)
+    asyncio.run(_session(again, range(5, 6), killed=False))
+    assert len(rows_of(run)["verdicts"]) == 6
+
+
+def test_a_part_whose_list_is_lost_is_neither_deleted_nor_paid_again(run: Path) -> None:
+    whole = rows_of(run)
+    (listed,) = (run / "parts").glob("*.json")
+    listed.unlink()
+    files = sorted(run.glob("*/*.parquet"))
+    with pytest.raises(RecordError, match=listed.name):
+        asyncio.run(_session(RunFolder(run), range(5), killed=False))
+    assert sorted(file for file in run.glob("*/*.parquet") if "rest" not in file.name) == files
+    salvage(RunFolder(run))
+    assert rows_of(run) == whole
+    assert verify(RunFolder(run)).faults == []
+
+
+def test_a_whole_record_is_said_to_be_whole(run: Path) -> None:
+    found = verify(RunFolder(run))
+    assert (found.faults, found.unchecked) == ([], 0)
+    assert found.rows == {table: len(rows) for table, rows in rows_of(run).items()}
+
+
+def test_a_verdict_without_its_case_is_found(run: Path) -> None:
+    segment(run, "cases").unlink()
+    assert any("`verdicts`" in fault and "`cases`" in fault for fault in verify(RunFolder(run)).faults)
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"turns": "../../outside/autostart.parquet"},
+        {"turns": "{outside}/autostart.parquet"},
+        {"turns": "verdicts/e0001-w0-r0000.parquet"},
+        {"../turns": "../turns/e0001-w0-r0000.parquet"},
+    ],
+)
+def test_a_part_names_its_own_files_only(tables: dict[str, str], run: Path, tmp_path: Path) -> None:
+    named = {table: name.format(outside=tmp_path / "outside") for table, name in tables.items()}
+    (file,) = (run / "parts").glob("*.json")
+    file.write_bytes(encode_file(Part(named, [])))
+    with pytest.raises(RecordError, match=file.name):
+        rows_of(run)
+
+
+def _bucket_copy(place: Path, delta: bytes, roll: str = "e0001-w0-r0000") -> Path:
+    """The folder of a run that a bucket held, not finished."""
+    journal = place / "copy" / "journal" / roll
+    journal.mkdir(parents=True)
+    (place / "copy" / "run.yaml").write_text("schema_version: 4\n")
+    (journal / "begun").touch()
+    (journal / "000000.delta").write_bytes(delta)
+    return place / "copy"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "{place}/.bashrc",
+        "../../../.bashrc",
+        "e0001-w0-r0000-events.arrows/../../../../.bashrc",
+        "e0002-w0-r0000-events.arrows",
+        "evil.pth",
+    ],
+)
+def test_a_delta_writes_to_segments_of_its_own_roll_only(name: str, tmp_path: Path) -> None:
+    victim = tmp_path / ".bashrc"
+    victim.write_text("mine\n")
+    copy = _bucket_copy(tmp_path, encode_delta({name.format(place=tmp_path): (5, b"theirs\n")}))
+    with pytest.raises(RecordError, match="no segment of its roll"):
+        record_path(copy)
+    assert victim.read_text() == "mine\n"
+
+
+def _claims_a_terabyte(delta: bytes) -> bytes:
+    honest = msgspec.msgpack.decode(delta, type=Delta)
+    return msgspec.msgpack.encode(Delta(honest.crc, 2**40, honest.packed))
+
+
+def _holds_another_shape(delta: bytes) -> bytes:
+    packed = pa.compress(msgspec.msgpack.encode(["no", "mapping"]), "zstd", asbytes=True)
+    return msgspec.msgpack.encode(Delta(crc32(packed), 12, packed))
+
+
+@pytest.mark.parametrize("harm", [_claims_a_terabyte, _holds_another_shape, lambda delta: delta[:-3]])
+def test_a_damaged_delta_before_the_last_is_an_error_and_takes_no_memory(
+    harm: Callable[[bytes], bytes], tmp_path: Path
+) -> None:
+    whole = encode_delta({"e0001-w0-r0000-events.arrows": (0, b"some")})
+    copy = _bucket_copy(tmp_path, harm(whole))
+    (copy / "journal" / "e0001-w0-r0000" / "000001.delta").write_bytes(whole)
+    with pytest.raises(RecordError, match=r"000000\.delta is damaged"):
+        record_path(copy)
