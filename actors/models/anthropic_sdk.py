@@ -20,6 +20,7 @@ from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_errors import plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.per_loop import PerLoop
+from moot.actors.models.reply_bound import bounded_client
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -118,7 +119,8 @@ class AnthropicModel:
             base_url=self.base_url,
             max_retries=0,
             open_telemetry=False,
-            http_client=DefaultAioHttpClient(
+            http_client=bounded_client(
+                DefaultAioHttpClient,
                 limits=httpx2.Limits(max_connections=_UNBOUNDED),
                 timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,

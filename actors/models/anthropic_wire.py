@@ -13,7 +13,7 @@ from moot.actors.models.anthropic_errors import error_from_reply
 from moot.actors.models.anthropic_sampling import sampling
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.json_schema import json_schema
-from moot.actors.models.openai_errors import plain
+from moot.actors.models.openai_errors import plain, refuse_key
 from moot.actors.models.openai_json import strict_json
 from moot.actors.models.openai_usage import token_count
 from moot.protocols.messages import Decoding, Message, Usage
@@ -144,8 +144,10 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
         why = (reply.stop_details and reply.stop_details.explanation) or "the model declined to answer"
         raise ModelError("refused", plain(why, key), may_be_billed=True, limits=limits)
     stopped = reply.stop_reason or ""
+    text = "".join(block.text or "" for block in reply.content if block.type == "text")
+    refuse_key(key, body, text)
     return ModelReply(
-        text="".join(block.text or "" for block in reply.content if block.type == "text"),
+        text=text,
         finish_reason=_FINISH_REASONS.get(stopped, stopped),
         usage=_usage(reply.usage),
         limits=limits,

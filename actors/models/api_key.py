@@ -18,6 +18,7 @@ _LOOKS_SECRET = re.compile(
     r"|(?P<slashes>//)[^/@\s]+@",  # user:password@ in a URL
     re.IGNORECASE,
 )
+_QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,23 @@ def _content(named: str, source: str) -> str:
 
 
 def redact(text: str, key: str | None = None) -> str:
-    """`text` with `key`, and whatever looks like a key or a password in a URL, replaced by `[secret]`.
+    """`text` with `key`, and whatever looks like a key, a password in a URL or its query, replaced by `[secret]`.
 
     >>> redact("Incorrect API key provided: sk-abcdef123. See https://u:p@host/")
     'Incorrect API key provided: [secret] See https://[secret]@host/'
     """
     if key:
         text = text.replace(key, "[secret]")
-    return _LOOKS_SECRET.sub(_replacement, text)
+    return _LOOKS_SECRET.sub(_replacement, without_queries(text))
+
+
+def without_queries(text: str) -> str:
+    """`text` without what stands behind the `?` of a web address: a signature, or a token.
+
+    >>> without_queries("no such file: https://host/cases.csv?sig=abc")
+    'no such file: https://host/cases.csv?[secret]'
+    """
+    return _QUERY.sub(r"\1?[secret]", text)
 
 
 def _replacement(match: re.Match[str]) -> str:

@@ -35,6 +35,8 @@ def connection_failure(
     """
     causes = list(_causes(error))
     for cause in causes:
+        if isinstance(cause, ModelError):
+            return cause  # of `reply_bound`, which the vendor's SDK has wrapped
         if isinstance(cause, aiohttp.ClientResponseError):
             message = plain(f"not an HTTP response: {cause.message}", key)
             return ModelError("server", message, may_be_billed=True, limits=limits)

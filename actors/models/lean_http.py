@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -18,6 +18,7 @@ from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
+from moot.actors.models.reply_bound import bounded, joined
 from moot.protocols.errors import MissingKey, ModelUnavailable
 
 CONNECT_TIMEOUT_S = 10.0
@@ -68,19 +69,17 @@ class Opened:
         return self._response.content_type
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Raises `ModelError` when the connection breaks."""
+        """The body as it comes. Raises `ModelError` when the connection breaks, or it is larger than `MOST_BYTES`."""
         try:
-            async for chunk in self._response.content.iter_any():
-                yield chunk
+            async with aclosing(bounded(_any_of(self._response))) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except _CONNECTION_ERRORS as error:
             raise connection_failure(self._url, error, self.key, self.limits) from None
 
     async def whole(self) -> bytes:
-        """The rest of the body. Raises `ModelError` when the connection breaks."""
-        try:
-            return await self._response.read()
-        except _CONNECTION_ERRORS as error:
-            raise connection_failure(self._url, error, self.key, self.limits) from None
+        """The rest of the body. Raises as `chunks`."""
+        return await joined(self.chunks())
 
 
 class LeanHttp:
@@ -166,7 +165,9 @@ class LeanHttp:
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=CHECK_TIMEOUT_S),
             ) as response:
-                received = await response.read()
+                received = await joined(bounded(_any_of(response)))
+        except ModelError as error:
+            raise ModelUnavailable(f"{url}: {error.message}") from None
         except TimeoutError:
             raise ModelUnavailable(f"{url} did not answer within {CHECK_TIMEOUT_S:g} s") from None
         except (*_CONNECTION_ERRORS, ValueError) as error:
@@ -191,6 +192,11 @@ class LeanHttp:
 
     def _credential(self) -> str:
         return f"the key in {self.key.env}" if self.key.env else "a call without a key: set `api_key_env`"
+
+
+async def _any_of(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    async for chunk in response.content.iter_any():
+        yield chunk
 
 
 def _sendable(body: bytes) -> bytes | io.BytesIO:

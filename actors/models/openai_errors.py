@@ -15,6 +15,7 @@ from moot.actors.models.interface import ModelError, RateHeaders
 MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""
 
+_READ, _LONGEST_KEY = 64 * MESSAGE_LIMIT, 8 * MESSAGE_LIMIT
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 _CONTEXT_LENGTH = {"context_length_exceeded", "exceed_context_size_error"}
@@ -114,9 +115,21 @@ def _kind(status: int, error: VendorError) -> str:
 
 def plain(text: str, key: str | None = None) -> str:
     """One line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
-    words = " ".join(redact(text, key).split())
+    whole = redact(text[:_READ], key)
+    # What was cut may have begun within a key, of which no part may stay.
+    words = " ".join((whole if len(text) <= _READ else whole[:-_LONGEST_KEY]).split())
     line = "".join(char if char.isprintable() else "?" for char in words)
     return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
+
+
+def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
+    """Let no reply pass in which the key stands: replies are recorded as they came.
+
+    Raises:
+        ModelError: it stands in the body, or in a text that was read from it.
+    """
+    if key and (key.encode() in body or any(key in text for text in texts)):
+        raise ModelError("unparsable", "the reply holds the API key, and is not recorded", may_be_billed=True)
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -19,6 +19,7 @@ from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, LengthField, decode_reply, encode_request, request_id
 from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
+from moot.actors.models.reply_bound import bounded, bounded_client
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -134,7 +135,7 @@ class OpenAIModel:
         self, response: httpx2.Response, key: str | None, limits: RateHeaders | None
     ) -> AsyncGenerator[bytes, None]:
         try:
-            async with aclosing(response.aiter_bytes()) as chunks:
+            async with aclosing(bounded(response.aiter_bytes())) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except _BROKEN as error:
@@ -178,7 +179,8 @@ class OpenAIModel:
             api_key=self._key.read(),
             base_url=self.base_url,
             max_retries=0,
-            http_client=DefaultAioHttpClient(
+            http_client=bounded_client(
+                DefaultAioHttpClient,
                 limits=httpx2.Limits(max_connections=_UNBOUNDED),
                 timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,

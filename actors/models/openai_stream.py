@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece
-from moot.actors.models.openai_errors import VendorError, plain, vendor_failure
+from moot.actors.models.interface import ModelError, RateHeaders, StreamPiece, TokenLogprobs
+from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_json import decode_json
 from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.openai_usage import WireUsage, usage_of
@@ -90,6 +90,7 @@ class _Reading:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
         self._ended = False
+        self._lately = ("", "")
 
     def piece(self, data: bytes) -> StreamPiece | None:
         """What an event adds to the reply; None when that is nothing."""
@@ -103,11 +104,19 @@ class _Reading:
         self._follow(choice)
         text = (choice.delta.content if choice.delta else None) or ""
         tokens = reply_tokens(choice.logprobs, text, self._alternatives, data)
+        self._refuse_key(data, text, tokens)
         usage = None if chunk.usage is None else usage_of(chunk.usage)
         if not (text or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
         return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits)
+
+    def _refuse_key(self, data: bytes, text: str, tokens: TokenLogprobs | None) -> None:
+        """As `refuse_key`, also for a key that comes in several pieces."""
+        if self._key:
+            said, listed = self._lately[0] + text, self._lately[1] + "".join(tokens.tokens if tokens else ())
+            refuse_key(self._key, data, said, listed)
+            self._lately = (said[-len(self._key) :], listed[-len(self._key) :])
 
     def _follow(self, choice: _Choice) -> None:
         if choice.delta is not None and choice.delta.refusal:

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import BaseModel
 
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
-from moot.actors.models.openai_errors import VendorError, plain, vendor_failure
+from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_json import decode_json
 from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.openai_usage import WireUsage, usage_of
@@ -178,11 +178,13 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
         raise filtered()
     if choice.message.refusal:
         raise ModelError("refused", plain(choice.message.refusal, key))
+    tokens = reply_tokens(logprobs, text, decoding.top_logprobs, body)
+    refuse_key(key, body, text, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
         text=text,
         finish_reason=choice.finish_reason or "",
         usage=usage_of(reply.usage),
-        tokens=reply_tokens(logprobs, text, decoding.top_logprobs, body),
+        tokens=tokens,
         limits=limits,
     )
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
+from moot.protocols.yaml_file import check_aliases
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 _PER = 1_000_000
@@ -110,7 +111,9 @@ def _packaged() -> PriceTable:
 
 def _from_file(path: Path) -> PriceTable:
     try:
-        return _table(yaml.safe_load(path.read_text("utf-8")))
+        text = path.read_text("utf-8")
+        check_aliases(text)
+        return _table(yaml.safe_load(text))
     except OSError as error:
         raise ConfigError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -17,7 +17,7 @@ from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
 from moot.actors.record.rows import INVALID_SUFFIX, SHARED, image_hashes, messages_json
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.protocols.case import Image
+from moot.protocols.case import Image, is_shared_id
 from moot.protocols.errors import REPLAY_DIVERGED, ConfigError, ModelUnavailable, RecordError
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -157,7 +157,7 @@ def _step(case_id: str, attempt: int, path: str) -> str:
 
 
 def _is_shared(case_id: str, path: str) -> bool:
-    return case_id.startswith(f"{SHARED}-") and path.removesuffix(INVALID_SUFFIX) == SHARED
+    return is_shared_id(case_id) and path.removesuffix(INVALID_SUFFIX) == SHARED
 
 
 def _sent(messages: str, images: Sequence[str]) -> str:

@@ -1,0 +1,100 @@
+"""A response that is too large ends the call, whatever the server calls it, and is not asked for again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+
+import pytest
+from aiohttp import web
+from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, MakeModel, compatible, completion
+from loopback import Handler, answers, served
+
+from moot.actors.models import reply_bound
+from moot.actors.models.interface import ModelError
+from moot.actors.models.openai_errors import plain
+from moot.protocols.errors import ModelUnavailable
+
+LARGE = 8 * 2**20
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+    monkeypatch.setattr(reply_bound, "MOST_BYTES", 2**20)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(params=BACKENDS)
+def make(request: pytest.FixtureRequest) -> MakeModel:
+    return BACKENDS[request.param]
+
+
+def sends(body: bytes, status: int, **headers: str) -> Handler:
+    """Answers with a body in pieces, of a length that it does not say."""
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(request)
+        for at in range(0, len(body), 2**16):
+            await response.write(body[at : at + 2**16])
+        return response
+
+    return handler
+
+
+BODIES = {
+    "a large body": sends(b" " * LARGE, 200),
+    "a large error": sends(b" " * LARGE, 500),
+    "a gzip bomb": sends(gzip.compress(b" " * 64 * LARGE), 200, **{"Content-Encoding": "gzip"}),
+}
+
+
+@pytest.mark.parametrize("what", BODIES)
+async def test_a_reply_larger_than_the_bound_is_unusable(what: str, make: MakeModel) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    async with served(make, BODIES[what]) as model:
+        with pytest.raises(ModelError, match="larger than 1 MiB") as caught:
+            await model.complete(MESSAGES, DECODING, step_key="k")
+    assert caught.value.kind == "unparsable"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024  # KiB, of a bomb of 512 MiB
+
+
+@pytest.mark.parametrize("line", [b"data: " + b"x" * LARGE, b"data: {}\n\n" * (LARGE // 10)], ids=["line", "events"])
+async def test_a_stream_without_end_is_unusable(line: bytes, make: MakeModel) -> None:
+    async with served(make, sends(line, 200, **{"Content-Type": "text/event-stream"})) as model:
+        with pytest.raises(ModelError, match="larger than 1 MiB"):
+            async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
+                pass
+
+
+async def test_the_list_of_models_is_bounded_too() -> None:
+    async with served(compatible, sends(b" " * LARGE, 200)) as model:
+        with pytest.raises(ModelUnavailable, match="larger than 1 MiB"):
+            await model.check()
+
+
+def test_a_long_message_is_cut_before_it_is_read_and_not_through_a_key() -> None:
+    key = "k" * 40
+    for blanks in range(64 * 300 - 60, 64 * 300 + 5):
+        assert "kk" not in plain(f"said:{' ' * blanks}{key} {'x' * 9000}", key)
+
+
+async def test_a_reply_that_holds_the_key_is_not_recorded(make: MakeModel) -> None:
+    for text in (f"your key is {KEY}", KEY):
+        async with served(make, answers(200, completion(text))) as model:
+            with pytest.raises(ModelError, match="holds the API key") as caught:
+                await model.complete(MESSAGES, DECODING, step_key="k")
+        assert KEY not in str(caught.value)
+
+
+async def test_a_stream_that_spells_the_key_in_pieces_is_not_recorded(make: MakeModel) -> None:
+    pieces = [{"choices": [{"delta": {"content": piece}}]} for piece in ("it is ", KEY[:3], KEY[3:5], KEY[5:], ".")]
+    body = b"".join(b"data: " + json.dumps(piece).encode() + b"\n\n" for piece in pieces)
+    async with served(make, sends(body, 200, **{"Content-Type": "text/event-stream"})) as model:
+        with pytest.raises(ModelError, match="holds the API key"):
+            async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
+                pass
