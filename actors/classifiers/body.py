@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
-
-import msgspec
+from pathlib import Path
 
 from moot.actors.encoders.batching import BatchedEncoder
 from moot.actors.encoders.interface import Encoder
-from moot.actors.encoders.model_folder import folder_digest, is_hidden
+from moot.actors.encoders.model_folder import check_modules, folder_digest, is_hidden
 from moot.actors.encoders.sentence_model import SentenceModel
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError
 
 _DATA = frozenset({".json", ".safetensors", ".txt"})
-_OURS = "sentence_transformers."
-_MOST_FILES, _MOST_BYTES, _MOST_MODULES_BYTES = 64, 2**33, 2**16
+_MOST_FILES, _MOST_BYTES = 64, 2**33
 
 
 def check_body(folder: Path, digest: str) -> None:
@@ -38,32 +35,12 @@ def check_body(folder: Path, digest: str) -> None:
             raise ConfigError(f"{hidden[0]}: a classifier's body has no hidden files or folders; train it again")
         if len(files) > _MOST_FILES or sum(path.stat().st_size for path in files) > _MOST_BYTES:
             raise ConfigError(f"{folder}: more or larger files than a classifier's body may have")
-        _check_modules(folder / "modules.json")
+        check_modules(folder)
     except OSError as error:
         raise ConfigError(f"{folder}: {(error.strerror or 'cannot be read').lower()}") from None
     found = folder_digest(folder)
     if found != digest:
         raise ConfigError(f"{folder}: holds another model ({found}) than was trained ({digest}); train it again")
-
-
-def _check_modules(file: Path) -> None:
-    """That every module is one of the library's own, and lies in the folder."""
-    if not file.is_file() or file.stat().st_size > _MOST_MODULES_BYTES:
-        raise ConfigError(f"{file}: no sentence encoder there; train the classifier again")
-    try:
-        modules = msgspec.json.decode(file.read_bytes(), type=list[dict[str, object]])
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{file}: expected a JSON list of modules; train the classifier again") from None
-    for module in modules:
-        if not str(module.get("type", "")).startswith(_OURS):
-            raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers; train the classifier again")
-        place = module.get("path", "")
-        if not isinstance(place, str) or "\\" in place or not _is_inside(PurePosixPath(place)):
-            raise ConfigError(f"{file}: `path`: expected a folder in the body's own; train the classifier again")
-
-
-def _is_inside(place: PurePosixPath) -> bool:
-    return not place.is_absolute() and ".." not in place.parts
 
 
 def body_name(digest: str) -> str:

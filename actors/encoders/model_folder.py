@@ -5,13 +5,17 @@ from __future__ import annotations
 import importlib.util
 import re
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+import msgspec
 
 from moot.protocols.errors import ConfigError
 
 _MARK = "modules.json"
 """The file by which a sentence-transformers model is known."""
 
+_OURS = "sentence_transformers."
+_MOST_MODULES_BYTES = 2**16
 _CHUNK = 2**20
 _NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
 """Files that can change without changing a vector."""
@@ -38,6 +42,32 @@ def find_folder(name: str) -> Path:
         f"encoder 'sentence-transformers/{name}': no folder with a {_MARK} is at that path or in an installed package "
         "of that name; nothing is downloaded"
     )
+
+
+def check_modules(folder: Path) -> None:
+    """Refuse a sentence-transformers folder that names Python of its own, which would be run when it is loaded, or a
+    module that lies elsewhere.
+
+    Raises:
+        ConfigError: one line that names what is wrong.
+    """
+    file = folder / _MARK
+    if not file.is_file() or file.stat().st_size > _MOST_MODULES_BYTES:
+        raise ConfigError(f"{file}: no sentence encoder is there")
+    try:
+        modules = msgspec.json.decode(file.read_bytes(), type=list[dict[str, object]])
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{file}: expected a JSON list of modules") from None
+    for module in modules:
+        if not str(module.get("type", "")).startswith(_OURS):
+            raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers")
+        place = module.get("path", "")
+        if not isinstance(place, str) or "\\" in place or not _is_inside(PurePosixPath(place)):
+            raise ConfigError(f"{file}: `path`: expected a folder in the model's own")
+
+
+def _is_inside(place: PurePosixPath) -> bool:
+    return not place.is_absolute() and ".." not in place.parts
 
 
 def folder_digest(folder: Path) -> str:

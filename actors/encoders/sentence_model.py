@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from moot.actors.encoders.interface import Rows, unit_rows
-from moot.actors.encoders.model_folder import find_folder, folder_digest
+from moot.actors.encoders.model_folder import check_modules, find_folder, folder_digest
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -97,6 +97,7 @@ class SentenceModel:
 
 def _load(place: str, digest: str) -> SentenceTransformer:
     folder = find_folder(place)
+    check_modules(folder)
     found = folder_digest(folder)
     if found != digest:
         raise ConfigError(f"{folder} holds another model ({found}) than the run began with ({digest})")
@@ -106,7 +107,7 @@ def _load(place: str, digest: str) -> SentenceTransformer:
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # it would write into the run's own progress
     try:
-        return SentenceTransformer(str(folder), local_files_only=True)
+        return SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
     finally:
         if shown:
             logging.enable_progress_bar()

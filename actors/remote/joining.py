@@ -6,7 +6,7 @@ import importlib
 import os
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _WANTS_A_TOKEN = (
     "; something answers there: if it is a Ray that wants a token, RAY_AUTH_MODE=token must be set here, too, with "
     "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
 )
+_SPANS_MACHINES = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _BREAKPOINT = "PYTHONBREAKPOINT"
 """Ray sets it for every process that connects, and leaves it."""
 
@@ -91,13 +92,14 @@ class Membership:
         try:
             if not local:
                 answers = _answers(str(self._address))
-            context = ray.init(
-                address="local" if local else self._address,
-                include_dashboard=False if local else None,
-                log_to_driver=False,
-                logging_level="error",
-                **options,
-            )
+            with _listening_on_loopback() if local else nullcontext():
+                context = ray.init(
+                    address="local" if local else self._address,
+                    include_dashboard=False if local else None,
+                    log_to_driver=False,
+                    logging_level="error",
+                    **options,
+                )
         except Exception as error:  # Ray raises bare ones, too
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             if local:
@@ -138,6 +140,22 @@ class Membership:
             _read_auth_mode_again()
         if self._session is not None:
             self._session.remove()
+
+
+@contextmanager
+def _listening_on_loopback() -> Iterator[None]:
+    """Let a Ray that is started meanwhile answer this machine only, as Ray does on Windows and macOS: elsewhere it
+    listens on every interface, `/metrics` included. Who sets the variable decides."""
+    if _SPANS_MACHINES in os.environ:
+        yield
+        return
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    os.environ[_SPANS_MACHINES] = "0"  # for the processes that it starts; `leave` takes it back
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 def _answers(address: str) -> bool:

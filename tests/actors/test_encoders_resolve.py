@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -117,3 +118,14 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(
     assert find_folder("moot-test-weights") == find_folder("moot_test_weights") == folder
     assert identity("sentence-transformers/moot-test-weights").startswith("sentence-transformers/moot-test-weights@")
     assert "moot_test_weights" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [[{"type": "os.path", "path": ""}], [{"type": "sentence_transformers.models.Dense", "path": "../../x"}], {"a": 1}],
+)
+def test_a_folder_that_names_code_of_its_own_is_refused(modules: object, tmp_path: Path) -> None:
+    folder = make_folder(tmp_path / "model")
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ConfigError, match=r"modules\.json"):
+        identity(f"sentence-transformers/{folder}")
