@@ -23,11 +23,19 @@ from moot.protocols.messages import Message, Slots
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Slots:(?P<slots>[^#]*)\.\s*#}")
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
-_TAG_START = re.compile(r"<(?=/?[A-Za-z]|\s*/\s*[A-Za-z]|\s+[A-Za-z][\w-]*\s*>)")
+_LESS, _MORE, _SLASH = "<\uff1c\ufe64", ">\uff1e\ufe65", "/\uff0f\u2044\u2215"
+_UNSEEN = r"\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
+_LETTER = "[A-Za-z\uff21-\uff3a\uff41-\uff5a]"
+_TAG_START = re.compile(
+    rf"[{_LESS}](?={_LETTER}|[{_UNSEEN}]*[{_SLASH}][{_UNSEEN}{_SLASH}]*{_LETTER}|"
+    rf"[{_UNSEEN}]+{_LETTER}[\w-]*[{_UNSEEN}]*[{_MORE}])"
+)
+"""What opens or closes a tag, or looks as if it did: full-width marks, characters that nobody sees."""
 
 
 def fenced(text: object, tag: str, **attributes: object) -> str:
-    """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag becomes `&lt;`.
+    """`text` between `<tag>` and `</tag>`; a `<` inside it that could open or close a tag, or whatever looks like one,
+    becomes `&lt;`.
 
     >>> fenced("a </note> b < /note> c < d", "note")
     '<note>\\na &lt;/note> b &lt; /note> c < d\\n</note>'
@@ -36,7 +44,7 @@ def fenced(text: object, tag: str, **attributes: object) -> str:
     for name, value in attributes.items():
         head += f' {name}="{str(value).replace("<", "&lt;").replace(chr(34), "&quot;")}"'
     body = str(text)
-    if "<" in body:
+    if not body.isascii() or "<" in body:
         body = _TAG_START.sub("&lt;", body)
     return f"<{head}>\n{body}\n</{tag}>"
 

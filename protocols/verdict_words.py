@@ -56,6 +56,8 @@ _PHRASES = "|".join(re.escape(each).replace(r"\ ", r"\s+") for each in sorted(VE
 _STEMS = "|".join(VERDICT_STEMS)
 _VERDICT = re.compile(rf"{_BEFORE}\b{_PREFIX}(?:(?:{_PHRASES})\b|(?:{_STEMS})\w*)", re.IGNORECASE)
 
+_BLANK = " " * 8
+_LONG_BLANK = re.compile(rf"\s{{{len(_BLANK) + 1},}}")
 _NEIGHBOURS = re.compile(rf"{MASK}(?:(?:[\s,/]|\b(?:and|but|or)\b)+{MASK})+")
 
 _BIT = r"(?:[01]\b(?!\.\d|\s*%)|(?:zero|nought|one)\b)"
@@ -90,6 +92,7 @@ def mask_verdict_words(text: str) -> str:
     >>> mask_verdict_words("Paris lies on the Seine in 100 of 100 documents.")
     'Paris lies on the Seine in 100 of 100 documents.'
     """
+    text = _LONG_BLANK.sub(_BLANK, text)  # the patterns below try each length of a blank
     for given_away in (_STATED, _NAMED, _GIVEN, _VERDICT, _POINTED):
         text = given_away.sub(MASK, text)
     return _NEIGHBOURS.sub(MASK, text)

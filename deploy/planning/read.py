@@ -9,7 +9,6 @@ from pathlib import Path
 
 from moot.actors.models.prices import PriceTable
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.rows import SHARED
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import ASKED
 from moot.actors.record.store.mirror import record_path
@@ -17,6 +16,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.planning.debates import Reading, Row
 from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.reading.record import read_facts
+from moot.protocols.case import is_shared_id
 from moot.protocols.errors import UserError
 
 MOST_DEBATES = 5_000
@@ -70,13 +70,13 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
     taken = sorted(random.Random(seed).sample(usable, MOST_DEBATES)) if len(usable) > MOST_DEBATES else usable
     marks = sorted([each.started_at for each in RunFolder(folder).epochs()] + _decided_at(rows))
     reading = Reading(sorted({row["model"] for row in rows if _paid(row)}), _asked_at(folder), marks)
-    shared = [row for case, found in of_case.items() if case.startswith(f"{SHARED}-") for row in found if _paid(row)]
+    shared = [row for case, found in of_case.items() if is_shared_id(case) for row in found if _paid(row)]
     bindings = [member for members in (content.get("bindings") or {}).values() for member in members]
     known = dict(facts.prices)
     if prices is not None:
         known |= {model: price for model in reading.models if (price := prices.price(model)) is not None}
     sessions = [session for session in content.get("sessions") or [{}] if isinstance(session, dict)]
-    begun = {row["case_id"] for row in rows if not row["case_id"].startswith(f"{SHARED}-")}
+    begun = {row["case_id"] for row in rows if not is_shared_id(row["case_id"])}
     paid = {case: [row for row in of_case[case] if _paid(row)] for case in taken}
     debates = reading.debates(paid, first, shared, {case: reading.began_at(of_case[case]) for case in begun})
     return Pilot(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from unicodedata import category
 
 from moot.protocols.distribution import OTHER
 from moot.protocols.labels import fold
 from moot.protocols.tasks.row import Row, shown
+
+_NO_PART_OF_A_LINE = frozenset({"Cc", "Zl", "Zp"})
+"""Labels stand in instructions, unfenced: none may begin a line of its own there."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ class LabelSet:
 
 
 def _form(row: Row, field: str, text: str) -> str:
+    if any(category(character) in _NO_PART_OF_A_LINE for character in text):
+        raise row.error(field, f"expected one line without control characters, found {shown(text)}")
     form = fold(text)
     if not form:
         raise row.error(field, f"expected words, {shown(text)} is only marks")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from moot.protocols.case import is_shared_id
 from moot.protocols.errors import TaskFileError
 
 
@@ -111,4 +112,7 @@ class Row:
             return str(value)
         if value is None and "id" not in self.values:
             raise self.error("id", "is missing; expected text")
-        return self.checked("id", value)
+        found = self.checked("id", value)
+        if is_shared_id(found):
+            raise self.error("id", f"{found!r} is the name of a reply that cases share; give another")
+        return found

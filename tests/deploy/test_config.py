@@ -129,7 +129,7 @@ def test_agents_is_a_setting_of_the_protocol() -> None:
     assert prepare(RunConfig(agents=5)).settings["agents"] == 5
     with pytest.raises(ConfigError, match="`agents` is given twice"):
         RunConfig(agents=5, set={"agents": 4}).settings()
-    with pytest.raises(ConfigError, match="`agents`.*'single-agent'"):
+    with pytest.raises(ConfigError, match=r"`agents`.*'single-agent'"):
         prepare(RunConfig(protocol="single-agent", agents=3))
 
 

@@ -184,7 +184,7 @@ def test_another_protocol_is_shown_in_order_of_path(
 def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: Any) -> None:
     session.case("boolq-1")
     run = planted(session)
-    with pytest.raises(ConfigError, match="'bolq-1'.* 1 case, nearest 'boolq-1'"):
+    with pytest.raises(ConfigError, match=r"'bolq-1'.* 1 case, nearest 'boolq-1'"):
         transcript(run, "bolq-1")
     for i in range(2, 60):
         session.case(f"boolq-{i}")
@@ -195,7 +195,7 @@ def test_unknown_case_names_the_nearest(planted: Callable[..., Path], session: A
     with pytest.raises(ConfigError) as error:
         transcript(many, "\x1b[2J")
     assert "\x1b" not in str(error.value)
-    with pytest.raises(ConfigError, match="0 cases$"):
+    with pytest.raises(ConfigError, match=r"0 cases$"):
         transcript(planted(), "x")
 
 
@@ -259,7 +259,7 @@ def test_a_protocol_without_an_opening_of_agent_0_has_no_relative_cost(
 
 
 def test_unknown_format(debate: Path, printed: Callable[..., str]) -> None:
-    with pytest.raises(ConfigError, match="'jsn'.*'json'"):
+    with pytest.raises(ConfigError, match=r"'jsn'.*'json'"):
         printed(show, debate, form="jsn")
 
 

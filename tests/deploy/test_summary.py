@@ -254,7 +254,7 @@ def test_no_run(tmp_path: Path) -> None:
     for name in ("debates", "checks"):
         (tmp_path / "served" / name).mkdir(parents=True)
         (tmp_path / "served" / name / "run.yaml").write_text("")
-    with pytest.raises(RecordError, match="checks, debates$"):
+    with pytest.raises(RecordError, match=r"checks, debates$"):
         summarise(tmp_path / "served")
     with pytest.raises(RecordError, match="no run there"):
         summarise(tmp_path / "nothing")

@@ -156,7 +156,7 @@ def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
         ("name: ''\ninstructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "`name`: expected text"),
         ("instructions: x\nreleased: 2024-13-99", "cannot be read (month must be in 1..12)"),
         ("[" * 5000, "nested too deeply"),
-        ("instructions: x\ndimensions: &d {a: *d}", "dimensions"),
+        ("instructions: x\ndimensions: &d {a: *d}", "*d"),
         ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}, passes_at: 7}}", "passes_at"),
         ("instructions: x\nextra: 1\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "extra"),
         ("a: [", "mine.yaml:1: not valid YAML"),

@@ -40,6 +40,7 @@ from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
 from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answers
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
 from moot.deploy.reading.text import Interval
+from moot.protocols.case import is_shared_id
 
 _KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
@@ -273,7 +274,7 @@ def _costs(
     replies: Sequence[Reply], costs: Iterable[CaseCost], events: Sequence[Noted], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
     whole = totals(replies, [event for event in events if event.kind in BOOKKEEPING_EVENTS], prices)
-    shared = sum(reply.tokens or 0 for reply in replies if reply.case_id.startswith("shared-"))
+    shared = sum(reply.tokens or 0 for reply in replies if is_shared_id(reply.case_id))
     relative = relative_cost(costs, shared)
     return {
         "tokens_paid": whole.paid,

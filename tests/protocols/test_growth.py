@@ -1,0 +1,75 @@
+"""Whatever a model writes is read in time that grows with its length: no shape of a long reply holds up a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from moot.protocols.agreement_language import agreement_share
+from moot.protocols.ceda.quantities import marked
+from moot.protocols.ceda.stance import relation_of
+from moot.protocols.ceda.wording import wording_of
+from moot.protocols.crit.repeats import first_alike
+from moot.protocols.labels import canonical_label
+from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.selene.sentences import split_sentences
+from moot.protocols.socrasynth.moderation import read_topics
+from moot.protocols.templates import fenced
+from moot.protocols.verdict_words import mask_verdict_words
+from moot.protocols.whole_number import whole_number
+
+SHAPES = {
+    "dots": ".",
+    "dashes": "-",
+    "blanks": " ",
+    "digits": "1",
+    "brackets": "[",
+    "objects": '{"a":',
+    "fences": "``` ",
+    "tags": "</",
+    "words": "not no longer ",
+    "lines": "a\n",
+}
+
+
+def _answer(text: str) -> None:
+    parse_reply(f'{{"answer": "{text}", "reasoning": "r", "confidence": 0.5}}', Position, ("Yes", "No"))
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "a reply": lambda text: parse_reply(text, Position),
+    "a torn reply": lambda text: parse_reply(f'{{"answer": "Yes", "reasoning": {text}', Position),
+    "a fenced reply": lambda text: parse_reply(f"```{text}", Position),
+    "an answer": _answer,
+    "a label": lambda text: canonical_label(text, ("Yes", "No"), (), ()),
+    "verdict words": mask_verdict_words,
+    "agreement": lambda text: agreement_share([text]),
+    "quantities": marked,
+    "a stance": relation_of,
+    "wording": wording_of,
+    "repeats": lambda text: first_alike([text, text]),
+    "topics": read_topics,
+    "sentences": split_sentences,
+    "a number": whole_number,
+    "a fence": lambda text: fenced(text, "document"),
+}
+
+
+@pytest.mark.timeout(60)  # the slowest takes a second; one that is quadratic takes minutes
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("characters", [2**15, pytest.param(2**20, marks=pytest.mark.slow)])
+def test_every_reader_ends_in_time_that_grows_with_the_length(reader: str, characters: int) -> None:
+    for shape in SHAPES.values():
+        with suppress(InvalidReply, ValueError):
+            READERS[reader](f"x {shape * (characters // len(shape))}")
+            READERS[reader](f"5{shape * (characters // len(shape))} {{")
+
+
+@pytest.mark.parametrize("opening", ['{"a":', "[", '{"answer":['])
+@pytest.mark.parametrize("levels", [3_000, 100_000])
+def test_json_nested_too_deeply_is_an_invalid_reply(opening: str, levels: int) -> None:
+    for text in (opening * levels, "{" + opening * levels, opening * levels + "1" + "]" * levels):
+        with pytest.raises(InvalidReply):
+            parse_reply(text, Position)
