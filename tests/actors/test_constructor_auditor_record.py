@@ -21,6 +21,7 @@ from scripted_server import ScriptedServer
 
 from moot.actors.record.tables import read_table
 from moot.actors.roles import RoleBinding
+from moot.deploy.running.run import run
 from moot.protocols.case import Image, LabelledCase, Reference
 from moot.protocols.constructor_auditor.domains import CASTS
 from moot.protocols.messages import Message
@@ -158,21 +159,26 @@ def test_more_models_on_the_panel_change_nothing_that_is_said(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+    judges = ["simulated", "simulated?judge_noise=0.3"]
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--task", "sample-essays"]
-    command += ["--protocol", "constructor-auditor", "--role", "judge=simulated,simulated?judge_noise=0.3"]
-    command += ["--limit", "4", "--set", "judge.passes=3", "--out"]
-
-    def started(name: str, **env: str) -> int:
-        done = subprocess.run(
-            [*command, str(tmp_path / name)], env={**os.environ, **env}, capture_output=True, timeout=120, check=False
-        )
-        return done.returncode
-
+    command += ["--protocol", "constructor-auditor", "--role", f"judge={','.join(judges)}"]
+    command += ["--limit", "4", "--set", "judge.passes=3", "--out", str(tmp_path / "killed")]
     marks = tmp_path / "marks"
     marks.mkdir()
     plan = {"MOOT_FAILPOINTS": "agent.received:6,judge.received:17", "MOOT_FAILPOINT_DIR": str(marks)}
-    assert [started("killed", **plan) for _ in range(3)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    assert started("whole") == 0
+    starts = [
+        subprocess.run(command, env=os.environ | plan, capture_output=True, timeout=120, check=False) for _ in range(3)
+    ]
+    assert [start.returncode for start in starts] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    settings: dict[str, Any] = {"set": {"judge.passes": 3}, "roles": {"judge": judges}}
+    run(
+        engine="inline",
+        task="sample-essays",
+        protocol="constructor-auditor",
+        limit=4,
+        out=tmp_path / "whole",
+        **settings,
+    )
     for table in ("turns", "verdicts"):
         assert stable_rows(tmp_path / "killed", table) == stable_rows(tmp_path / "whole", table), table
     assert _judged(tmp_path / "killed", judges=2, passes=3) == 4 * 2 * 6

@@ -19,6 +19,7 @@ from many_settings import made_cases
 
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.decide import decide
+from moot.deploy.running.run import run
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
 from moot.protocols.registry import make_protocol
@@ -107,21 +108,19 @@ def test_what_says_nothing_without_a_text_is_not_decided_without_one(tmp_path: P
 
 
 @pytest.mark.slow
+@pytest.mark.smoke
 def test_a_killed_run_goes_on_to_the_same_record(tmp_path: Path) -> None:
+    settings = {"topics.count": 2, "max_rounds": 2}
     command = [sys.executable, "-m", "moot", "run", "--engine", "inline", "--quiet", "--protocol", "socrasynth"]
-    command += ["--limit", "3", "--set", "topics.count=2", "--set", "max_rounds=2", "--out"]
-
-    def started(name: str, **env: str) -> int:
-        done = subprocess.run(
-            [*command, str(tmp_path / name)], env={**os.environ, **env}, capture_output=True, timeout=120, check=False
-        )
-        return done.returncode
-
+    command += ["--limit", "3", "--out", str(tmp_path / "killed")]
+    command += [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
     marks = tmp_path / "marks"
     marks.mkdir()
     plan = {"MOOT_FAILPOINTS": "agent.received:30,judge.received:20", "MOOT_FAILPOINT_DIR": str(marks)}
-    codes = [started("killed", **plan) for _ in range(3)]
-    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
-    assert started("whole") == 0
+    starts = [
+        subprocess.run(command, env=os.environ | plan, capture_output=True, timeout=120, check=False) for _ in range(3)
+    ]
+    assert [start.returncode for start in starts] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    run(engine="inline", protocol="socrasynth", limit=3, set=settings, out=tmp_path / "whole")
     for table in ("turns", "verdicts"):
         assert stable_rows(tmp_path / "killed", table) == stable_rows(tmp_path / "whole", table), table

@@ -114,7 +114,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("moot.deploy.serving.stream.HEARTBEAT_S", 0.05)
-    async with served(tmp_path, debates=SLOW, stream_s=0.3) as client:
+    async with served(tmp_path, debates=SLOW, stream_s=0.6) as client:
         await client.post("/v1/debates", {**CASE, "id": "slow"})
         text = (await client.get("/v1/debates/slow/events")).text
         assert (await client.get("/v1/debates/slow")).json["status"] == "open"

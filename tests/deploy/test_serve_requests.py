@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 from served import CASE, INLINE, SLOW, Client, served
 
+from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
 
@@ -180,22 +181,28 @@ async def test_waiting_for_the_end_cancels_nothing_when_it_is_over(tmp_path: Pat
         assert (await client.get("/v1/debates/slow?wait_s=61")).status == 422
 
 
-async def test_what_was_accepted_goes_on_by_itself_after_a_restart(tmp_path: Path) -> None:
-    settings = {**INLINE, "model": "simulated?latency_ms=150"}
+async def test_what_was_accepted_goes_on_by_itself_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: Any, **__: Any) -> Any:
+        await asyncio.Event().wait()
+
     bodies = [case(number, id=f"q{number}", images=[picture()]) for number in range(3)]
-    async with served(tmp_path, debates=settings) as client:
-        for body in bodies:
-            assert (await client.post("/v1/debates", body)).status == 202
-        await until(client, "/v1/debates/q0", "open")
-    async with served(tmp_path, debates=settings) as client:
+    with monkeypatch.context() as patched:
+        patched.setattr(SimulatedModel, "complete", never)
+        async with served(tmp_path) as client:
+            for body in bodies:
+                assert (await client.post("/v1/debates", body)).status == 202
+            await until(client, "/v1/debates/q0", "open")
+    async with served(tmp_path) as client:
         stats = (await client.get("/v1/stats")).json["debates"]
-        assert stats["open"] + stats["queued"] == 3
+        assert stats["open"] + stats["queued"] + stats["done"] == 3
         ends = [await client.end(f"/v1/debates/q{number}") for number in range(3)]
         again = await client.post("/v1/debates", bodies[0])
         assert again.status == 200
     assert [end["status"] for end in ends] == ["done"] * 3
     assert again.json["status"] == "done"
-    async with served(tmp_path, debates=settings) as client:
+    async with served(tmp_path) as client:
         assert (await client.get("/v1/debates/q2")).json["verdict"]["reused"]
         assert (await client.get("/v1/stats")).json["debates"]["open"] == 0
 
