@@ -91,7 +91,7 @@ async def path_reused_at_once(case: Case, floor: Floor) -> Any:
 
 async def deadline(case: Case, floor: Floor) -> Any:
     """`agent/3` has 2 s; who hangs fails alone."""
-    turns = await floor.ask_all([_echo("quick", "agent/3"), _echo("slow/hang", "agent/3"), _echo("other")])
+    turns = await floor.ask_all([_echo("quick", "agent/2"), _echo("slow/hang", "agent/3"), _echo("other")])
     return [_heard(turn) for turn in turns]
 
 
