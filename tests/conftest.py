@@ -28,6 +28,9 @@ PAGE = "::test_everything_on_a_page_runs["
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Arrays in tests are small: threads of BLAS in each of several processes only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A record is flushed to disk again and again; of a folder in memory that is free.
 MEMORY = Path("/dev/shm")
 if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 6 * 2**30:

@@ -46,7 +46,8 @@ import moot
 if __name__ == "__main__":
     ray.init(address=sys.argv[1], runtime_env=json.loads(sys.argv[2]), log_to_driver=False, logging_level="error")
     try:
-        print(moot.run(task="sample", limit=2, out=sys.argv[3]).status)
+        small = {"placement": "packed", "cluster": {"moderators": 1}}
+        print(moot.run(task="sample", limit=2, out=sys.argv[3], **small).status)
     except moot.UserError as error:
         print(error)
 """
@@ -66,6 +67,7 @@ class Jobs:
         submit = [sys.executable, "-m", "ray.scripts.scripts", "job", "submit", "--address", self.address]
         submit += ["--working-dir", ".", "--", *command]
         submit += ["--task", "boolq:mine.jsonl", "--protocol", "own:Own", "--out", str(out), "--quiet"]
+        submit += ["--placement", "packed"]
         for _ in range(20):
             done = subprocess.run(
                 submit, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=200, check=False

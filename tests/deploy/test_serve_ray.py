@@ -35,7 +35,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(local_ray: None) -> Iterator[int]:
     """Where Ray Serve listens in this process's Ray; all of Serve is gone at the end."""
     from ray import serve
