@@ -20,7 +20,8 @@ TESTS = Path(__file__).parent
 SUPPORT = os.pathsep.join(str(TESTS / name) for name in ("support", "actors"))
 sys.path[:0] = SUPPORT.split(os.pathsep)
 DATA = TESTS.parents[1] / "shared" / "data"
-PROCESSES = 2
+PROCESSES = {"slow": 3}
+"""By tier; two for any other. What is slow mostly waits: for processes to come, and for clocks."""
 TIERS = ("slow", "docs", "lint", "extras")
 PAGE = "::test_everything_on_a_page_runs["
 
@@ -54,7 +55,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if chosen or not config.pluginmanager.hasplugin("xdist") or hasattr(config, "workerinput"):
         return
     if config.option.numprocesses is None and not (config.option.usepdb or config.option.collectonly):
-        config.option.numprocesses, config.option.dist = PROCESSES, "loadgroup"
+        config.option.numprocesses = PROCESSES.get(config.option.markexpr, 2)
+        config.option.dist = "loadgroup"
         config.option.loadscopereorder = False
 
 

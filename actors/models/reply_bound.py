@@ -50,7 +50,10 @@ def bounded_client(client: type[httpx2.AsyncClient], **options: Any) -> httpx2.A
     """
 
     class Bounded(client):  # type: ignore[misc, valid-type]
+        """The client, bounded."""
+
         async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
+            """The response, read to its end unless it is a stream that began well."""
             response = await super().send(request, stream=True, **more)
             if stream and response.is_success:
                 return response  # type: ignore[no-any-return]

@@ -60,7 +60,7 @@ def _age(folder: RunFolder) -> int:
     for path in parts:
         pq.write_table(pq.read_table(path, partitioning=None).drop_columns(list(NEW)), path)
     for file in folder.parts.glob("*.json"):
-        part = json.loads(file.read_bytes())
+        part = json.loads(file.read_bytes().splitlines()[0])
         file.write_text(json.dumps({"tables": part["tables"], "covers": part["covers"]}))
     return len(segments) + len(parts)
 

@@ -268,7 +268,7 @@ async def test_who_stops_asking_takes_nothing_along(folder: RunFolder, monkeypat
 async def test_nothing_is_kept_of_what_can_no_longer_be_judged(folder: RunFolder) -> None:
     recorder, owner = await loaded(folder)
     await recorder.register([labelled(0), labelled(1)])
-    shared = reply("shared-abc", "shared", "s", token=["t"], logprob=[-1.0])
+    shared = reply(f"shared-{'a' * 32}", "shared", "s", token=["t"], logprob=[-1.0])
     recorder.add_replies(batch([shared, reply("c001", "shared", "r1", token=["t"], logprob=[-1.0])]))
     recorder.add_replies(said(0, "r0", [-1.0]))
     assert recorder.signals._debates.keys() == {("c000", 0), ("c001", 0)}

@@ -155,7 +155,7 @@ def test_a_killed_writer_comes_back_on_an_empty_folder(bucket: ObjectStore, tmp_
         calls = served(port)
         hold(tmp_path / "folder", limit=CASES, model=f"http://127.0.0.1:{port}/v1#sim")
     assert len(list(marks.iterdir())) == 2
-    assert json.loads(bucket.objects["run/limits.json"][0])["epoch"] == 1
+    assert json.loads(bucket.objects["run/limits.json"][0].splitlines()[0])["epoch"] == 1
     found = pulled(Store.of(uri), tmp_path / "pulled")
     assert_equal_records(tmp_path / "folder", found)
     steps = [(row["case_id"], row["path"]) for row in read_table(found, "turns").to_pylist()]
