@@ -12,9 +12,11 @@ from http_backends import BACKENDS, DECODING, KEY, KEY_ENV, MESSAGES, MakeModel,
 from loopback import Handler, answers, served
 
 from moot.actors.models import reply_bound
+from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.openai_errors import plain
 from moot.protocols.errors import ModelUnavailable
+from moot.protocols.messages import Decoding
 
 LARGE = 8 * 2**20
 
@@ -98,3 +100,13 @@ async def test_a_stream_that_spells_the_key_in_pieces_is_not_recorded(make: Make
         with pytest.raises(ModelError, match="holds the API key"):
             async for _ in model.stream(MESSAGES, DECODING, step_key="k"):
                 pass
+
+
+@pytest.mark.parametrize("what", BODIES)
+async def test_anthropics_client_is_bounded_too(what: str) -> None:
+    def anthropic(url: str) -> AnthropicModel:
+        return AnthropicModel("m", api_key_env=KEY_ENV, base_url=url.removesuffix("/v1"))
+
+    async with served(anthropic, BODIES[what]) as model:
+        with pytest.raises(ModelError, match="larger than 1 MiB"):
+            await model.complete(MESSAGES, Decoding(temperature=0.0, top_p=1.0, max_tokens=10), step_key="k")

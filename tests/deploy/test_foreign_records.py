@@ -1,0 +1,44 @@
+"""A run.yaml from elsewhere: one clear error, never a hang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.reading.record import read_facts
+from moot.deploy.running.config import read_yaml
+from moot.protocols.errors import ConfigError, RecordError
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+)
+MERGES = "m0: &m0 {k0: 0}\n" + "".join(
+    f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 9)}], k{n}: 0}}\n" for n in range(1, 12)
+)
+ENDLESS = {"laughs": LAUGHS, "merges": MERGES, "a cycle": "a: &a [*a]\n"}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("content", ENDLESS.values(), ids=ENDLESS)
+def test_aliases_that_stand_for_too_much_are_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(content)
+    for read in (read_facts, lambda path: read_run_yaml(RunFolder(path))):
+        with pytest.raises(RecordError, match=r"run\.yaml"):
+            read(tmp_path)
+    with pytest.raises(ConfigError, match=r"run\.yaml"):
+        read_yaml(tmp_path / "run.yaml")
+
+
+def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n")
+    assert read_run_yaml(RunFolder(tmp_path)) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize("version", ["99", "x", "0", "[]"])
+def test_a_schema_that_is_not_known_is_refused(version: str, tmp_path: Path) -> None:
+    (tmp_path / "run.yaml").write_text(f"schema_version: {version}\n")
+    with pytest.raises(RecordError, match="schema_version"):
+        read_facts(tmp_path)
