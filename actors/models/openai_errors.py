@@ -15,6 +15,9 @@ from moot.actors.models.interface import ModelError, RateHeaders
 MESSAGE_LIMIT = 300
 """Longest message of a `ModelError`, in characters."""
 
+_SHORTEST_SECRET = 16
+"""Characters; what is shorter is the `any` or `EMPTY` that a server without keys is given, and a word of replies."""
+
 _READ, _LONGEST_KEY = 64 * MESSAGE_LIMIT, 8 * MESSAGE_LIMIT
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
@@ -128,7 +131,7 @@ def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
     Raises:
         ModelError: it stands in the body, or in a text that was read from it.
     """
-    if key and (key.encode() in body or any(key in text for text in texts)):
+    if key and len(key) >= _SHORTEST_SECRET and (key.encode() in body or any(key in text for text in texts)):
         raise ModelError("unparsable", "the reply holds the API key, and is not recorded", may_be_billed=True)
 
 
