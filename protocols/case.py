@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from moot.protocols.long_texts import characters
+
 _SHARED_ID = re.compile("shared-[0-9a-f]{32}")
 
 
@@ -95,6 +97,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     domain: Domain | None = None
     criterion: Criterion | None = None
     judged: JudgedReply | None = None
+
+    def characters(self) -> int:
+        """How many characters its texts have together, those of a reply that is to be judged among them."""
+        return characters(self)
 
     def content_hash(self) -> str:
         """32 hex digits over everything but the id: the same text gives the same hash in any file."""

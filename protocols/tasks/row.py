@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from moot.protocols.case import is_shared_id
+from moot.protocols.case import Case, is_shared_id
 from moot.protocols.errors import TaskFileError
+from moot.protocols.long_texts import MOST_CHARACTERS, characters
 
 
 def shown(value: object) -> str:
@@ -116,3 +117,16 @@ class Row:
         if is_shared_id(found):
             raise self.error("id", f"{found!r} is the name of a reply that cases share; give another")
         return found
+
+    def check_size(self, case: Case) -> None:
+        """Checks that the texts of the case that this row makes are not too long together.
+
+        Raises:
+            TaskFileError: they are; names the row's longest field, and how long they are.
+        """
+        size = case.characters()
+        if size > MOST_CHARACTERS:
+            sizes = {field: characters(value) for field, value in self.values.items()}
+            longest = max(sizes, key=sizes.__getitem__, default="")
+            expected = f"expected at most {MOST_CHARACTERS:,} characters in all texts of a case together"
+            raise self.error(longest, f"{expected}, found {size:,}")

@@ -133,7 +133,7 @@ class Task:
 
         Raises:
             TaskFileError: the source cannot be read, a row is no case, a picture of one is none, an id occurs twice,
-                or there are no cases.
+                the texts of a case are too long together, or there are no cases.
         """
         if not self.replayable:
             return None
@@ -172,6 +172,7 @@ class Task:
                 if row.problem is not None:
                     raise row.problem
                 case, gold = self.parse(row, fallback)
+                row.check_size(case)
                 if load is not None and (files := self.pictures(row)):
                     case = msgspec.structs.replace(case, images=_loaded(row, files, load))
                 reference = self.refer(row)

@@ -16,6 +16,7 @@ from moot.deploy.dataset.kinds import Debates, Judgings
 from moot.deploy.dataset.numbering import MOST_EXECUTIONS, Numbering
 from moot.deploy.dataset.plain import plain
 from moot.protocols.errors import ConfigError, TaskFileError, UserError
+from moot.protocols.long_texts import MOST_CHARACTERS
 
 # Ray Data warns of settings of its own when its context is made.
 pytestmark = pytest.mark.filterwarnings("ignore:::ray.data.context")
@@ -143,3 +144,10 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray.data.block", None)
     with pytest.raises(ConfigError, match=r"moot\[data\]"):
         moot.DebateStage()
+
+
+@pytest.mark.parametrize(("kind", "field"), [(Debates(), "question"), (Judgings(("a",)), "reply")])
+def test_a_row_whose_texts_are_too_long_is_no_case(kind: Debates | Judgings, field: str) -> None:
+    assert kind.case({"id": "a", field: "x" * (MOST_CHARACTERS - 1)}).case.id == "a"
+    with pytest.raises(TaskFileError, match=f"{MOST_CHARACTERS:,}"):
+        kind.case({"id": "a", field: "x" * MOST_CHARACTERS})

@@ -18,6 +18,7 @@ from moot.deploy.serving.refusals import Refused
 from moot.deploy.serving.service import Service
 from moot.deploy.serving.settings import ServeConfig
 from moot.protocols.errors import ConfigError, MissingKey
+from moot.protocols.long_texts import MOST_CHARACTERS
 
 TOKEN = "a-long-token-of-the-test"
 JSON = {"Content-Type": "application/json"}
@@ -240,6 +241,21 @@ async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> N
         dripped = await client.ask("POST", "/v1/debates", data=drip(), headers=JSON)
         assert (dripped.status, dripped.code) == (413, "too_large")
         assert (await client.post("/v1/debates", {**CASE, "passage": "x" * 3000})).status == 202
+
+
+async def test_texts_that_are_too_long_together_are_refused(tmp_path: Path) -> None:
+    half = "x " * (MOST_CHARACTERS // 4)
+    kinds = {"judgments": {"engine": "inline"}, "checks": {"engine": "inline"}}
+    async with served(tmp_path, **kinds) as client:
+        for kind, body, named in (
+            ("debates", {**CASE, "documents": [half, half]}, "documents"),
+            ("judgments", {"reply": half, "prompt": f"{half}?"}, "prompt"),
+            ("checks", {"claim": "it is so", "passage": half, "documents": [half, "so"]}, "documents"),
+        ):
+            answer = await client.post(f"/v1/{kind}", body)
+            assert (answer.status, answer.code) == (422, "invalid"), answer.text
+            assert f"{MOST_CHARACTERS:,}" in answer.json["error"]["message"]
+            assert answer.json["error"]["message"].startswith(f"{named}: ")
 
 
 async def test_what_is_no_request_is_refused_in_a_short_line_without_an_echo(tmp_path: Path) -> None:
