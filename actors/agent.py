@@ -16,7 +16,7 @@ import msgspec
 import structlog
 
 from moot.actors.attempt import Attempt
-from moot.actors.conversation import first_messages, reask_messages
+from moot.actors.conversation import reask_messages, rendered
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
@@ -125,7 +125,7 @@ class Agent:
         reply_id = ask.unreadable.reply_id if ask.unreadable else f"{self._life}-{next(self._count):x}"
         attempt = Attempt(ask, binding, reply_id, span)
         try:
-            attempt.messages = first_messages(ask, self._templates, binding.persona)
+            attempt.messages = await rendered(ask, self._templates, binding.persona)
             async with Deadline(ask.seconds_left) as attempt.deadline:
                 return await self._converse(attempt)
         except TimeoutError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from moot.actors.models.off_loop import off_loop_if_long
 from moot.protocols.messages import Ask, Message
 from moot.protocols.templates import Templates
 
@@ -18,6 +19,11 @@ def first_messages(ask: Ask, templates: Templates, persona: str) -> tuple[Messag
     if ask.images:
         messages = (*messages[:-1], msgspec.structs.replace(messages[-1], images=ask.images))
     return messages
+
+
+async def rendered(ask: Ask, templates: Templates, persona: str) -> tuple[Message, ...]:
+    """As `first_messages`, which leaves the event loop where there is much to render."""
+    return await off_loop_if_long(ask.slots, first_messages, ask, templates, persona)
 
 
 def reask_messages(first: tuple[Message, ...], text: str, error: str, templates: Templates) -> tuple[Message, ...]:

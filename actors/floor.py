@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel
 
-from moot.actors.conversation import first_messages, reask_messages
+from moot.actors.conversation import reask_messages, rendered
 from moot.actors.house import House
 from moot.actors.limits.gate import Draining
 from moot.actors.lookups import Lookups
@@ -214,7 +214,7 @@ class CaseFloor:
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
         ask, templates = self._asks[turn.path], self._house.templates
-        messages = first_messages(ask, templates, self._house.roles.binding(ask.role).persona)
+        messages = await rendered(ask, templates, self._house.roles.binding(ask.role).persona)
         reasked = self._reasked.get(turn.path)
         return reask_messages(messages, *reasked, templates) if reasked else messages
 
@@ -253,7 +253,9 @@ class CaseFloor:
 
     async def _request(self, ask: Ask, reply: type[R]) -> Turn[R] | Failure:
         binding = self._house.roles.binding(ask.role)
-        ask = msgspec.structs.replace(ask, fingerprint=self._house.fingerprint(ask), seconds_left=binding.timeout_s)
+        ask = msgspec.structs.replace(
+            ask, fingerprint=await self._house.fingerprint(ask), seconds_left=binding.timeout_s
+        )
         recorded = self._recorded.get(ask.path)
         if recorded is not None and recorded.fingerprint == ask.fingerprint:
             answered = recorded.answered

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from moot.actors.encoders.interface import Encoder
+from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
 from moot.actors.roles import Roles, fingerprint
@@ -55,9 +56,10 @@ class House:
     classifier: Classifier | None = None
     watch: Watch = UNWATCHED
 
-    def fingerprint(self, ask: Ask) -> str:
-        """Of an ask as its role is bound and its template written in this run."""
-        return fingerprint(ask, self.roles.binding(ask.role), self.templates.hash(ask.template))
+    async def fingerprint(self, ask: Ask) -> str:
+        """Of an ask as its role is bound and its template written in this run; a long one leaves the event loop."""
+        binding, template = self.roles.binding(ask.role), self.templates.hash(ask.template)
+        return await off_loop_if_long(ask.slots, fingerprint, ask, binding, template)
 
     async def close(self) -> None:
         """Let go what debates look up; once none is left."""

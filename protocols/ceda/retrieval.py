@@ -11,13 +11,11 @@ from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.settings import EvidenceSettings
 from moot.protocols.chunking import chunks_of
 from moot.protocols.floor import Floor
+from moot.protocols.long_texts import is_long
 from moot.protocols.lookups import Passage
 
 MOST_SEARCHED = 4096
 """Of the library's chunks, however many of them say the same."""
-
-_LONG = 20_000
-"""Characters above which cutting leaves the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,8 @@ async def retrieve(case: Case, floor: Floor, settings: EvidenceSettings) -> list
 
 async def _measured(case: Case, floor: Floor) -> list[tuple[Chunk, float]]:
     """The case's own chunks with their cosine, in the order of their places."""
-    length = len(case.passage) + sum(map(len, case.documents))
-    own = await floor.compute(own_chunks, case) if length > _LONG else own_chunks(case)
+    long = is_long([case.passage, case.documents])
+    own = await floor.compute(own_chunks, case) if long else own_chunks(case)
     if not own:
         return []
     vectors = await floor.embed([case.question, *(chunk.text for chunk in own)])

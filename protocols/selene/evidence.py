@@ -12,14 +12,12 @@ from pydantic import Field
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
+from moot.protocols.long_texts import is_long
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Reply
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.selene.stand import Stand
-
-_LONG = 20_000
-"""Characters above which splitting leaves the event loop."""
 
 
 class Paraphrase(Reply):
@@ -59,7 +57,7 @@ class Variants:
 async def evidence_of(case: Case, floor: Floor, stands: Sequence[Stand]) -> Evidence:
     """The passage in sentences; without one, the statements of the agents' last replies, each once."""
     if case.passage.strip():
-        if len(case.passage) > _LONG:
+        if is_long(case.passage):
             return Evidence(tuple(await floor.compute(split_sentences, case.passage)), "passage")
         return Evidence(tuple(split_sentences(case.passage)), "passage")
     unique: dict[str, str] = {}
@@ -116,6 +114,8 @@ async def perturb(floor: Floor, evidence: Evidence, k: int, kind: Literal["subse
     if not evidence.sentences:
         return Variants(((),), "none")
     if kind == "subset":
+        if is_long(evidence.sentences):
+            return Variants(await floor.compute(subset_variants, evidence.sentences, k, floor.seed), "subset")
         return Variants(subset_variants(evidence.sentences, k, floor.seed), "subset")
     sets = await paraphrase_variants(floor, evidence.sentences, k)
     if not sets:

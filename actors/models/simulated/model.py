@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.openai_wire import request_id
 from moot.actors.models.simulated.agent import SimulatedAgent
 from moot.actors.models.simulated.argument import SimulatedArguer
@@ -125,7 +126,9 @@ class SimulatedModel:
         """
         if self._latency_s:
             await asyncio.sleep(self._latency_s)
-        return self.reply(messages, decoding, unquote(request_id(step_key)))
+        step_key = unquote(request_id(step_key))
+        texts = [message.content for message in messages]
+        return await off_loop_if_long(texts, self.reply, messages, decoding, step_key)
 
     def reply(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> ModelReply:
         """One reply: at most `decoding.max_tokens` tokens; longer ones are cut and end with `length`.
