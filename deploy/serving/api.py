@@ -1,15 +1,15 @@
 """The routes of the server, as an ASGI application over the services; its schema is at /openapi.json."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, aclosing
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.deploy.serving.answers import ErrorBody, Health, State, Stats
 from moot.deploy.serving.bodies import describe, described, json_of
@@ -24,6 +24,9 @@ from moot.deploy.serving.stream import stream
 from moot.protocols.errors import ActorGone
 
 LONGEST_WAIT_S = 60.0
+SEND_S = 30.0
+"""Seconds that a chunk of a stream may take to be sent."""
+
 
 CaseId = Annotated[str, Path(pattern=ID, description="As given, or as the answer to the request named it.")]
 Wait = Annotated[float, Query(ge=0, le=LONGEST_WAIT_S, description="Seconds to wait for the end; 0 answers at once.")]
@@ -175,18 +178,30 @@ def _told(service: Service, job: Job, status: int = 200) -> Response:
 class _Stream(StreamingResponse):
     """A stream that has its place before its first header, and gives it back when it has been sent or has broken off.
 
+    It breaks off when a chunk has not been sent within `SEND_S`: its reader does not read.
+
     Args:
         place: closed at the end.
+        chunks: what is sent; closed at the end.
     """
 
-    def __init__(self, place: ExitStack, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._place = place
+    def __init__(self, place: ExitStack, chunks: AsyncGenerator[bytes, None], **options: Any) -> None:
+        super().__init__(chunks, **options)
+        self._place, self._chunks = place, chunks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI."""
+
+        async def sending(message: Message) -> None:
+            try:
+                async with asyncio.timeout(SEND_S):
+                    await send(message)
+            except TimeoutError:
+                raise Refused(408, f"nothing was read for {SEND_S:g} seconds") from None
+
         with self._place:
-            await super().__call__(scope, receive, send)
+            async with aclosing(self._chunks):
+                await super().__call__(scope, receive, sending)
 
 
 class _Routes:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from moot.deploy.serving.connection import Connection
 from moot.protocols.errors import ActorGone, ConfigError
 
 _FREE_WITHIN_S = 20.0
@@ -44,7 +45,7 @@ class Listener:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http="h11",  # the quicker parser has no bound for headers, which come before any token
+                http=Connection,  # on h11: the quicker parser has no bound for headers, which come before any token
                 ws="none",
                 lifespan="off",
                 access_log=False,

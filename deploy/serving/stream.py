@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -17,7 +18,9 @@ from moot.deploy.serving.service import Service
 _log = structlog.get_logger(__name__)
 HEARTBEAT_S = 15.0
 _GATHER_S = 0.05
-_MOST = 256
+MOST_BYTES = 64 * 2**10
+"""Of a chunk that is sent at once."""
+
 _AGAIN_MS = 1000
 _RECORD = "record"
 
@@ -72,7 +75,7 @@ def resumed_at(trail: str, last_event_id: str) -> int:
     return int(number) + 1 if known == trail and number.isascii() and number.isdigit() and len(number) < 10 else 0
 
 
-async def stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncIterator[bytes]:
+async def stream(service: Service, job: Job, last_event_id: str, longest_s: float) -> AsyncGenerator[bytes, None]:
     """Chunks of server-sent events: those that the reader does not have yet, then each as it comes, then `end` with
     where the request stands; `error` instead when they cannot all be read. A stream that has lasted `longest_s` is
     ended before; its reader comes again by itself.
@@ -88,32 +91,47 @@ async def stream(service: Service, job: Job, last_event_id: str, longest_s: floa
     deadline = loop.time() + longest_s
     try:
         while (found := await pump.next(min(HEARTBEAT_S, max(0.0, deadline - loop.time())))) is not None:
-            numbered = [(seen + place, event) for place, event in enumerate(found) if seen + place >= skip]
+            if not found:
+                yield b": still here\n\n"
+            unsent = deque(enumerate(found, seen))
             seen += len(found)
-            for first in range(0, len(numbered), _MOST):
-                yield _written(trail, numbered[first : first + _MOST])
+            del found  # what is sent is let go, however slowly its reader reads
+            while unsent:
+                for chunk in _pieces(_next_written(trail, unsent, skip)):
+                    yield chunk
+                if loop.time() >= deadline:
+                    break
             if loop.time() >= deadline:
                 yield b": come again\n\n"
                 return
-            if not found:
-                yield b": still here\n\n"
             await asyncio.sleep(_GATHER_S)
         if pump.error is not None:
             _log.error("a stream was broken off", kind=service.kind, id=job.id, error=repr(pump.error)[:500])
             yield b"event: error\ndata: %s\n\n" % body("broken_off", "not all events could be read: ask again")
             return
         await job.done.wait()
-        yield _message("end", service.state(job).model_dump_json().encode(), f"{trail}-{seen}")
+        for chunk in _pieces(_message("end", service.state(job).model_dump_json().encode(), f"{trail}-{seen}")):
+            yield chunk
     finally:
         await pump.close()
 
 
-def _written(trail: str, events: Iterable[tuple[int, StreamedEvent]]) -> bytes:
-    chunks = []
-    for number, event in events:
+def _next_written(trail: str, unsent: deque[tuple[int, StreamedEvent]], skip: int) -> bytes:
+    """The next events, taken from those that are unsent: whole ones, up to the size of a chunk or a little over it;
+    those before the number `skip` are dropped."""
+    written = bytearray()
+    while unsent and len(written) < MOST_BYTES:
+        number, event = unsent.popleft()
+        if number < skip:
+            continue
         told = {"kind": event.kind, "path": event.path, "attempt": event.attempt, "at": event.at, "data": event.data}
-        chunks.append(_message(_name(event.kind), msgspec.json.encode(told), f"{trail}-{number}"))
-    return b"".join(chunks)
+        written += _message(_name(event.kind), msgspec.json.encode(told), f"{trail}-{number}")
+    return bytes(written)
+
+
+def _pieces(written: bytes) -> Iterator[bytes]:
+    for start in range(0, len(written), MOST_BYTES):
+        yield written[start : start + MOST_BYTES]
 
 
 def _message(name: str, data: bytes, identity: str) -> bytes:
@@ -128,5 +146,6 @@ def _name(kind: str) -> str:
 
 async def _recorded(service: Service, case_id: str) -> AsyncIterator[StreamedEvent]:
     """The events of a debate that ended some time ago."""
-    for event in await service.run.chronicle(case_id):
-        yield event
+    events = deque(await service.run.chronicle(case_id))
+    while events:
+        yield events.popleft()

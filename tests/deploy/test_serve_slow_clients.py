@@ -1,0 +1,212 @@
+"""Clients that do not read what they asked for, or do not say what they want: none is kept for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import Client, parsed, served
+
+from moot.deploy.running.open_run import OpenRun
+from moot.deploy.serving import connection
+from moot.deploy.serving.api import make_api
+from moot.deploy.serving.listener import Listener
+from moot.deploy.serving.stream import MOST_BYTES
+from moot.protocols.messages import Event, Verdict
+
+NOTES, LENGTH = 12, 30_000
+
+
+class Wordy:
+    """A protocol with long events, one of them longer than any chunk."""
+
+    name = "wordy"
+    roles = ("agent",)
+    needs_logprobs = False
+
+    async def run(self, case: Any, floor: Any) -> Verdict:
+        for number in range(NOTES):
+            floor.note(Event("word", f"word/{number}", {"said": "x" * (LENGTH if number else 5 * MOST_BYTES)}))
+        return Verdict(answer="x", how="said")
+
+
+@pytest.fixture
+async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    """A server with a debate `a` of long events, which has ended."""
+    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config: OpenRun(config, protocol=Wordy()))
+    async with served(tmp_path, stream_s=0.2) as client:
+        await client.post("/v1/debates", {"question": "what is said", "id": "a"})
+        await client.end("/v1/debates/a")
+        yield client
+
+
+async def follow(client: Client, send: Callable[[bytes], Any], last: str = "") -> None:
+    """Ask for the events of the debate `a`; each chunk of the answer is given to `send`."""
+
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            await send(message.get("body", b""))
+
+    scope = {"type": "http", "asgi": {"spec_version": "2.3"}, "method": "GET", "path": "/v1/debates/a/events",
+             "query_string": b"", "server": ("127.0.0.1", 1),
+             "headers": [(b"host", b"localhost"), (b"last-event-id", last.encode())]}  # fmt: skip
+    async with asyncio.timeout(5.0):
+        await make_api(client.services, None)(scope, asyncio.Queue().get, sending)
+
+
+async def test_a_reader_that_never_reads_is_ended_and_its_place_is_free(
+    wordy: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("moot.deploy.serving.api.SEND_S", 0.02)
+    places: list[int] = []
+
+    async def never(chunk: bytes) -> None:
+        places.append(wordy.services._held)
+        await asyncio.Event().wait()
+
+    await follow(wordy, never)
+    assert (places, wordy.services._held) == ([1], 0)
+    assert [task for task in asyncio.all_tasks() if "_Pump" in repr(task)] == []
+
+
+async def test_chunks_are_bounded_and_give_whole_events(wordy: Client) -> None:
+    chunks: list[bytes] = []
+
+    async def read(chunk: bytes) -> None:
+        chunks.append(chunk)
+
+    await follow(wordy, read)
+    assert max(map(len, chunks)) <= MOST_BYTES < 5 * MOST_BYTES < sum(map(len, chunks))
+    said = [
+        json.loads(each["data"])["data"]["said"]
+        for each in parsed(b"".join(chunks).decode())
+        if each["event"] == "word"
+    ]
+    assert [len(text) for text in said] == [5 * MOST_BYTES, *[LENGTH] * (NOTES - 1)]
+
+
+async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: Client) -> None:
+    chunks: list[bytes] = []
+
+    async def slowly(chunk: bytes) -> None:
+        chunks.append(chunk)
+        await asyncio.sleep(0.05)
+
+    await follow(wordy, slowly)
+    text = b"".join(chunks).decode()
+    first = parsed(text)
+    assert text.endswith(": come again\n\n")
+    assert 0 < len(first) < NOTES
+    chunks.clear()
+
+    async def read(chunk: bytes) -> None:
+        chunks.append(chunk)
+
+    await follow(wordy, read, first[-1]["id"])
+    rest = parsed(b"".join(chunks).decode())
+    assert [each["id"].rpartition("-")[2] for each in [*first, *rest]] == list(map(str, range(len(first) + len(rest))))
+    assert rest[-1]["event"] == "end"
+
+
+async def answer(scope: Any, receive: Any, send: Any) -> None:
+    """An application: answers with so many bytes, or after so many seconds, as the path says."""
+    what, _, number = scope["path"].strip("/").partition("/")
+    if what == "wait":
+        await asyncio.sleep(float(number))
+    body = b"x" * int(number) if what == "bytes" else b"hello"
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+    await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[tuple[int, Listener]]:
+    """The port on which the application is asked."""
+    listener = Listener(answer, "127.0.0.1", 0)
+    await listener.open()
+    try:
+        yield listener._socket.getsockname()[1], listener
+    finally:
+        await listener.close()
+
+
+async def until_ended(reader: asyncio.StreamReader) -> bytes:
+    """What is read until the server ends the connection."""
+    try:
+        async with asyncio.timeout(5.0):
+            return await reader.read()
+    except ConnectionError:
+        return b""
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTT",
+     b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nxx"],
+    ids=["nothing", "unfinished headers", "unfinished second headers", "unfinished body of what is answered"],
+)  # fmt: skip
+async def test_a_connection_without_a_request_is_ended_also_while_bytes_drip(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LOOK_S", 0.15)
+    async with listening() as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+
+        async def drip() -> None:
+            while sent:
+                writer.write(b"x")
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
+        read = await until_ended(reader)
+        dripping.cancel()
+        writer.close()
+    assert read.count(b"hello") <= 1
+
+
+async def test_a_request_that_takes_its_time_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LOOK_S", 0.05)
+    async with listening() as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /wait/0.2 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (await until_ended(reader)).endswith(b"hello")
+        writer.close()
+
+
+@pytest.mark.parametrize("closing", [b"", b"Connection: close\r\n"])
+async def test_an_answer_that_nobody_reads_is_let_go(closing: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LOOK_S", 0.1)
+    async with listening() as (port, listener):
+        client = socket.create_connection(("127.0.0.1", port))
+        client.sendall(b"GET /bytes/30000000 HTTP/1.1\r\nHost: x\r\n" + closing + b"\r\n")
+        open_ = listener._server.server_state.connections
+        async with asyncio.timeout(5.0):
+            for wanted in (1, 0):
+                while len(open_) != wanted:  # noqa: ASYNC110 - uvicorn sets no event
+                    await asyncio.sleep(0.01)
+        client.close()
+
+
+async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
+    async with listening() as (port, listener):
+        busy_reader, busy = await asyncio.open_connection("127.0.0.1", port)
+        busy.write(b"GET /wait/0.3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        open_: Any = listener._server.server_state.connections
+        while not any(each.answers for each in open_):  # noqa: ASYNC110 - uvicorn sets no event
+            await asyncio.sleep(0.01)
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (await until_ended(reader)).endswith(b"hello")
+        assert await until_ended(idle[0][0]) == b""
+        assert not idle[1][0].at_eof()
+        assert (await until_ended(busy_reader)).endswith(b"hello")
+        for each in (busy, writer, idle[0][1], idle[1][1]):
+            each.close()
