@@ -48,6 +48,11 @@ def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[st
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }
+        if reply.stated is not None:
+            row |= {
+                "prompt_tokens_stated": reply.stated.prompt_tokens,
+                "completion_tokens_stated": reply.stated.completion_tokens,
+            }
         if reply.finish_reason == CUT and reply.tokens is not None:
             row["completion_tokens_estimate"] = len(reply.tokens.tokens)
     if unconfirmed.attempts:

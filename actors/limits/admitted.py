@@ -12,6 +12,7 @@ from moot.actors.early_stop import EarlyStop, watched
 from moot.actors.limits.admission import Admission, How, Need
 from moot.actors.limits.call_watch import Call, CallWatch
 from moot.actors.limits.gate import Gate
+from moot.actors.limits.stated_usage import believed
 from moot.actors.meter import SILENT, Meter
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
@@ -109,6 +110,8 @@ class AdmittedModel:
                 call.failed(how, "timeout" if deadline.passed else "", billed=self._bills)
                 _end(admission, how, billed=self._bills)
                 raise
+            if self._bills and not reply.replayed:
+                reply = believed(reply, messages)
             if self._bills and _tokens(reply.usage) is None and not reply.replayed:
                 unconfirmed.add(_at_most(messages, decoding, schema))
             call.answered(reply)

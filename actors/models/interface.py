@@ -100,10 +100,12 @@ class ModelReply:
     Attributes:
         text: the reply; may be empty.
         finish_reason: `stop`, `length`, `content_filter` or the server's own word.
+        usage: what the server says that it billed, or an estimate where that is too little for the texts.
         tokens: log-probabilities; None when none were asked for or given.
         http_attempts: requests that were sent, retries included.
         limits: what the response's headers said; None when nothing.
         replayed: None for a reply that a model was called for.
+        stated: what the server said that it used, where `usage` is an estimate instead; None otherwise.
     """
 
     text: str
@@ -113,6 +115,7 @@ class ModelReply:
     http_attempts: int = 1
     limits: RateHeaders | None = None
     replayed: Replayed | None = None
+    stated: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

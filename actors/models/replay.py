@@ -200,7 +200,13 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
         usage=Usage(row["prompt_tokens"], row["completion_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
         replayed=Replayed(source, row["logprob_stage"] or "unknown"),
+        stated=_stated(row),
     )
+
+
+def _stated(row: Row) -> Usage | None:
+    stated = Usage(row["prompt_tokens_stated"], row["completion_tokens_stated"])
+    return None if stated == Usage() else stated
 
 
 def _tokens(row: Row) -> TokenLogprobs | None:

@@ -1,4 +1,4 @@
-"""How many tokens a call may use, before it is made: an estimate for rates, an upper bound for money."""
+"""How many tokens a call may use: an estimate for rates, an upper bound for money."""
 
 from __future__ import annotations
 
@@ -28,9 +28,14 @@ def schema_bound(schema: type[BaseModel] | None) -> int:
     return 0 if schema is None else len(msgspec.json.encode(json_schema(schema))) + _BESIDE_SCHEMA
 
 
+def text_estimate(text: str) -> int:
+    """About how many tokens a text is: four characters each."""
+    return len(text) // 4
+
+
 def prompt_estimate(messages: Sequence[Message]) -> int:
-    """About how many tokens the messages are: four characters each."""
-    return sum(len(message.content) // 4 + 4 + 800 * len(message.images) for message in messages)
+    """About how many tokens the messages are, with what stands around each and its pictures."""
+    return sum(text_estimate(message.content) + 4 + 800 * len(message.images) for message in messages)
 
 
 def prompt_bound(messages: Sequence[Message]) -> int:

@@ -82,6 +82,8 @@ _REPLY = [
     _field("prompt_tokens", pa.int32()),
     _field("completion_tokens", pa.int32()),
     _field("completion_tokens_estimate", pa.int32()),
+    _field("prompt_tokens_stated", pa.int32()),
+    _field("completion_tokens_stated", pa.int32()),
     _field("reply_id", pa.string(), volatile=True),
     _field("supersedes", pa.string(), volatile=True),
     _field("reused_from", pa.string(), volatile=True),

@@ -32,6 +32,7 @@ class Reply(NamedTuple):
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_tokens: at most so many tokens in them.
         received: tokens that had come of a reply that was stopped early; None for any other.
+        estimated: whether `prompt` or `completion` is an estimate, as the server said fewer than the texts have.
     """
 
     case_id: str
@@ -48,6 +49,7 @@ class Reply(NamedTuple):
     unconfirmed: int = 0
     unconfirmed_tokens: int = 0
     received: int | None = None
+    estimated: bool = False
 
     @property
     def key(self) -> CaseKey:
@@ -232,6 +234,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
     more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
+    more += ["prompt_tokens_stated", "completion_tokens_stated"]
     table = read_table(folder, "turns", [*names, *more])
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
@@ -250,6 +253,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
             unconfirmed or 0,
             tokens or 0,
             received,
+            not (stated_prompt is None and stated_completion is None),
         )
         for (
             case,
@@ -266,6 +270,8 @@ def read_replies(folder: str | Path) -> list[Reply]:
             unconfirmed,
             tokens,
             received,
+            stated_prompt,
+            stated_completion,
         ) in zip(*(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded", *more)), strict=True)
         if role != "person"
     ]

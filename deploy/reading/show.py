@@ -184,11 +184,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         ("tokens reused", _reused(summary)),
         ("tokens repaid", f"at most {count(summary.tokens_repaid)}" if summary.tokens_repaid else "0"),
     ]
-    if summary.attempts_unconfirmed:
-        attempts = count(summary.attempts_unconfirmed)
-        rows.append(("tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"))
-    if summary.unsettled:
-        rows.append(("counted as spent", _unsettled(summary.unsettled)))
+    rows += _uncertain_rows(summary)
     if summary.cost_usd is None or summary.cost_usd > 0.0:
         rows.append(
             ("cost", "unknown: no price" if summary.cost_usd is None else f"{at_least}{summary.cost_usd:.4f} USD")
@@ -216,6 +212,17 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
     if mended:
         rows.append(("mended replies", _counts(mended)))
     return rows
+
+
+def _uncertain_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """What counts as used, though nobody said so, or not credibly."""
+    if summary.attempts_unconfirmed:
+        attempts = count(summary.attempts_unconfirmed)
+        yield "tokens unconfirmed", f"0 to {count(summary.tokens_unconfirmed[1])} in {attempts} attempts"
+    if summary.usage_estimated:
+        yield "usage estimated", f"for {count(summary.usage_estimated)} replies, as too few tokens were stated"
+    if summary.unsettled:
+        yield "counted as spent", _unsettled(summary.unsettled)
 
 
 def _unsettled(amounts: Mapping[str, float]) -> str:

@@ -29,6 +29,7 @@ class Totals:
         repaid: see `tokens_repaid`.
         calls: calls that have a row of their own: replies, stopped and unreadable ones included, and failed asks.
         calls_without_usage: replies that did not say all that they used, and failed asks that may have been billed.
+        usage_estimated: replies whose server said fewer tokens than their texts surely have, counted by an estimate.
         unconfirmed: attempts that may have been billed without the server saying what they used.
         unconfirmed_max: at most so many tokens in them; at least 0.
         usd: what the known usage cost; a lower bound when `calls_without_usage` or `unconfirmed` is not 0, None when
@@ -41,6 +42,7 @@ class Totals:
     repaid: int
     calls: int
     calls_without_usage: int
+    usage_estimated: int
     unconfirmed: int
     unconfirmed_max: int
     usd: float | None
@@ -63,6 +65,7 @@ def totals(replies: Sequence[Reply], bookkeeping: Sequence[Noted], prices: Mappi
         repaid=tokens_repaid(replies, bookkeeping),
         calls=len(paid),
         calls_without_usage=sum(_is_silent(reply) for reply in paid),
+        usage_estimated=sum(reply.estimated for reply in paid),
         unconfirmed=sum(reply.unconfirmed for reply in paid) + _told(bookkeeping, "attempts"),
         unconfirmed_max=sum(reply.unconfirmed_tokens for reply in paid) + _told(bookkeeping, "tokens_at_most"),
         usd=_usd(paid, prices),

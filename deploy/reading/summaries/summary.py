@@ -91,6 +91,7 @@ class Summary(BaseModel):
         cost_usd: of what the servers said that they used; None when the price of a model is unknown.
         stopped_by: what stopped the last session by itself, in words; None when nothing did.
         calls: replies paid for here.
+        usage_estimated: replies whose server said fewer tokens than their texts surely have; an estimate counts.
         token_cost_x: all tokens of the finished cases over the tokens of agent 0's openings on the same cases;
             `token_cost_x_without_audits` leaves out what served only to measure.
         tokens_per_case: without what served only to measure.
@@ -152,6 +153,7 @@ class Summary(BaseModel):
     stopped_by: str | None
     calls: int
     calls_without_usage: int
+    usage_estimated: int
     token_cost_x: float | None
     token_cost_x_without_audits: float | None
     tokens_per_case: float | None
@@ -286,6 +288,7 @@ def _costs(
         "cost_usd": whole.usd,
         "calls": whole.calls,
         "calls_without_usage": whole.calls_without_usage,
+        "usage_estimated": whole.usage_estimated,
         "token_cost_x": relative.token_cost_x,
         "token_cost_x_without_audits": relative.without_measuring,
         "tokens_per_case": relative.tokens_per_case,
