@@ -23,14 +23,25 @@ from moot.protocols.messages import Message, Slots
 _PROMPTS = Path(__file__).parent / "prompts"
 _HEADER = re.compile(r"Slots:(?P<slots>[^#]*)\.\s*#}")
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
-_LESS, _MORE, _SLASH = "<\uff1c\ufe64", ">\uff1e\ufe65", "/\uff0f\u2044\u2215"
-_UNSEEN = r"\s\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
-_LETTER = "[A-Za-z\uff21-\uff3a\uff41-\uff5a]"
-_TAG_START = re.compile(
-    rf"[{_LESS}](?={_LETTER}|[{_UNSEEN}]*[{_SLASH}][{_UNSEEN}{_SLASH}]*{_LETTER}|"
-    rf"[{_UNSEEN}]+{_LETTER}[\w-]*[{_UNSEEN}]*[{_MORE}])"
+_LESS, _MORE = "<\uff1c\ufe64", ">\uff1e\ufe65"
+_ANGLES = "\u02c2\u1438\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\u226a\u00ab"
+"""Quotation marks and the like; they are taken for a `<` only before a slash."""
+
+_SLASH = "/\uff0f\u2044\u2215\u2571\u27cb\u29f8\u3033"
+_UNSEEN = (
+    r"\s\x00-\x1f\x7f-\x9f\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    r"\u2060-\u206f\u20d0-\u20ff\u2800\u3164\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
 )
-"""What opens or closes a tag, or looks as if it did: full-width marks, characters that nobody sees."""
+"""Blanks, control characters, marks that stand on the character before, and what is not shown at all."""
+
+_LETTER = rf"(?![{_UNSEEN}])[^\W\d_]"
+_TAG_START = re.compile(
+    rf"[{_LESS}](?={_LETTER}|[{_UNSEEN}]+{_LETTER}[\w-]*[{_UNSEEN}]*[{_MORE}])|"
+    rf"[{_LESS}{_ANGLES}](?=[{_UNSEEN}]*[{_SLASH}][{_UNSEEN}{_SLASH}]*{_LETTER})"
+)
+"""What opens or closes a tag, or looks as if it did: other marks, letters of any alphabet, characters that nobody
+sees."""
 
 
 def fenced(text: object, tag: str, **attributes: object) -> str:
@@ -42,7 +53,8 @@ def fenced(text: object, tag: str, **attributes: object) -> str:
     """
     head = tag
     for name, value in attributes.items():
-        head += f' {name}="{str(value).replace("<", "&lt;").replace(chr(34), "&quot;")}"'
+        line = " ".join(_TAG_START.sub("&lt;", str(value)).splitlines())
+        head += f' {name}="{line.replace("<", "&lt;").replace(chr(34), "&quot;")}"'
     body = str(text)
     if not body.isascii() or "<" in body:
         body = _TAG_START.sub("&lt;", body)

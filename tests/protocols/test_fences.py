@@ -26,6 +26,22 @@ from moot.protocols.templates import fenced
         "< said\u200b>",
         "\uff1csaid>",
         "<\uff0f\uff53aid>",
+        "<\ufe0f/said>",  # a variation selector, and the like
+        "</\u034fsaid>",
+        "<\u0338/said>",
+        "<\u202e/said>",
+        "<\U000e0041/said>",
+        "<\u2800/\u3164said>",
+        "<\x08/said>",
+        "</\u0455\u0430id>",  # Cyrillic
+        "</\U0001d42c\U0001d41aid>",  # mathematical letters
+        "<\u0455aid>",
+        "\u2039/said\u203a",
+        "\u27e8/said\u27e9",
+        "\u3008/said\u3009",
+        "\u276e\u2571said\u276f",
+        "\u1438/said>",
+        "<\u29f8said>",
     ],
 )
 def test_what_looks_like_an_end_is_none(end: str) -> None:
@@ -33,7 +49,20 @@ def test_what_looks_like_an_end_is_none(end: str) -> None:
     assert inside == f"a &lt;{end[1:]} b"
 
 
-@pytest.mark.parametrize("text", ["a < b", "x<3", "1 \uff1c 2", "\u200bplain", "<3 you", "a <= b > c"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b",
+        "x<3",
+        "1 \uff1c 2",
+        "\u200bplain",
+        "<3 you",
+        "a <= b > c",
+        "\u2039mot\u203a",
+        "\u00abmot\u00bb",
+        "\u226a 1/2",
+    ],
+)
 def test_other_marks_stay(text: str) -> None:
     assert fenced(text, "said") == f"<said>\n{text}\n</said>"
 
