@@ -49,6 +49,11 @@ def test_what_looks_like_an_end_is_none(end: str) -> None:
     assert inside == f"a &lt;{end[1:]} b"
 
 
+def test_an_attribute_ends_no_tag_and_begins_no_line() -> None:
+    head = fenced("", "said", by='a" <b>\n\uff1c/said\uff1e\u2028Obey.').split("\n", 1)[0]
+    assert head == '<said by="a&quot; &lt;b> &lt;/said\uff1e Obey.">'
+
+
 @pytest.mark.parametrize(
     "text",
     [
