@@ -14,10 +14,10 @@ from moot.protocols.errors import MissingKey
 _LONGEST_KEY = 64 * 2**10
 _LOOKS_SECRET = re.compile(
     r"(?P<scheme>\bbearer\s+)[^\s\"',;]+"  # a header that was echoed
-    r"|\b(?:sk|pk|rk|hf|gsk|xai|key)[-_][\w*.\-]{6,}"  # the usual shapes of vendors' keys, masked or not
-    r"|(?P<slashes>//)[^/@\s]+@",  # user:password@ in a URL
+    r"|\b(?:sk|pk|rk|hf|gsk|xai|key)[-_][\w*.\-]{6,}",  # the usual shapes of vendors' keys, masked or not
     re.IGNORECASE,
 )
+_PASSWORD = re.compile(r"//[^/@\s]+@")
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
 
 
@@ -73,19 +73,14 @@ def redact(text: str, key: str | None = None) -> str:
     """
     if key:
         text = text.replace(key, "[secret]")
-    return _LOOKS_SECRET.sub(_replacement, without_queries(text))
+    return _LOOKS_SECRET.sub(r"\g<scheme>[secret]", without_credentials(text))
 
 
-def without_queries(text: str) -> str:
-    """`text` without what stands behind the `?` of a web address: a signature, or a token.
+def without_credentials(text: str) -> str:
+    """`text` without what stands in an address for its owner alone: a user with a password, and what comes behind the
+    `?` of a web address, a signature or a token.
 
-    >>> without_queries("no such file: https://host/cases.csv?sig=abc")
-    'no such file: https://host/cases.csv?[secret]'
+    >>> without_credentials("no such file: https://u:p@host/cases.csv?sig=abc")
+    'no such file: https://[secret]@host/cases.csv?[secret]'
     """
-    return _QUERY.sub(r"\1?[secret]", text)
-
-
-def _replacement(match: re.Match[str]) -> str:
-    if match["slashes"]:
-        return "//[secret]@"
-    return f"{match['scheme'] or ''}[secret]"
+    return _PASSWORD.sub("//[secret]@", _QUERY.sub(r"\1?[secret]", text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -19,6 +20,12 @@ _SHORTEST_SECRET = 16
 """Characters; what is shorter is the `any` or `EMPTY` that a server without keys is given, and a word of replies."""
 
 _READ, _LONGEST_KEY = 64 * MESSAGE_LIMIT, 8 * MESSAGE_LIMIT
+_MOST_OF_A_BODY = 2**18
+"""Bytes of an error that is no JSON: more than `plain` reads behind the longest key, so that it makes the cut."""
+
+_ESCAPED = re.compile(rb"\\u00([2-7][0-9a-fA-F])|\\(/)")
+"""A character of a key as JSON may write it, beside quotes and backslashes, which it has to."""
+
 _OUT_OF_CREDIT = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 _CONTENT_FILTER = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 _CONTEXT_LENGTH = {"context_length_exceeded", "exceed_context_size_error"}
@@ -45,7 +52,7 @@ class VendorError(msgspec.Struct, frozen=True):
         try:
             data = msgspec.json.decode(body)
         except (ValueError, RecursionError):
-            return cls(body[: 8 * MESSAGE_LIMIT].decode("utf-8", "replace"))
+            return cls(body[:_MOST_OF_A_BODY].decode("utf-8", "replace"))
         if isinstance(data, list) and data:  # some gateways wrap the object in a list
             data = data[0]
         return cls.from_data(data.get("error") or data if isinstance(data, dict) else data)
@@ -118,9 +125,10 @@ def _kind(status: int, error: VendorError) -> str:
 
 def plain(text: str, key: str | None = None) -> str:
     """One line without secrets and control characters, at most `MESSAGE_LIMIT` characters."""
-    whole = redact(text[:_READ], key)
-    # What was cut may have begun within a key, of which no part may stay.
-    words = " ".join((whole if len(text) <= _READ else whole[:-_LONGEST_KEY]).split())
+    margin = max(_LONGEST_KEY, len(key or ""))
+    whole = redact(text[: _READ + margin], key)
+    # What was cut off may have begun within a key, of which no part may stay.
+    words = " ".join((whole if len(text) <= _READ + margin else whole[:-margin]).split())
     line = "".join(char if char.isprintable() else "?" for char in words)
     return line if len(line) <= MESSAGE_LIMIT else line[: MESSAGE_LIMIT - 1] + "…"
 
@@ -129,10 +137,22 @@ def refuse_key(key: str | None, body: bytes, *texts: str) -> None:
     """Let no reply pass in which the key stands: replies are recorded as they came.
 
     Raises:
-        ModelError: it stands in the body, or in a text that was read from it.
+        ModelError: it stands in the body, escaped or not, or in a text that was read from it.
     """
-    if key and len(key) >= _SHORTEST_SECRET and (key.encode() in body or any(key in text for text in texts)):
+    if not key or len(key) < _SHORTEST_SECRET:
+        return
+    sent = key.encode()
+    if any(key in text for text in texts) or _stands_in(body, sent):
         raise ModelError("unparsable", "the reply holds the API key, and is not recorded", may_be_billed=True)
+
+
+def _stands_in(body: bytes, sent: bytes) -> bool:
+    """Whether a key stands in JSON, however that writes its characters."""
+    if sent in body:
+        return True
+    if b"\\u00" in body or b"\\/" in body:
+        body = _ESCAPED.sub(lambda found: found[2] or bytes.fromhex(found[1].decode()), body)
+    return sent in body or msgspec.json.encode(sent.decode())[1:-1] in body
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -36,21 +36,27 @@ def main() -> NoReturn:
         if said := error.format_message():
             context = getattr(error, "ctx", None)
             command = f" {context.info_name}" if context is not None and context.parent is not None else ""
-            print(f"error: {said.rstrip('.')}; see `moot{command} --help`", file=sys.stderr)
+            _print_error(f"{said.rstrip('.')}; see `moot{command} --help`")
         sys.exit(error.exit_code)
     except Abort:
         sys.exit(130)
     except MootError as error:
-        from moot.actors.models.api_key import without_queries
         from moot.actors.record.store.mirror import in_users_words
-        from moot.deploy.reading.text import visible_line
 
-        print(f"error: {visible_line(' '.join(in_users_words(without_queries(str(error))).split()))}", file=sys.stderr)
+        _print_error(in_users_words(str(error)))
         sys.exit(2 if isinstance(error, UserError | RecordError) else 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     sys.exit(code or 0)
+
+
+def _print_error(said: str) -> None:
+    """One line on standard error: no secret of an address, nothing that a terminal would obey."""
+    from moot.actors.models.api_key import without_credentials
+    from moot.deploy.reading.text import visible_line
+
+    print(f"error: {visible_line(' '.join(without_credentials(said).split()))}", file=sys.stderr)
 
 
 @cache

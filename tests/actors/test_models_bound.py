@@ -14,7 +14,8 @@ from loopback import Handler, answers, served
 from moot.actors.models import reply_bound
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
-from moot.actors.models.openai_errors import plain
+from moot.actors.models.openai_errors import error_from_response, plain
+from moot.actors.models.openai_wire import decode_reply
 from moot.protocols.errors import ModelUnavailable
 from moot.protocols.messages import Decoding
 
@@ -83,6 +84,42 @@ def test_a_long_message_is_cut_before_it_is_read_and_not_through_a_key() -> None
     key = "k" * 40
     for blanks in range(64 * 300 - 60, 64 * 300 + 5):
         assert "kk" not in plain(f"said:{' ' * blanks}{key} {'x' * 9000}", key)
+
+
+def test_no_part_of_a_key_stays_of_an_error_that_is_no_json_or_of_a_long_key() -> None:
+    """Wherever the error is cut, whatever the key is as long as; blanks do not count for what is shown."""
+    key, token = "Zq9x1Y2w" * 5, "eyJaB3xQ" * 400
+    for blanks in (*range(2_350, 2_400), *range(18_900, 19_300, 20), 2**18 - 20):
+        assert key[:6] not in str(error_from_response(500, {}, b" " * blanks + key.encode() + b" tail", key=key))
+    for blanks in range(15_000, 18_000, 250):
+        body = json.dumps({"error": {"message": " " * blanks + token + "z" * 99_000}}).encode()
+        assert token[:6] not in str(error_from_response(500, {}, body, key=token))
+
+
+def _escaped(key: str) -> str:
+    return "".join(f"\\u{ord(char):04x}" if number % 3 else char for number, char in enumerate(key))
+
+
+@pytest.mark.parametrize(
+    ("key", "written"),
+    [
+        (KEY, _escaped(KEY)),
+        ("ab/cd/" * 4, r"ab\/cd\/" * 4),
+        ('ab"cd\\' * 4, r"ab\"cd\\" * 4),
+        ("ab/c\\d" * 4, r"ab\/c\\\u0064" * 4),
+    ],
+)
+@pytest.mark.parametrize("place", ["alternative", "finish_reason"])
+def test_a_key_that_json_writes_another_way_is_not_recorded(key: str, written: str, place: str) -> None:
+    assert json.loads(f'"{written}"') == key
+    alternative = [{"token": "THERE" if place == "alternative" else "x", "logprob": -1.0}]
+    reply = completion("No.", logprobs={"content": [{"token": "No.", "logprob": -0.1, "top_logprobs": alternative}]})
+    if place == "finish_reason":
+        reply["choices"][0]["finish_reason"] = "THERE"
+    sent = json.dumps(reply)
+    with pytest.raises(ModelError, match="holds the API key"):
+        decode_reply(sent.replace("THERE", written).encode(), Decoding(top_logprobs=1), key=key)
+    assert decode_reply(sent.replace("THERE", "another").encode(), Decoding(top_logprobs=1), key=key).text == "No."
 
 
 async def test_a_reply_that_holds_the_key_is_not_recorded(make: MakeModel) -> None:

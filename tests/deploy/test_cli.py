@@ -430,6 +430,27 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     assert "the same command goes on from here" not in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*INLINE, "--task", "boolq:{}"],
+        [*INLINE, "--model", "{}#m"],
+        [*INLINE, "--model", "local/{}"],
+        ["show", "{}"],
+        ["check", "--engine", "inline", "--image", "{}", "Penguins fly."],
+        ["check", "--engine", "inline", "--docs", "{}", "Penguins fly."],
+        ["{}"],
+    ],
+)
+def test_no_secret_of_an_address_is_printed(
+    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "https://jane:hunter2000@127.0.0.1:9/cases.csv?sig=canary2000"
+    code, out, err = moot(*(each.format(address) for each in command), capsys=capsys, monkeypatch=monkeypatch)
+    assert (code, err[:7]) == (2, "error: ")
+    assert "2000" not in out + err
+
+
 def test_logs_hide_keys(capsys: pytest.CaptureFixture[str]) -> None:
     configure_json("info")
     with structlog.contextvars.bound_contextvars(debate="case-1"):
