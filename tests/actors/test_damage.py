@@ -251,3 +251,12 @@ def test_a_damaged_delta_before_the_last_is_an_error_and_takes_no_memory(
     (copy / "journal" / "e0001-w0-r0000" / "000001.delta").write_bytes(whole)
     with pytest.raises(RecordError, match=r"000000\.delta is damaged"):
         record_path(copy)
+
+
+@pytest.mark.parametrize("name", ["000000.delta", "sealed"])
+def test_an_object_that_no_writer_put_takes_no_memory(name: str, tmp_path: Path) -> None:
+    copy = _bucket_copy(tmp_path, encode_delta({}))
+    with open(copy / "journal" / "e0001-w0-r0000" / name, "wb") as file:
+        file.truncate(2**41)  # of which the disk holds nothing
+    with pytest.raises(RecordError, match=rf"{name} is damaged"):
+        record_path(copy)

@@ -27,6 +27,9 @@ _ATOMIC = ("s3", "gcs")
 """Where an object is seen when it is complete; Arrow's stream to Azure shows an empty one as soon as it is opened."""
 
 _COPY_BYTES = 8 * 2**20
+_MOST_BYTES = 2**30
+"""Of an object that is read as a whole: no flush of a journal is as large."""
+
 _LONGEST = 240
 
 
@@ -96,12 +99,14 @@ class Store:
         """An object's content; None when there is none.
 
         Raises:
-            RecordError: it cannot be read.
+            RecordError: it cannot be read, or is larger than anything that is written so.
         """
 
         def read() -> bytes | None:
             try:
                 with self._fs.open_input_file(self._path(name)) as file:
+                    if file.size() > _MOST_BYTES:
+                        raise RecordError(f"{self.uri}: {name} is damaged: it has {file.size():,} bytes")
                     return bytes(file.read())
             except FileNotFoundError:
                 return None
