@@ -66,6 +66,7 @@ class Guard:
             await send(message)
 
         try:
+            _check_framing(Headers(scope=scope))
             if scope["path"] not in OPEN_PATHS or scope["method"] not in ("GET", "HEAD"):
                 self._check(scope)
             await self._app(scope, await self._bounded(scope, receive, read), sending)
@@ -145,6 +146,14 @@ class Guard:
 
     def _too_large(self) -> Refused:
         return Refused(413, f"the body is longer than {self._most:,} bytes", headers={"Connection": "close"})
+
+
+def _check_framing(headers: Headers) -> None:
+    """Refuse a body that says its length in two ways: a proxy in front may end it elsewhere than we do, and take what
+    follows for part of it, or for another client's request."""
+    if "transfer-encoding" in headers and "content-length" in headers:
+        both = "the body's length is given twice, by Content-Length and by Transfer-Encoding"
+        raise Refused(400, both, headers={"Connection": "close"})
 
 
 def refusal(error: HTTPException) -> Response:

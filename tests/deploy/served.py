@@ -121,7 +121,8 @@ async def served(out: Path, *, token: str | None = None, drain_s: float = 0.0, *
     services = Services(config)
     await services.open()
     listening = _socket("127.0.0.1", 0)
-    server = _Server(uvicorn.Config(make_api(services, token), log_config=None, lifespan="off", access_log=False))
+    api = make_api(services, token)
+    server = _Server(uvicorn.Config(api, http="h11", log_config=None, lifespan="off", access_log=False))
     running = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         async with aiohttp.ClientSession() as session:
