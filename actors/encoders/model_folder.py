@@ -15,6 +15,11 @@ _MARK = "modules.json"
 """The file by which a sentence-transformers model is known."""
 
 _OURS = "sentence_transformers."
+_OF_WEIGHTS = frozenset(
+    {"Transformer", "Pooling", "Normalize", "Dense", "LayerNorm", "Dropout", "WeightedLayerPooling", "StaticEmbedding"}
+)
+"""Modules that load weights and numbers; others, as `Router` and `WordEmbeddings`, import what their own files name."""
+
 _MOST_MODULES_BYTES = 2**16
 _CHUNK = 2**20
 _NOT_WEIGHTS = frozenset({".md", ".png", ".py", ".pyc"})
@@ -59,8 +64,9 @@ def check_modules(folder: Path) -> None:
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected a JSON list of modules") from None
     for module in modules:
-        if not str(module.get("type", "")).startswith(_OURS):
-            raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers")
+        kind = str(module.get("type", ""))
+        if not (kind.startswith(_OURS) and kind.rpartition(".")[2] in _OF_WEIGHTS):
+            raise ConfigError(f"{file}: `type`: expected a module of sentence-transformers that loads weights only")
         place = module.get("path", "")
         if not isinstance(place, str) or "\\" in place or not _is_inside(PurePosixPath(place)):
             raise ConfigError(f"{file}: `path`: expected a folder in the model's own")

@@ -122,7 +122,12 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(
 
 @pytest.mark.parametrize(
     "modules",
-    [[{"type": "os.path", "path": ""}], [{"type": "sentence_transformers.models.Dense", "path": "../../x"}], {"a": 1}],
+    [
+        [{"type": "sentence_transformers.models.Router", "path": "0_R"}],
+        [{"type": "os.path", "path": ""}],
+        [{"type": "sentence_transformers.models.Dense", "path": "../../x"}],
+        {"a": 1},
+    ],
 )
 def test_a_folder_that_names_code_of_its_own_is_refused(modules: object, tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "model")

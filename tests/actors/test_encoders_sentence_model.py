@@ -85,7 +85,7 @@ async def test_nothing_is_looked_up_on_the_network(monkeypatch: pytest.MonkeyPat
 @needs_model
 async def test_a_folder_that_is_no_model_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "modules.json").write_text(
-        '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.None"}]'
+        '[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.none.Transformer"}]'
     )
     made = make_encoder(identity(f"sentence-transformers/{tmp_path}"), RetryPolicy())
     with pytest.raises(ModelUnavailable, match="cannot be loaded") as caught:
