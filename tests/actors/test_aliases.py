@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,9 +17,9 @@ from moot.actors.early_stop import EarlyStop
 from moot.actors.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.roles import RoleBinding, fingerprint
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.floor import Floor
-from moot.protocols.messages import Ask, Usage, Verdict
+from moot.protocols.messages import Ask, Decoding, Usage, Verdict
 from moot.protocols.replies import Position
 
 ASK = Ask(
@@ -48,6 +49,29 @@ def test_the_fingerprint_of_an_ask_without_aliases_is_what_it_was() -> None:
     stopping = RoleBinding(early_stop=EarlyStop(window=4, statistic="mean", keep="above", bound=-1.0))
     bound = [(ask, role) for ask in (ASK, told, other) for role in (RoleBinding(), stopping)]
     assert len({fingerprint(ask, role, "00") for ask, role in bound}) == 6
+
+
+def test_whatever_a_reply_hangs_on_is_in_the_fingerprint() -> None:
+    other: list[dict[str, Any]] = [
+        {"slots": {"a": 2}},
+        {"reply": "m:S"},
+        {"labels": ("B", "A")},
+        {"choices": ("y", "x")},
+        {"sample": 1},
+        {"decoding": Decoding(temperature=0.5)},
+        {"images": (Image("image/png", b"red"),)},
+        {"images": (Image("image/png", b"blue"),)},
+        {"images": (Image("image/png", b"red"), Image("image/png", b"blue"))},
+    ]
+    asks = [ASK, *(msgspec.structs.replace(ASK, **change) for change in other)]
+    roles = [
+        RoleBinding(persona="Be brief."),
+        RoleBinding(model="openai/m"),
+        RoleBinding(base_url="http://127.0.0.1:1/v1"),
+    ]
+    found = [fingerprint(ask, RoleBinding(), "00") for ask in asks]
+    found += [fingerprint(ASK, role, "00") for role in roles] + [fingerprint(ASK, RoleBinding(), "01")]
+    assert len(set(found)) == len(found)
 
 
 class AskTwice:

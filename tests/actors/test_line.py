@@ -346,3 +346,20 @@ async def test_a_parcel_that_is_overtaken_or_comes_twice_is_not_paid_again() -> 
     assert not station.holds("m:1", 1)
     await station.close()
     await late
+
+
+@leaping
+async def test_an_overtaking_parcel_that_comes_twice_is_taken_once() -> None:
+    """What it asks for was cancelled in between."""
+    thinker = Thinker(think_s=10.0)
+    station = Station(thinker.answer, spacing_s=0.0)
+    overtaking = Parcel("m:1", 0, 2, [], [AskEnvelope(1, _ask(1))])
+    calls = []
+    for parcel in (overtaking, Parcel("m:1", 0, 3, [], [CancelEnvelope(1)]), overtaking):
+        calls.append(asyncio.create_task(station.exchange(parcel)))
+        await asyncio.sleep(0.01)
+    assert calls[-1].done()
+    assert calls[-1].result() == []
+    assert (thinker.paid, thinker.cancelled) == ({1: 1}, [1])
+    await station.close()
+    await asyncio.gather(*calls)

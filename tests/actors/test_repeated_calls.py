@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from journal_writer import batch, closing, debate_rows, labelled
 
-from moot.actors.limits.envelopes import Grant, Report
+from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
 from moot.actors.limits.ledger import Ledger, LedgeredLimiter
 from moot.actors.limits.once import Once
 from moot.actors.limits.purse import Purse
@@ -116,6 +116,16 @@ async def test_a_limiter_of_an_older_owner_overwrites_no_younger_ones_ledger(tmp
     with pytest.raises(RecordError, match="another process"):
         older.write(older.page(purses))
     assert younger.held() == {"usd": 1.0}
+
+
+async def test_money_is_written_down_before_it_is_granted(tmp_path: Path) -> None:
+    ledger = Ledger(RunFolder(tmp_path), 1)
+    limiter = LedgeredLimiter({}, {"usd": Purse(5.0)}, ledger)
+    asked = Report("a", [EndpointReport("m", waiting=2, wanted=2)], {"usd": Totals(wanted=2.0, least=1.0)}, 1)
+    assert (await limiter.exchange(asked)).reserved == {"usd": 2.0}
+    again = Purse(5.0)
+    assert ledger.open({"usd": again}), "a limiter that is started again"
+    assert again.free == 3.0
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]"])

@@ -45,6 +45,14 @@ async def test_of_several_at_once_one_becomes_the_owner(store: Store, monkeypatc
         await owners[0].release()
 
 
+async def test_who_looked_before_another_became_the_owner_is_refused(store: Store) -> None:
+    await Lease.take(store)
+    owner = owner_of(store)
+    with pytest.raises(RunFolderBusy, match=f"taken by another process .*pid {owner.pid}"):
+        await lease._win(store, Holder("late", "elsewhere", 1), None)
+    assert owner_of(store) == owner
+
+
 async def test_a_live_owner_is_named_and_a_released_record_is_free(store: Store) -> None:
     first = await Lease.take(store)
     assert first.in_order
