@@ -13,7 +13,7 @@ from moot.actors.limits.envelopes import Grant, Report
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
-from moot.actors.record.folder import decode_file, encode_file
+from moot.actors.record.files import decode_file, encode_file
 from moot.protocols.errors import RecordError
 
 _FILE = "limits.json"

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from moot.actors.failpoints import failpoint
-from moot.actors.record.folder import Part, RunFolder, checksum, encode_file
+from moot.actors.record.files import checksum, encode_file
+from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.orphans import remove_orphans
 from moot.actors.record.schema import JOURNAL, JUDGMENTS, TABLES, TOKENS, TURNS, completed
 from moot.actors.record.segments import read_segment

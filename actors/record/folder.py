@@ -23,18 +23,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
-from zlib import crc32
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from moot.actors.record.files import checksum, decode_file, encode_file, refuse_links
 from moot.actors.record.schema import TABLES
 from moot.protocols.errors import RecordError, RunFolderBusy
 
 if TYPE_CHECKING:
     from moot.actors.record.store.store import Store
-
-T = TypeVar("T")
 
 _AT_ONCE = 8
 _SHOWN = 8
@@ -42,9 +40,7 @@ _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
 _PART = re.compile(r"e(\d+)-")
 _PART_NAME = re.compile(r"e\d+-(w\d+-r\d+|rest\d+)")
 _SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows")
-_SEAL = b"\ncrc32 "
 _ROLL = re.compile(r"e\d+-w\d+-r\d+")
-_READ_BYTES = 8 * 2**20
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
 """Files whose checksum this process has compared, with size, time of the last change, and checksum."""
 
@@ -238,30 +234,6 @@ class RunFolder:
         return max([*rolls, *done], default=-1) + 1
 
 
-def encode_file(content: object) -> bytes:
-    """One of a record's JSON files: one line, and a line with its CRC-32."""
-    line = msgspec.json.encode(content)
-    return line + _SEAL + b"%08x" % crc32(line)
-
-
-def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
-    """The content of one of a record's JSON files. Those of earlier versions have no checksum.
-
-    Args:
-        file: what errors call it.
-
-    Raises:
-        RecordError: it is illegible, or not as it was written.
-    """
-    line, seal, wanted = data.partition(_SEAL)
-    if seal and wanted != b"%08x" % crc32(line):
-        raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
-    try:
-        return msgspec.json.decode(line, type=what)
-    except msgspec.DecodeError as error:
-        raise RecordError(f"{file} cannot be read: {error}") from error
-
-
 def decode_part(file: Path) -> Part:
     """A committed roll, from its file.
 
@@ -290,19 +262,6 @@ def is_part_name(name: str) -> bool:
 def is_roll_name(name: str) -> bool:
     """Whether a roll may be called so."""
     return _ROLL.fullmatch(name) is not None
-
-
-def checksum(file: Path) -> int:
-    """CRC-32 of a file's content.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    found = 0
-    with open(file, "rb") as content:
-        while piece := content.read(_READ_BYTES):
-            found = crc32(piece, found)
-    return found
 
 
 def _came_too_late(part: str, epochs: Sequence[Epoch]) -> bool:
@@ -367,8 +326,9 @@ class Ownership:
 
         Raises:
             RunFolderBusy: when another live process owns the folder.
-            RecordError: when the folder cannot be written.
+            RecordError: when the folder cannot be written, or holds a link that leads out of it.
         """
+        refuse_links(folder.path)
         try:
             folder.journal.mkdir(parents=True, exist_ok=True)
             folder.parts.mkdir(exist_ok=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from moot.actors.record.folder import Ownership, Part, RunFolder, checksum, decode_part, encode_file, write_whole
+from moot.actors.record.files import checksum, encode_file
+from moot.actors.record.folder import Ownership, Part, RunFolder, decode_part, write_whole
 from moot.actors.record.parts import opened
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.actors.record.segments import read_segment, salvage_segment
@@ -34,7 +35,9 @@ def salvage(folder: RunFolder) -> list[str]:
         raise RecordError(folder.missing())
     owner = Ownership.take(folder)
     try:
-        return [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
+        said = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
+        _note_what_is_left(folder)
+        return said
     finally:
         owner.release()
 
@@ -105,6 +108,15 @@ def _salvage_segments(folder: RunFolder) -> Iterator[str]:
             if batches:
                 os.replace(draft, path)
             yield f"journal/{path.name}: {batches} whole batches kept"
+
+
+def _note_what_is_left(folder: RunFolder) -> None:
+    """From now on a segment is as long as what was kept of it."""
+    epochs = folder.epochs()
+    for epoch in epochs:
+        left = {name: folder.journal / name for name in epoch.valid_bytes if (folder.journal / name).exists()}
+        epoch.valid_bytes = {name: min(epoch.valid_bytes[name], path.stat().st_size) for name, path in left.items()}
+    folder.put("epochs.json", encode_file(epochs))
 
 
 def _put_aside(folder: RunFolder, path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from zlib import crc32
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ _BEFORE_CRC = struct.Struct("<4sII")
 _CRC = struct.Struct("<I")
 _HEADER_BYTES = _BEFORE_CRC.size + _CRC.size
 _PLAIN_STREAM = b"\xff\xff\xff\xff"
+_LOST_BYTES = 512
+"""So many zeros at the end are bytes that never reached the disk."""
 
 
 def _framed(payload: pa.Buffer | bytes) -> bytes:
@@ -120,13 +122,18 @@ def read_segment(path: Path, valid_bytes: int | None = None) -> Iterator[pa.Reco
         valid_bytes: read only this much; what an older owner appended after a takeover lies behind it.
 
     Raises:
-        RecordError: it is damaged before its end; the batches before the damage were yielded.
+        RecordError: it is damaged, or shorter than it was; the batches before the damage were yielded.
     """
     content = _content(path, valid_bytes)
     if bytes(memoryview(content)[: len(_PLAIN_STREAM)]) == _PLAIN_STREAM:
         yield from _plain_batches(content)
-        return
-    yield from _batches(path, _frames_until_damage(path, content))
+    else:
+        yield from _batches(path, _frames_until_damage(path, content))
+    if content.size < (valid_bytes or 0):
+        raise RecordError(
+            f"{path}: {content.size:,} bytes are left of {valid_bytes:,}. Restore the file from a copy, or keep what "
+            "is whole: `moot verify RUN --salvage`"
+        )
 
 
 def _content(path: Path, valid_bytes: int | None) -> pa.Buffer:
@@ -173,27 +180,56 @@ def _frames_until_damage(path: Path, content: pa.Buffer) -> Iterator[_Frame]:
         frame = _frame_at(content, at)
         if frame is None:
             behind = _next_frame(content, at + 1)
-            if behind is not None:
-                raise RecordError(
-                    f"{path}: damaged at byte {at}, whole again from byte {behind.at}. Restore the file from a copy, "
-                    "or keep what is whole: `moot verify RUN --salvage`"
-                )
-            return
+            if behind is None and _is_torn(content, at):
+                return
+            rest = "to its end" if behind is None else f"whole again from byte {behind.at}"
+            raise RecordError(
+                f"{path}: damaged at byte {at}, {rest}. Restore the file from a copy, or keep what is whole: "
+                "`moot verify RUN --salvage`"
+            )
         yield frame
         at = frame.end
 
 
-def _frame_at(content: pa.Buffer, at: int) -> _Frame | None:
-    begin = at + _HEADER_BYTES
-    if begin > content.size:
+def _is_torn(content: pa.Buffer, at: int) -> bool:
+    """Whether what begins at a byte was not written to its end, as far as can be told from it.
+
+    Of a process that was killed the file ends within the frame; of a machine that lost its power it may end in zeros.
+    """
+    rest = memoryview(content)[at:]
+    if not bytes(rest[-_LOST_BYTES:]).strip(b"\0"):
+        return True
+    if len(rest) < _HEADER_BYTES:
+        return bytes(rest[: len(_MARKER)]) == _MARKER[: len(rest)]
+    header = _header(content, at)
+    return header is not None and len(rest) - _HEADER_BYTES < header.length
+
+
+class _Header(NamedTuple):
+    """What a whole header says of its payload."""
+
+    length: int
+    checksum: int
+
+
+def _header(content: pa.Buffer, at: int) -> _Header | None:
+    """The header that begins at a byte; None where none does."""
+    if at + _HEADER_BYTES > content.size:
         return None
     header = content.slice(at, _HEADER_BYTES).to_pybytes()
     marker, length, checksum = _BEFORE_CRC.unpack_from(header)
     (of_header,) = _CRC.unpack_from(header, _BEFORE_CRC.size)
-    if marker != _MARKER or of_header != crc32(header[: _BEFORE_CRC.size]) or begin + length > content.size:
+    whole = marker == _MARKER and of_header == crc32(header[: _BEFORE_CRC.size])
+    return _Header(length, checksum) if whole else None
+
+
+def _frame_at(content: pa.Buffer, at: int) -> _Frame | None:
+    header = _header(content, at)
+    begin = at + _HEADER_BYTES
+    if header is None or begin + header.length > content.size:
         return None
-    payload = content.slice(begin, length)
-    return _Frame(at, begin + length, payload) if crc32(payload) == checksum else None
+    payload = content.slice(begin, header.length)
+    return _Frame(at, begin + header.length, payload) if crc32(payload) == header.checksum else None
 
 
 def _next_frame(content: pa.Buffer, at: int) -> _Frame | None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from moot.actors.record.folder import Part, RunFolder, checksum, decode_part
+from moot.actors.record.files import checksum
+from moot.actors.record.folder import Part, RunFolder, decode_part
 from moot.actors.record.parts import opened
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import TABLES
@@ -108,8 +109,12 @@ def _part_file(folder: RunFolder, part: Part, table: str, found: Verified) -> It
 def _segments(folder: RunFolder, found: Verified) -> Iterator[str]:
     try:
         segments = list(folder.segments())
+        covered = {name for part in folder.committed_parts() for name in part.covers}
+        known = folder.valid_bytes().keys()
     except RecordError:
         return  # said of its file already
+    for name in sorted(known - covered - {path.name for path, _ in segments}):
+        yield f"{folder.journal / name}: it is not there, and no part was made of it"
     for path, valid in segments:
         if has_checksums(path):
             found.files += 1

@@ -15,6 +15,7 @@ from ray.util import client
 
 from moot.actors.folder_lock import LOCK, FolderLock, take_away_the_dead
 from moot.actors.placement import HERE, Site, cluster_address
+from moot.actors.remote.carried import job_config
 from moot.protocols.errors import ConfigError
 
 _OBJECT_STORE_BYTES = 200 * 2**20
@@ -98,6 +99,7 @@ class Membership:
                     include_dashboard=False if local else None,
                     log_to_driver=False,
                     logging_level="error",
+                    job_config=job_config(),
                     **options,
                 )
         except Exception as error:  # Ray raises bare ones, too

@@ -12,6 +12,7 @@ import ray
 import structlog
 
 from moot.actors.placement import Kind, Placing, Site
+from moot.actors.remote.carried import Carried
 from moot.actors.remote.peers import Peer
 from moot.actors.remote.restarts import RESTARTS
 from moot.protocols.errors import ActorGone, ConfigError
@@ -75,7 +76,7 @@ class Placer:
             max_concurrency=1000,
             enable_task_events=False,
         )
-        self._placed.append((name, remote.remote(*args), want))
+        self._placed.append((name, remote.remote(*map(Carried, args)), want))
 
     async def placed(self) -> None:
         """Wait until every actor has a place; what they wait for is said in a line.

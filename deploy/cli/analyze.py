@@ -34,6 +34,7 @@ def analyze(
     if columns:
         _list_columns()
         return
+    from moot.actors.record.files import refuse_links
     from moot.actors.record.store.mirror import store_of
     from moot.deploy.analysis.analysis import analyze as analyzed
     from moot.deploy.analysis.settings import AnalysisSettings
@@ -54,6 +55,8 @@ def analyze(
     settings = validated(AnalysisSettings, given, "")
     found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
     in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
+    if runs and in_it and not out:
+        refuse_links(runs[0])
     folder = out or (runs[0] / "analysis" if runs and in_it else Path("analysis"))
     show_analysis(found, write_analysis(found, folder), form)
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from moot.actors.garbage import collect_seldom
 from moot.actors.log import configure_json
+from moot.actors.remote.carried import Carried
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import Listener
 from moot.deploy.serving.services import MOST_HELD, Services
@@ -121,12 +122,12 @@ def application(config: ServeConfig) -> serve.Application:
     There is always one replica, for a record has one owner; what scales is the engine behind it. A second server needs
     an `out` of its own.
     """
-    return _deployment(serve.ingress()(DebateServer), config).bind(config.model_dump(mode="json"))
+    return _deployment(serve.ingress()(DebateServer), config).bind(Carried(config.model_dump(mode="json")))
 
 
 def listening_application(config: ServeConfig, host: str, port: int) -> serve.Application:
     """The application of which the replica itself listens: for a Ray Serve that has no other replicas to route to."""
-    return _deployment(ListeningServer, config).bind(config.model_dump(mode="json"), host, port)
+    return _deployment(ListeningServer, config).bind(Carried(config.model_dump(mode="json")), host, port)
 
 
 def _deployment(server: type[DebateServer], config: ServeConfig) -> serve.Deployment:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
+
+import moot
 
 LISTENS = """
 import json, os, psutil
@@ -38,3 +42,38 @@ def test_a_local_ray_listens_on_loopback() -> None:
 def _loopback(address: str) -> bool:
     found = ip_address(address)
     return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+COMMAND = "from moot.deploy.cli.main import main; main()"
+MINE = """
+from moot.protocols.selene.protocol import Selene
+
+
+class Mine(Selene):
+    name = "mine"
+"""
+PACKAGES = ("yaml", "pyarrow", "pydantic", "msgspec", "structlog", "aiohttp", "jinja2", "json_repair")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [(), ("--protocol", "beside_data:Mine")], ids=["a command", "a class that is named"])
+def test_no_process_imports_a_package_that_lies_beside_the_data(more: tuple[str, ...], tmp_path: Path) -> None:
+    data, imported, bin_folder = tmp_path / "data", tmp_path / "imported", tmp_path / "bin"
+    for folder in (data, imported, bin_folder):
+        folder.mkdir()
+    for name in PACKAGES:
+        (data / f"{name}.py").write_text(f"open({str(imported / name)!r}, 'w'); raise ImportError('not this one')")
+    (data / "beside_data.py").write_text(MINE)
+    (bin_folder / "command").write_text(COMMAND)
+    words = ["run", "--task", "sample", "--model", "simulated", "--limit", "1", "--quiet", "--out", "run", *more]
+    done = subprocess.run(
+        [sys.executable, str(bin_folder / "command"), *words],
+        cwd=data,
+        env=os.environ | {"PYTHONPATH": str(Path(moot.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert list(imported.iterdir()) == []
+    assert (done.returncode, done.stderr) == (0, "")

@@ -19,7 +19,7 @@ import yaml
 from scripted_server import ScriptedServer
 
 import moot
-from moot.actors.record.folder import encode_file
+from moot.actors.record.files import encode_file
 from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
 from moot.deploy.reading.show import show

@@ -61,7 +61,7 @@ def decode_delta(data: bytes | None) -> dict[str, tuple[int, bytes]] | None:
             return None
         raw = pa.decompress(delta.packed, delta.size, "zstd", asbytes=True)
         return msgspec.msgpack.decode(raw, type=dict[str, tuple[int, bytes]])
-    except (msgspec.DecodeError, pa.ArrowException, OSError, ValueError, OverflowError):
+    except (msgspec.DecodeError, pa.ArrowException, OSError, ValueError, OverflowError, RecursionError):
         return None
 
 

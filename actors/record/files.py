@@ -1,0 +1,68 @@
+"""The files of a record: its JSON files with their checksums, and that nothing of it leads elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeVar
+from zlib import crc32
+
+import msgspec
+
+from moot.protocols.errors import RecordError
+
+T = TypeVar("T")
+
+_SEAL = b"\ncrc32 "
+_READ_BYTES = 8 * 2**20
+
+
+def encode_file(content: object) -> bytes:
+    """One of a record's JSON files: one line, and a line with its CRC-32."""
+    line = msgspec.json.encode(content)
+    return line + _SEAL + b"%08x" % crc32(line)
+
+
+def decode_file(file: str | Path, data: bytes, what: type[T]) -> T:
+    """The content of one of a record's JSON files. Those of earlier versions have no checksum.
+
+    Args:
+        file: what errors call it.
+
+    Raises:
+        RecordError: it is illegible, or not as it was written.
+    """
+    line, seal, wanted = data.partition(_SEAL)
+    if seal and wanted != b"%08x" % crc32(line):
+        raise RecordError(f"{file} is damaged: its checksum is not the one it was written with")
+    try:
+        return msgspec.json.decode(line, type=what)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RecordError(f"{file} cannot be read: {error}") from error
+
+
+def checksum(file: Path) -> int:
+    """CRC-32 of a file's content.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    found = 0
+    with open(file, "rb") as content:
+        while piece := content.read(_READ_BYTES):
+            found = crc32(piece, found)
+    return found
+
+
+def refuse_links(folder: Path) -> None:
+    """Make sure that whatever is written below a folder lies in it: one from elsewhere may hold links.
+
+    Raises:
+        RecordError: a link in it leads out of it.
+    """
+    home = folder.resolve()
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(place) / name
+            if path.is_symlink() and not path.resolve().is_relative_to(home):
+                raise RecordError(f"{path} is a link that leads out of the run's folder: nothing is written there")
