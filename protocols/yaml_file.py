@@ -1,4 +1,4 @@
-"""The one place that reads a YAML file of keys and values that a user wrote, with one line about what is wrong."""
+"""The one place that reads YAML: its aliases and levels are bounded, and what is wrong in a file is said in one line."""
 
 from __future__ import annotations
 
@@ -13,17 +13,40 @@ _MERGE = "tag:yaml.org,2002:merge"
 _MOST_NODES = 100_000
 """Values of a text after its aliases are replaced by what they stand for."""
 
+_MOST_LEVELS = 500
+"""Of values in values: the parser that is written in C ends the process at some ten thousand of them."""
+
 _PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def check_aliases(text: str) -> None:
-    """Refuse a YAML text whose aliases stand for too much, or for what they are part of.
+def parsed_yaml(text: str, loader: Any = yaml.SafeLoader) -> Any:
+    """The content of a YAML text from anywhere.
+
+    Args:
+        loader: PyYAML's, one that makes plain data.
 
     Raises:
-        yaml.YAMLError: it does, or is no YAML.
+        yaml.YAMLError: it is none, is nested too deeply, or its aliases stand for too much or for what they are part
+            of.
+        ValueError: it holds what looks like a date or a number and is none.
     """
-    if "*" not in text:
-        return
+    if "*" in text or _may_be_deep(text):
+        _check(text)
+    try:
+        return yaml.load(text, loader)
+    except RecursionError:
+        raise yaml.YAMLError("it is nested too deeply") from None
+
+
+def _may_be_deep(text: str) -> bool:
+    """Whether it could hold too many levels: each takes a bracket or a column."""
+    if text.count("[") + text.count("{") > _MOST_LEVELS:
+        return True
+    return len(text) > _MOST_LEVELS and max(map(len, text.splitlines()), default=0) > _MOST_LEVELS
+
+
+def _check(text: str) -> None:
+    """Refuse aliases that stand for too much, or for what they are part of, and too many levels."""
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
     nodes = 0
@@ -36,6 +59,8 @@ def check_aliases(text: str) -> None:
             nodes += 1
             if isinstance(event, yaml.CollectionStartEvent):
                 open_nodes.append((event.anchor, nodes))
+                if len(open_nodes) > _MOST_LEVELS:
+                    raise _at(event, f"it is nested more than {_MOST_LEVELS:,} levels deep")
             elif event.anchor:
                 sizes[event.anchor] = 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -77,9 +102,7 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
         ConfigError: the file cannot be read or is no YAML mapping; names the file and, where it is known, the line.
     """
     try:
-        text = file.read_text("utf-8")
-        check_aliases(text)
-        content = yaml.load(text, _EachKeyOnce)
+        content = parsed_yaml(file.read_text("utf-8"), _EachKeyOnce)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: not valid YAML: {error.problem or error.context}") from None
@@ -89,8 +112,6 @@ def read_keys_and_values(file: Path) -> dict[Any, Any]:
         raise ConfigError(f"{file}: expected UTF-8 text, found other bytes") from None
     except ValueError as error:  # such as a date that no calendar has: YAML makes dates of what looks like one
         raise ConfigError(f"{file}: a value cannot be read ({error}): put it between quotation marks") from None
-    except RecursionError:
-        raise ConfigError(f"{file}: is nested too deeply") from None
     except OSError as error:
         raise ConfigError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from None
     if content is None:

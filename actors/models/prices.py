@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
-from moot.protocols.yaml_file import check_aliases
+from moot.protocols.yaml_file import parsed_yaml
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 _PER = 1_000_000
@@ -111,15 +111,13 @@ def _packaged() -> PriceTable:
 
 def _from_file(path: Path) -> PriceTable:
     try:
-        text = path.read_text("utf-8")
-        check_aliases(text)
-        return _table(yaml.safe_load(text))
+        return _table(parsed_yaml(path.read_text("utf-8")))
     except OSError as error:
         raise ConfigError(f"{path}: {(error.strerror or 'cannot be read').lower()}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from None
     except ValidationError as error:
         raise ConfigError(f"{path}: {_explained(error)}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())[:200]}") from None
 
 
 def _explained(error: ValidationError) -> str:

@@ -8,22 +8,13 @@ from typing import Any
 import yaml
 
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.schema import SCHEMA_VERSION
 from moot.protocols.errors import RecordError
-from moot.protocols.yaml_file import check_aliases
+from moot.protocols.yaml_file import parsed_yaml
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 """Written in C where PyYAML has them: in Python a run.yaml takes longer than a small run."""
-
-
-def parsed_yaml(text: str) -> Any:
-    """The content of a YAML text.
-
-    Raises:
-        yaml.YAMLError: it is none.
-    """
-    check_aliases(text)
-    return yaml.load(text, Loader=_LOADER)
 
 
 def yaml_text(content: Mapping[str, Any]) -> str:
@@ -35,13 +26,19 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     """The whole run.yaml.
 
     Raises:
-        RecordError: it cannot be read.
+        RecordError: it cannot be read, or was written by a version of moot that this one does not read.
     """
     file = folder.path / "run.yaml"
     try:
-        content = parsed_yaml(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        content = parsed_yaml(file.read_text("utf-8"), _LOADER)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
         raise RecordError(f"{file}: expected keys and values")
+    version = content.get("schema_version", SCHEMA_VERSION)
+    if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
+        raise RecordError(
+            f"{folder.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}: the version that "
+            "wrote it reads it"
+        )
     return content

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import yaml
 
 from moot.actors.models.prices import Price
 from moot.actors.record.folder import RunFolder
-from moot.actors.record.run_yaml import parsed_yaml
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
@@ -147,14 +146,12 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
     run = RunFolder(folder)
     if not run.exists():
         raise RecordError(run.missing())
-    raw = _mapping(run.path / "run.yaml")
+    raw = read_run_yaml(run)
     models = _models(raw.get("models")) or _models_used(replies)
     simulated = raw.get("simulated")
     if not isinstance(simulated, bool):
         simulated = any(name.partition("?")[0] == "simulated" for names in models.values() for name in names)
     version, seed, planned = raw.get("schema_version", SCHEMA_VERSION), raw.get("seed"), raw.get("cases")
-    if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
-        raise RecordError(f"{run.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}")
     epochs = run.epochs()
     return RunFacts(
         path=run.path,
@@ -173,16 +170,6 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         prices=_prices(raw.get("price_table")),
         unsettled=_unsettled(raw.get("sessions")),
     )
-
-
-def _mapping(file: Path) -> Mapping[str, Any]:
-    try:
-        raw = parsed_yaml(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise RecordError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(raw, Mapping):
-        raise RecordError(f"{file}: a mapping of keys to values is expected")
-    return raw
 
 
 def _text(value: Any) -> str | None:

@@ -9,6 +9,7 @@ import yaml
 
 from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
+from moot.protocols.yaml_file import parsed_yaml
 
 _OF_ANOTHER_NAME = {
     "roles": "--role",
@@ -83,6 +84,6 @@ def read_value(text: str, where: str) -> Any:
         ConfigError: it is not valid YAML.
     """
     try:
-        return yaml.safe_load(text) if text.strip() else ""
-    except yaml.YAMLError:
+        return parsed_yaml(text) if text.strip() else ""
+    except (yaml.YAMLError, ValueError):
         raise ConfigError(f"{where}: the value is not valid YAML") from None

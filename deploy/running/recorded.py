@@ -12,7 +12,6 @@ from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.run_yaml import read_run_yaml
-from moot.actors.record.schema import SCHEMA_VERSION
 from moot.actors.record.store.mirror import is_copy, record_path
 from moot.actors.record.store.uri import is_uri, local_path
 from moot.actors.reuse import count_reusable
@@ -43,11 +42,9 @@ def reused_folder(config: RunConfig, own: Path) -> Path:
     if not RunFolder(folder).exists():
         raise ConfigError(f"--reuse {reuse}: no run there (no run.yaml)")
     try:
-        version = read_run_yaml(RunFolder(folder)).get("schema_version", SCHEMA_VERSION)
+        read_run_yaml(RunFolder(folder))
     except RecordError as error:
         raise ConfigError(f"--reuse {reuse}: {error}") from None
-    if version != SCHEMA_VERSION:
-        raise ConfigError(f"--reuse {reuse}: its schema_version is {version}, expected {SCHEMA_VERSION}")
     return folder
 
 

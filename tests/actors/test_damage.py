@@ -65,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record of two committed debates, and of three in the segments of a killed process."""
     folder = RunFolder(tmp_path_factory.mktemp("written") / "run")
     folder.path.mkdir()
-    (folder.path / "run.yaml").write_text("schema_version: 4\n")
+    (folder.path / "run.yaml").write_text("schema_version: 1\n")
     asyncio.run(_session(folder, range(2), killed=False))
     asyncio.run(_session(folder, range(2, 5), killed=True))
     return folder.path
@@ -260,7 +260,7 @@ def _bucket_copy(place: Path, delta: bytes, roll: str = "e0001-w0-r0000") -> Pat
     """The folder of a run that a bucket held, not finished."""
     journal = place / "copy" / "journal" / roll
     journal.mkdir(parents=True)
-    (place / "copy" / "run.yaml").write_text("schema_version: 4\n")
+    (place / "copy" / "run.yaml").write_text("schema_version: 1\n")
     (journal / "begun").touch()
     (journal / "000000.delta").write_bytes(delta)
     return place / "copy"

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from moot.actors.models.prices import price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
+from moot.actors.record.verify import verify
 from moot.deploy.reading.record import read_facts
 from moot.deploy.running.config import read_yaml
+from moot.deploy.running.flags import read_value
+from moot.deploy.running.recorded import recorded_members
 from moot.protocols.errors import ConfigError, RecordError
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -18,7 +22,15 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
 MERGES = "m0: &m0 {k0: 0}\n" + "".join(
     f"m{n}: &m{n} {{<<: [{', '.join([f'*m{n - 1}'] * 9)}], k{n}: 0}}\n" for n in range(1, 12)
 )
-ENDLESS = {"laughs": LAUGHS, "merges": MERGES, "a cycle": "a: &a [*a]\n"}
+ENDLESS = {
+    "laughs": LAUGHS,
+    "merges": MERGES,
+    "a cycle": "a: &a [*a]\n",
+    "brackets": "[" * 1_000_000,
+    "braces": "{a: " * 1_000_000,
+    "dashes": "- " * 1_000_000,
+    "columns": "".join(f"{' ' * level}a:\n" for level in range(3_000)),
+}
 
 
 @pytest.mark.timeout(60)
@@ -28,8 +40,21 @@ def test_aliases_that_stand_for_too_much_are_refused(content: str, tmp_path: Pat
     for read in (read_facts, lambda path: read_run_yaml(RunFolder(path))):
         with pytest.raises(RecordError, match=r"run\.yaml"):
             read(tmp_path)
-    with pytest.raises(ConfigError, match=r"run\.yaml"):
-        read_yaml(tmp_path / "run.yaml")
+    for read in (read_yaml, lambda file: price_table(str(file))):
+        with pytest.raises(ConfigError, match=r"run\.yaml"):
+            read(tmp_path / "run.yaml")
+    with pytest.raises(ConfigError, match="x=: the value is not valid YAML"):
+        read_value(content, "x=")
+
+
+@pytest.mark.parametrize("value", ["2024-13-45", "0b_"])
+def test_what_looks_like_a_date_or_a_number_and_is_none_is_said(value: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="x=: the value is not valid YAML"):
+        read_value(value, "x=")
+    file = tmp_path / "prices.yaml"
+    file.write_text(f"as_of: {value}\n")
+    with pytest.raises(ConfigError, match=r"prices\.yaml"):
+        price_table(str(file))
 
 
 def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
@@ -37,8 +62,11 @@ def test_aliases_that_stand_for_little_are_read(tmp_path: Path) -> None:
     assert read_run_yaml(RunFolder(tmp_path)) == {"a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
 
 
-@pytest.mark.parametrize("version", ["99", "x", "0", "[]"])
+@pytest.mark.parametrize("version", ["99", "x", "0", "[]", "true"])
 def test_a_schema_that_is_not_known_is_refused(version: str, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text(f"schema_version: {version}\n")
     with pytest.raises(RecordError, match="schema_version"):
         read_facts(tmp_path)
+    assert any("schema_version" in fault for fault in verify(RunFolder(tmp_path)).faults)
+    with pytest.raises(ConfigError, match="schema_version"):
+        recorded_members(f"replay/{tmp_path}", "agent")
