@@ -1,4 +1,4 @@
-"""The one place that reads YAML: its aliases and levels are bounded, and what is wrong in a file is said in one line."""
+"""The one place that reads YAML: aliases and levels are bounded, and what is wrong in a file is said in one line."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated
 
 import msgspec
 
 from moot.actors.record.files import checksum, decode_file, encode_file, refuse_links
-from moot.actors.record.schema import TABLES
+from moot.actors.record.schema import JOURNAL, TABLES
 from moot.protocols.errors import RecordError, RunFolderBusy
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 _AT_ONCE = 8
 _SHOWN = 8
 _MADE_BY_OWNERS = frozenset({"journal", "parts", "owner.lock", "epochs.json"})
-_PART = re.compile(r"e(\d+)-")
-_PART_NAME = re.compile(r"e\d+-(w\d+-r\d+|rest\d+)")
-_SEGMENT = re.compile(r"e(\d+)-w(\d+)-r(\d+)-(\w+)\.arrows")
-_ROLL = re.compile(r"e\d+-w\d+-r\d+")
+_N = "[0-9]{1,18}"
+_PART = re.compile(rf"e({_N})-")
+_PART_NAME = re.compile(rf"e{_N}-(w{_N}-r{_N}|rest{_N})")
+_SEGMENT = re.compile(rf"e({_N})-w({_N})-r({_N})-({'|'.join(JOURNAL)})\.arrows")
+_ROLL = re.compile(rf"e{_N}-w{_N}-r{_N}")
 _VERIFIED: dict[Path, tuple[int, int, int]] = {}
 """Files whose checksum this process has compared, with size, time of the last change, and checksum."""
 
@@ -58,7 +59,7 @@ class Epoch(msgspec.Struct):
 
     number: int
     started_at: float
-    valid_bytes: dict[str, int]
+    valid_bytes: dict[str, Annotated[int, msgspec.Meta(ge=0)]]
     parts: list[str] | None = None
 
 

@@ -38,7 +38,7 @@ def read_run_yaml(folder: RunFolder) -> dict[str, Any]:
     version = content.get("schema_version", SCHEMA_VERSION)
     if type(version) is not int or not 1 <= version <= SCHEMA_VERSION:
         raise RecordError(
-            f"{folder.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}: the version that "
+            f"{folder.path}: its schema_version is {version!r}; this moot reads 1 to {SCHEMA_VERSION}, the moot that "
             "wrote it reads it"
         )
     return content

@@ -7,9 +7,10 @@ than right: what they find is shown to debaters and judges as a hint, and decide
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Literal
 
 import msgspec
@@ -23,6 +24,9 @@ Why = Literal["number", "negation", "antonym"]
 
 SAME_THING = 0.7
 """The least share of content words that two sentences about the same thing have in common."""
+
+_MOST_PLACES, _MOST_PAIRS = 200, 20_000
+"""Sentences of a text that are found by one word, and pairs of sentences of two texts that are compared."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +66,26 @@ def sentences_of(text: str) -> tuple[Wording, ...]:
 
 
 def first_difference(ones: Sequence[Wording], others: Sequence[Wording]) -> tuple[Why, str] | None:
-    """Why the first two sentences that are at odds are so; None when no two are."""
-    return next((found for one in ones for other in others if (found := difference(one, other))), None)
+    """Why the first two sentences that are at odds are so; None when no two are.
+
+    Only sentences with two words in common can be. Of texts that say the same thousands of times not every pair is
+    looked at.
+    """
+    pairs = islice(_alike(ones, others), _MOST_PAIRS)
+    return next((found for one, other in pairs if (found := difference(one, other))), None)
+
+
+def _alike(ones: Sequence[Wording], others: Sequence[Wording]) -> Iterator[tuple[Wording, Wording]]:
+    """The pairs with two words in common, in order; a word that is in very many sentences is not counted in all."""
+    places: dict[str, list[int]] = {}
+    for place, other in enumerate(others):
+        for word in other.words:
+            if len(listed := places.setdefault(word, [])) < _MOST_PLACES:
+                listed.append(place)
+    for one in ones:
+        common = Counter(place for word in one.words for place in places.get(word, ()))
+        for place in sorted(place for place, count in common.items() if count > 1):
+            yield one, others[place]
 
 
 def difference(one: Wording, other: Wording) -> tuple[Why, str] | None:

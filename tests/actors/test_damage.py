@@ -6,12 +6,14 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import msgspec
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from houses import sorted_rows
 from hypothesis import given
@@ -23,11 +25,14 @@ from moot.actors.record.files import encode_file
 from moot.actors.record.folder import Ownership, Part, RunFolder
 from moot.actors.record.recorded_run import RecordedRun
 from moot.actors.record.recorder import Recorder
+from moot.actors.record.run_yaml import read_run_yaml, yaml_text
 from moot.actors.record.salvage import salvage
 from moot.actors.record.schema import TABLES
+from moot.actors.record.segments import read_segment
 from moot.actors.record.store.deltas import Delta, encode_delta
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.verify import verify
+from moot.deploy.reading.record import read_facts
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
@@ -95,7 +100,7 @@ def segment(run: Path, stream: str = "replies") -> Path:
     return found
 
 
-def _is_prefix(found: Rows, whole: Rows) -> bool:
+def _is_part(found: Rows, whole: Rows) -> bool:
     """Whether nothing is there that was not written."""
     return all(row in whole[table] for table, rows in found.items() for row in rows)
 
@@ -182,7 +187,7 @@ def test_salvage_keeps_what_is_whole_and_the_rest_is_debated_again(byte: int, ru
     assert [line.partition(":")[0] for line in said] == [f"turns/{part.name}", f"journal/{damaged.name}"]
     assert (run / "damaged" / "journal" / damaged.name).read_bytes() == changed != before
     found = rows_of(run)
-    assert _is_prefix(found, whole)
+    assert _is_part(found, whole)
     assert 0 < len(found["turns"]) < len(whole["turns"])
     again = RunFolder(run)
     asyncio.run(_session(again, range(5, 6), killed=False))
@@ -256,6 +261,24 @@ def test_nothing_is_written_through_a_link_that_leads_out(link: str, run: Path, 
     assert [(file.name, file.read_text()) for file in victim.iterdir()] == [(".kept.tmp", "mine")]
 
 
+def test_a_length_below_zero_is_an_error(run: Path) -> None:
+    owners = RunFolder(run).epochs()
+    owners[0].valid_bytes[segment(run).name] = -5
+    (run / "epochs.json").write_bytes(encode_file(owners))
+    with pytest.raises(RecordError, match=r"epochs\.json"):
+        rows_of(run)
+
+
+def test_a_roll_whose_name_is_too_long_is_none(tmp_path: Path) -> None:
+    copy = _bucket_copy(tmp_path, b"", f"e{'9' * 200}-w0-r0000")
+    (copy / "journal" / "e0001-w0-r0000").mkdir()
+    (copy / "journal" / "e0001-w0-r0000" / "begun").touch()
+    (copy / "journal" / f"e{'9' * 200}-w0-r0000" / "000000.delta").write_bytes(
+        encode_delta({f"e{'9' * 200}-w0-r0000-embeddings.arrows": (0, b"x" * 10)})
+    )
+    assert list((record_path(copy) / "journal").iterdir()) == []
+
+
 def _bucket_copy(place: Path, delta: bytes, roll: str = "e0001-w0-r0000") -> Path:
     """The folder of a run that a bucket held, not finished."""
     journal = place / "copy" / "journal" / roll
@@ -274,6 +297,8 @@ def _bucket_copy(place: Path, delta: bytes, roll: str = "e0001-w0-r0000") -> Pat
         "e0001-w0-r0000-events.arrows/../../../../.bashrc",
         "e0002-w0-r0000-events.arrows",
         "evil.pth",
+        "e0001-w0-r0000-nothing.arrows",
+        "e0001-w0-r\u0660-events.arrows",
     ],
 )
 def test_a_delta_writes_to_segments_of_its_own_roll_only(name: str, tmp_path: Path) -> None:
@@ -313,3 +338,101 @@ def test_an_object_that_no_writer_put_takes_no_memory(name: str, tmp_path: Path)
         file.truncate(2**41)  # of which the disk holds nothing
     with pytest.raises(RecordError, match=rf"{name} is damaged"):
         record_path(copy)
+
+
+def _as_deltas(run: Path, place: Path) -> Path:
+    """The killed process's segments as a bucket holds them, each in three flushes."""
+    pieces: list[dict[str, tuple[int, bytes]]] = [{}, {}, {}]
+    for file in (run / "journal").glob("*.arrows"):
+        raw = file.read_bytes()
+        name = file.name.replace("e0002", "e0001")
+        for number, piece in enumerate(pieces):
+            start, end = (len(raw) * part // 3 for part in (number, number + 1))
+            piece[name] = (start, raw[start:end])
+    roll = "-".join(name.split("-")[:3])
+    copy = _bucket_copy(place, b"", roll)
+    for number, piece in enumerate(pieces):
+        (copy / "journal" / roll / f"{number:06d}.delta").write_bytes(encode_delta(piece))
+    return copy
+
+
+def _damaged(draw: Any, raw: bytes) -> bytes:
+    """Some bytes changed, cut off, put in or left out."""
+    at = draw(st.integers(0, len(raw) - 1))
+    junk = draw(st.binary(min_size=1, max_size=9))
+    return draw(
+        st.sampled_from(
+            [
+                raw[:at] + bytes([raw[at] ^ 1 << junk[0] % 8]) + raw[at + 1 :],
+                raw[:at],
+                raw[:at] + junk + raw[at:],
+                raw[:at] + junk + raw[at + len(junk) :],
+                raw[:at] + raw[at + len(junk) :],
+            ]
+        )
+    )
+
+
+def test_a_flipped_bit_of_the_last_delta_is_no_torn_one(run: Path, tmp_path: Path) -> None:
+    copy = _as_deltas(run, tmp_path / "bucket")
+    last = max(copy.glob("journal/*/*.delta"))
+    flipped(last, 8 * 100)
+    with pytest.raises(RecordError, match=f"{last.name} is damaged"):
+        record_path(copy)
+
+
+@given(data=st.data())
+def test_damaged_deltas_are_an_error_or_change_nothing(written: Path, data: Any) -> None:
+    """The last may be torn: what it held is gone then."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = _as_deltas(written, Path(place))
+        whole = rows_of(record_path(copy))
+        harmed = data.draw(st.sampled_from(sorted(copy.glob("journal/*/*.delta"))))
+        before = harmed.read_bytes()
+        harmed.write_bytes(_damaged(data.draw, before))
+        torn = harmed.name == "000002.delta"
+        again = Path(shutil.copytree(copy, Path(place) / "again"))
+        try:
+            found = rows_of(record_path(again))
+        except RecordError:
+            return
+    assert found == whole or (torn and _is_part(found, whole))
+
+
+@given(data=st.data())
+def test_a_damaged_run_yaml_is_an_error_or_plain_data(data: Any) -> None:
+    raw = yaml_text({"schema_version": 1, "seed": 3, "models": {"agent": ["a", "b"]}, "sessions": [{"wall_s": 1.5}]})
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "run.yaml"
+        file.write_bytes(_damaged(data.draw, raw.encode()))
+        for read in (lambda: read_run_yaml(RunFolder(place)), lambda: read_facts(place)):
+            with suppress(RecordError):
+                read()
+
+
+def _as_written_before_there_were_checksums(run: Path) -> None:
+    for file in (run / "journal").glob("*.arrows"):
+        batches = list(read_segment(file))
+        file.unlink()  # the batches are mapped from it
+        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, batches[0].schema) as stream:
+            for one in batches:
+                stream.write_batch(one)
+    for file in run.glob("*/*.parquet"):
+        pq.write_table(pq.read_table(file), file)
+    for file in (run / "epochs.json", *(run / "parts").glob("*.json")):
+        content = msgspec.json.decode(file.read_bytes().partition(b"\n")[0])
+        if isinstance(content, dict):
+            del content["checksums"]
+        file.write_bytes(msgspec.json.encode(content))
+
+
+def test_a_record_without_checksums_is_read_and_resumed(run: Path) -> None:
+    whole = rows_of(run)
+    _as_written_before_there_were_checksums(run)
+    assert rows_of(run) == whole
+    found = verify(RunFolder(run))
+    assert (found.faults, found.files, found.unchecked > 5) == ([], 0, True)
+    asyncio.run(_session(RunFolder(run), range(5, 6), killed=False))
+    assert _is_part(whole, again := rows_of(run))
+    assert len(again["verdicts"]) == len(whole["verdicts"]) + 1
+    assert verify(RunFolder(run)).faults == []

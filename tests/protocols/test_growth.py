@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
 
+import moot.protocols
 from moot.protocols.agreement_language import agreement_share
+from moot.protocols.ceda.conflicts import first_difference, sentences_of
 from moot.protocols.ceda.quantities import marked
 from moot.protocols.ceda.stance import relation_of
 from moot.protocols.ceda.wording import wording_of
+from moot.protocols.chunking import chunks_of
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.labels import canonical_label
-from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.replies import InvalidReply, Position, Reply, parse_reply
 from moot.protocols.selene.sentences import split_sentences
-from moot.protocols.socrasynth.moderation import read_topics
+from moot.protocols.socrasynth.moderation import read_kappa, read_topics
+from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.templates import fenced
 from moot.protocols.verdict_words import mask_verdict_words
 from moot.protocols.whole_number import whole_number
+
+for _found in pkgutil.walk_packages(moot.protocols.__path__, "moot.protocols."):
+    importlib.import_module(_found.name)  # so that every model of a reply is known
 
 SHAPES = {
     "dots": ".",
@@ -31,6 +41,9 @@ SHAPES = {
     "tags": "</",
     "words": "not no longer ",
     "lines": "a\n",
+    "sentences": "A is 5. ",
+    "shares": "5%",
+    "a list": "1. ",
 }
 
 
@@ -38,7 +51,28 @@ def _answer(text: str) -> None:
     parse_reply(f'{{"answer": "{text}", "reasoning": "r", "confidence": 0.5}}', Position, ("Yes", "No"))
 
 
+def _every_field(text: str) -> None:
+    """The text in each field of each model of a reply, alone and in a list."""
+    said = json.dumps(text)
+    for model in _models(Reply):
+        for value in (said, f"[{said}]"):
+            fields = ",".join(f'"{name}":{value}' for name in model.model_fields)
+            with suppress(InvalidReply):
+                parse_reply(f"{{{fields}}}", model)
+
+
+def _models(base: type[Reply]) -> Iterator[type[Reply]]:
+    for model in base.__subclasses__():
+        yield model
+        yield from _models(model)
+
+
 READERS: dict[str, Callable[[str], object]] = {
+    "every field": _every_field,
+    "a stated number": stated_number,
+    "conflicts": lambda text: first_difference(sentences_of(text), sentences_of(f"{text} x")),
+    "chunks": chunks_of,
+    "a dial": read_kappa,
     "a reply": lambda text: parse_reply(text, Position),
     "a torn reply": lambda text: parse_reply(f'{{"answer": "Yes", "reasoning": {text}', Position),
     "a fenced reply": lambda text: parse_reply(f"```{text}", Position),

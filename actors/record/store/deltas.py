@@ -152,11 +152,12 @@ def replay(store: Store, roll: str, names: Iterable[str], journal: Path) -> None
     sealed = f"journal/{roll}/{_SEALED}"
     most = _count(store, sealed) if sealed in names else len(names)
     wanted = list(takewhile(names.__contains__, (f"journal/{roll}/{number:06d}.delta" for number in range(most))))
-    for name, delta in zip(wanted, _read(store, wanted), strict=True):
+    for name, data in zip(wanted, _read(store, wanted), strict=True):
+        delta = decode_delta(data)
         if delta is None:
-            if name == wanted[-1]:
+            if name == wanted[-1] and _is_torn(data):
                 return
-            raise RecordError(f"{store.uri}: {name} is damaged, and others follow it: restore it from a copy")
+            raise RecordError(f"{store.uri}: {name} is damaged: restore it from a copy, or delete it and all behind it")
         for segment in delta:
             if not (is_segment_name(segment) and segment.startswith(f"{roll}-")):
                 raise RecordError(f"{store.uri}: {name} is damaged: {segment!r} is no segment of its roll")
@@ -171,10 +172,19 @@ def _count(store: Store, sealed: str) -> int:
     return min(int(said), _MOST_BYTES)
 
 
-def _read(store: Store, names: list[str]) -> Iterator[dict[str, tuple[int, bytes]] | None]:
+def _read(store: Store, names: list[str]) -> Iterator[bytes | None]:
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for start in range(0, len(names), _AHEAD):
-            yield from map(decode_delta, threads.map(store.get, names[start : start + _AHEAD]))
+            yield from threads.map(store.get, names[start : start + _AHEAD])
+
+
+def _is_torn(data: bytes | None) -> bool:
+    """Whether a delta ends before it should, as one may that was not put to its end."""
+    try:
+        msgspec.msgpack.decode(data or b"", type=Delta)
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    return False
 
 
 def _append(segment: Path, start: int, data: bytes) -> bool:
