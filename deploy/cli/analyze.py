@@ -53,10 +53,10 @@ def analyze(
         "seed": seed,
     }
     settings = validated(AnalysisSettings, given, "")
-    found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
     in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
     if runs and in_it and not out:
         refuse_links(runs[0])
+    found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
     folder = out or (runs[0] / "analysis" if runs and in_it else Path("analysis"))
     show_analysis(found, write_analysis(found, folder), form)
 

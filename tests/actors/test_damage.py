@@ -360,7 +360,7 @@ def _damaged(draw: Any, raw: bytes) -> bytes:
     """Some bytes changed, cut off, put in or left out."""
     at = draw(st.integers(0, len(raw) - 1))
     junk = draw(st.binary(min_size=1, max_size=9))
-    return draw(
+    harmed: bytes = draw(
         st.sampled_from(
             [
                 raw[:at] + bytes([raw[at] ^ 1 << junk[0] % 8]) + raw[at + 1 :],
@@ -371,6 +371,7 @@ def _damaged(draw: Any, raw: bytes) -> bytes:
             ]
         )
     )
+    return harmed
 
 
 def test_a_flipped_bit_of_the_last_delta_is_no_torn_one(run: Path, tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ class Parcel:
     """What `ROWS` replies bring with them, as it crosses to the writer."""
 
     def __init__(self, number: int, replies: pa.RecordBatch, draw: np.random.Generator) -> None:
+        self.number = number + 1
         self.case_ids = [f"case-{number}-{i}" for i in range(ROWS // 2)]
         named = {
             "case_id": [case_id for case_id in self.case_ids for _ in ROLES],
@@ -169,7 +170,7 @@ class Parcel:
 
     async def send(self, writer: Any) -> None:
         """Hand it over, and wait until its verdicts are durable."""
-        await writer.register.remote(self.cases)
+        await writer.register.remote(self.cases, self.number)
         await writer.take_rows.remote(self.packed, self.rest)
         assert all(await writer.commit.remote(self.closings))
 

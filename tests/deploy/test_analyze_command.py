@@ -147,3 +147,13 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: tuple[str, ...], compl
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert not Path("analysis").exists()
+
+
+def test_a_run_from_elsewhere_does_not_choose_where_the_analysis_goes(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.yaml").write_text("schema_version: 1\n")
+    (tmp_path / "run" / "analysis").symlink_to(tmp_path / "home")
+    code, _, err = command("run", *FEW)
+    assert (code, "is a link" in err) == (2, True)
+    assert list((tmp_path / "home").iterdir()) == []

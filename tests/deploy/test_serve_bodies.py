@@ -38,7 +38,7 @@ def _read(body: bytes, model: type[Asked]) -> None:
     except Refused as error:
         refused = error
     else:
-        assert labelled.case.question
+        assert labelled.case.id
         assert content == labelled.case.content_hash()
         return
     assert 400 <= refused.status_code < 500
