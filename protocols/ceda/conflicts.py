@@ -25,8 +25,8 @@ Why = Literal["number", "negation", "antonym"]
 SAME_THING = 0.7
 """The least share of content words that two sentences about the same thing have in common."""
 
-_MOST_PLACES, _MOST_PAIRS = 200, 20_000
-"""Sentences of a text that are found by one word, and pairs of sentences of two texts that are compared."""
+_MOST_PLACES, _MOST_LOOKS, _MOST_PAIRS = 200, 2_000_000, 20_000
+"""Sentences of a text that are found by one word, those that are found in all, and pairs that are compared."""
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +82,12 @@ def _alike(ones: Sequence[Wording], others: Sequence[Wording]) -> Iterator[tuple
         for word in other.words:
             if len(listed := places.setdefault(word, [])) < _MOST_PLACES:
                 listed.append(place)
+    looked_at = 0
     for one in ones:
         common = Counter(place for word in one.words for place in places.get(word, ()))
+        looked_at += common.total()
+        if looked_at > _MOST_LOOKS:
+            return
         for place in sorted(place for place, count in common.items() if count > 1):
             yield one, others[place]
 

@@ -70,7 +70,7 @@ def _models(base: type[Reply]) -> Iterator[type[Reply]]:
 READERS: dict[str, Callable[[str], object]] = {
     "every field": _every_field,
     "a stated number": stated_number,
-    "conflicts": lambda text: first_difference(sentences_of(text), sentences_of(f"{text} x")),
+    "conflicts": lambda text: first_difference(*[sentences_of(text)] * 2),
     "chunks": chunks_of,
     "a dial": read_kappa,
     "a reply": lambda text: parse_reply(text, Position),
