@@ -245,7 +245,7 @@ async def test_long_bodies_are_refused_before_they_are_read(tmp_path: Path) -> N
 
 async def test_texts_that_are_too_long_together_are_refused(tmp_path: Path) -> None:
     half = "x " * (MOST_CHARACTERS // 4)
-    kinds = {"judgments": {"engine": "inline"}, "checks": {"engine": "inline"}}
+    kinds: dict[str, Any] = {"judgments": {"engine": "inline"}, "checks": {"engine": "inline"}}
     async with served(tmp_path, **kinds) as client:
         for kind, body, named in (
             ("debates", {**CASE, "documents": [half, half]}, "documents"),
