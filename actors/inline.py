@@ -110,12 +110,14 @@ class InlineRuntime:
 
     async def stop(self, *, compact: bool = True) -> None:
         """See `arena.Runtime.stop`."""
-        for seat in self.seats:
-            await seat.drain(0.0)
-        await self._crew.close()
-        if self._gate is not None:
-            await self._gate.close()
-        await self._house.close()
-        self._scribe.hand_over()
-        await self._recorder.close(compact=compact)
-        await self._tracer.close()
+        try:
+            for seat in self.seats:
+                await seat.drain(0.0)
+            await self._crew.close()
+            if self._gate is not None:
+                await self._gate.close()
+            await self._house.close()
+            self._scribe.hand_over()
+        finally:  # on a full disk draining may fail, too
+            await self._recorder.close(compact=compact)
+            await self._tracer.close()

@@ -155,7 +155,7 @@ def test_a_missing_mark_is_counted_and_in_no_mean() -> None:
         ("instructions: ' '\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "`instructions`: expected text"),
         ("name: ''\ninstructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "`name`: expected text"),
         ("instructions: x\nreleased: 2024-13-99", "cannot be read (month must be in 1..12)"),
-        ("[" * 5000, "nested too deeply"),
+        ("[" * 5000, "nested more than 500 levels deep"),
         ("instructions: x\ndimensions: &d {a: *d}", "*d"),
         ("instructions: x\ndimensions: {a: {question: q, levels: {1: b, 2: g}, passes_at: 7}}", "passes_at"),
         ("instructions: x\nextra: 1\ndimensions: {a: {question: q, levels: {1: b, 2: g}}}", "extra"),
