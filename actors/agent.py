@@ -27,11 +27,11 @@ from moot.actors.meter import SURPRISAL
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.prices import Price
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.actors.models.structured_output import reply_schema
 from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_usage
 from moot.actors.record.schema import ABANDONED
 from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles, family_of
+from moot.actors.sent_request import held_schema
 from moot.actors.tracing import Span
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
@@ -150,7 +150,8 @@ class Agent:
         if ask.images and not self._model.capabilities.images:
             raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
-        attempt.schema = reply_schema(self._model.capabilities, attempt.binding.structured, reply_model)
+        offered, max_tokens = self._model.capabilities.structured_output, attempt.decoding.max_tokens
+        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, max_tokens)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)

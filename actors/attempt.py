@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 
 import msgspec
-from pydantic import BaseModel
 
 from moot.actors.deadline import Deadline
 from moot.actors.limits.admitted import Unconfirmed
 from moot.actors.models.interface import ModelReply
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import sent_decoding
 from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.messages import Ask, Message, Usage
 
@@ -45,7 +46,7 @@ class Attempt:
 
     def __init__(self, ask: Ask, binding: RoleBinding, reply_id: str, span: Span = NO_SPAN) -> None:
         self.ask, self.binding, self.reply_id, self.span = ask, binding, reply_id, span
-        self.decoding = ask.decoding or binding.decoding()
+        self.decoding = sent_decoding(binding, ask.decoding)
         if binding.early_stop is not None and self.decoding.top_logprobs is None:
             self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
         self.stopped = False
@@ -54,6 +55,6 @@ class Attempt:
         self.reply: ModelReply | None = None
         self.usage_before: Usage | None = None
         self.reasked: tuple[str, str] | None = None
-        self.schema: type[BaseModel] | None = None
+        self.schema: ReplySchema | None = None
         self.deadline: Deadline | None = None
         self.unconfirmed = Unconfirmed()

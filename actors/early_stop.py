@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
+from moot.actors.models.reply_schema import ReplySchema
 from moot.metrics.token_confidence import Statistic, window_statistic
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -66,7 +67,7 @@ async def watched(
     stop: EarlyStop,
     *,
     step_key: str,
-    schema: type[BaseModel] | None = None,
+    schema: ReplySchema | None = None,
 ) -> ModelReply:
     """A reply that is read while it is written. One that is stopped has the finish reason `CUT` and no usage.
 

@@ -9,7 +9,8 @@ from moot.actors.encoders.interface import Encoder
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.ports import Classifier, Crew, Library, Scribe
 from moot.actors.reuse import ReplyCache
-from moot.actors.roles import Roles, fingerprint
+from moot.actors.roles import Roles
+from moot.actors.sent_request import fingerprint
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.messages import Answered, Ask
 from moot.protocols.templates import Templates

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import blake2b
 
-import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.actors.early_stop import EarlyStop
+from moot.actors.models.model_profile import ModelProfile
 from moot.protocols.errors import unknown_name
-from moot.protocols.messages import Ask, Decoding
+from moot.protocols.messages import Decoding
 
 
 class RoleBinding(BaseModel):
@@ -26,6 +25,8 @@ class RoleBinding(BaseModel):
         timeout_s: deadline of one ask, re-ask and retries included.
         structured: whether the backend holds replies to a JSON schema; None leaves it to the backend.
         early_stop: when to stop a streamed reply and ask for another; None: never.
+        profile: what the trial calls found of the model; filled in before a run starts and read back when it is
+            resumed. None for a model that is not tried, and in a record that is older.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -41,6 +42,7 @@ class RoleBinding(BaseModel):
     timeout_s: float = Field(default=120.0, gt=0.0)
     structured: bool | None = None
     early_stop: EarlyStop | None = None
+    profile: ModelProfile | None = None
 
     def decoding(self) -> Decoding:
         """The decoding that an ask uses unless it brings its own."""
@@ -95,30 +97,3 @@ class Roles:
         if family not in self._members:
             raise unknown_name("role", family, self._members)
         return [f"{family}/{i}" for i in range(len(self._members[family]))]
-
-
-def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
-    """32 hex digits over everything that the reply depends on, except the ask's place in the debate."""
-    decoding = ask.decoding or binding.decoding()
-    images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
-    body = (
-        binding.model,
-        binding.base_url,
-        binding.persona,
-        binding.structured,
-        decoding,
-        template_hash,
-        ask.slots,
-        ask.reply,
-        ask.labels,
-        ask.choices,
-        ask.sample,
-        images,
-    )
-    # what came later is left out where it is not used, so that records from before it still fit
-    aliases = (ask.aliases,) if ask.aliases else ()
-    early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
-    return blake2b(_ENCODER.encode((*body, *aliases, *early_stop)), digest_size=16).hexdigest()
-
-
-_ENCODER = msgspec.msgpack.Encoder(order="sorted")

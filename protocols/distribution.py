@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 
 from moot.protocols.labels import canonical_label
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import case_label, most
 
 OTHER = "(other)"
 """Where mass goes that a model puts on something outside the closed set."""
@@ -32,8 +33,8 @@ _LARGEST = 1e300
 class Likelihood(Reply):
     """A label and its probability, from 0 to 1."""
 
-    label: str
-    probability: float
+    label: str = Field(json_schema_extra=case_label())
+    probability: float = Field(json_schema_extra={"minimum": 0, "maximum": 1})
 
     @field_validator("label", mode="before")
     @classmethod
@@ -57,7 +58,7 @@ class Likelihood(Reply):
 class Predicted(Reply):
     """Base of replies with a distribution: a list of {label, probability}, of pairs, or a mapping."""
 
-    distribution: list[Likelihood] = Field(min_length=1, max_length=_MOST_NAMED)
+    distribution: list[Likelihood] = Field(min_length=1, max_length=_MOST_NAMED, json_schema_extra=most(10))
 
     @field_validator("distribution", mode="before")
     @classmethod

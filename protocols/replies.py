@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import json_repair
 import msgspec
@@ -15,13 +15,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from moot.protocols.errors import ConfigError
 from moot.protocols.labels import canonical_label, fold
+from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.user_modules import named_object
 
 
 class Reply(BaseModel):
-    """Base of every reply: a JSON object whose extra keys are ignored."""
+    """Base of every reply: a JSON object whose extra keys are ignored.
+
+    Attributes:
+        length_follows_input: whether a good reply is as long as what it was given, so that its schema's bounds cannot
+            be made to fit the reply's tokens.
+        analysis_first: whether the source wants the long fields written before the decisive ones.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    length_follows_input: ClassVar[bool] = False
+    analysis_first: ClassVar[bool] = False
 
 
 class Position(Reply):
@@ -30,8 +40,10 @@ class Position(Reply):
     The answer comes first because after reasoning the answer token saturates near probability 1.
     """
 
-    answer: str = Field(min_length=1)
-    reasoning: str = Field(min_length=1)
+    analysis_first: ClassVar[bool] = True
+
+    answer: str = Field(min_length=1, json_schema_extra=case_label())
+    reasoning: str = Field(min_length=1, json_schema_extra=longest(900))
     confidence: float = Field(ge=0.0, le=1.0)
 
     @field_validator("answer", mode="before")
@@ -56,7 +68,7 @@ class Score(Reply):
 
     support: Literal["supported", "contradicted", "not covered"]
     score: float = Field(ge=0.0, le=1.0)
-    rationale: str = ""
+    rationale: str = Field(default="", json_schema_extra=longest(600))
 
     @field_validator("support", mode="before")
     @classmethod

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from pydantic import BaseModel
-
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import EarlyStop, watched
 from moot.actors.limits.admission import Admission, How, Need
@@ -16,6 +14,7 @@ from moot.actors.limits.stated_usage import believed
 from moot.actors.meter import SILENT, Meter
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, StreamingModel
 from moot.actors.models.prices import Price
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.token_bounds import prompt_bound, prompt_estimate, schema_bound
 from moot.actors.tracing import NO_SPAN, Span
 from moot.protocols.messages import Decoding, Message, Usage
@@ -68,7 +67,7 @@ class AdmittedModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None,
+        schema: ReplySchema | None,
         deadline: Deadline,
         unconfirmed: Unconfirmed,
         stop: EarlyStop | None = None,
@@ -123,7 +122,7 @@ class AdmittedModel:
         self,
         messages: Sequence[Message],
         decoding: Decoding,
-        schema: type[BaseModel] | None,
+        schema: ReplySchema | None,
         deadline: Deadline,
         call: Call,
     ) -> Admission | None:
@@ -136,7 +135,7 @@ class AdmittedModel:
         call.admitted()
         return admission
 
-    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None) -> Need:
+    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> Need:
         tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
         if not self._budgets:
             return Need(tokens)
@@ -181,7 +180,7 @@ def _tokens(usage: Usage) -> int | None:
     return usage.prompt_tokens + usage.completion_tokens
 
 
-def _at_most(messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None) -> int:
+def _at_most(messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> int:
     return prompt_bound(messages) + schema_bound(schema) + decoding.max_tokens
 
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import aiohttp
 import httpx2
 from anthropic import AnthropicError, APIConnectionError, APIStatusError, AsyncAnthropic, DefaultAioHttpClient
-from pydantic import BaseModel
 
 from moot.actors.models.anthropic_errors import error_from_response
 from moot.actors.models.anthropic_limits import rate_headers
@@ -21,6 +20,7 @@ from moot.actors.models.openai_errors import plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
 from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.reply_bound import bounded_client
+from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -56,6 +56,7 @@ class AnthropicModel:
         self.capabilities = Capabilities(
             images=True,
             structured_output="yes",
+            dialect="anthropic",
             max_temperature=MAX_TEMPERATURE if self._sampling else None,
         )
         self._key = ApiKey(api_key_env)
@@ -70,7 +71,7 @@ class AnthropicModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 

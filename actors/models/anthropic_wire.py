@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from pydantic import BaseModel
 
 from moot.actors.models.anthropic_errors import error_from_reply
 from moot.actors.models.anthropic_sampling import sampling
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
-from moot.actors.models.json_schema import json_schema
 from moot.actors.models.openai_errors import plain, refuse_key
 from moot.actors.models.openai_json import strict_json
 from moot.actors.models.openai_usage import token_count
+from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message, Usage
 
 _FINISH_REASONS = {
@@ -40,7 +39,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_request(
-    model: str, messages: Sequence[Message], decoding: Decoding, schema: type[BaseModel] | None = None
+    model: str, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None = None
 ) -> bytes:
     """The request's JSON body.
 
@@ -49,7 +48,6 @@ def encode_request(
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
-        ConfigError: `schema` cannot be written as a JSON schema.
     """
     temperature, top_p = sampling(model, decoding)
     system = [message.content for message in messages if message.role == "system"]
@@ -68,9 +66,9 @@ def encode_request(
         raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
 
 
-def _held_to(schema: type[BaseModel]) -> dict[str, Any]:
+def _held_to(schema: ReplySchema) -> dict[str, Any]:
     # Not a tool that must be used: the models that always think refuse that.
-    return {"format": {"type": "json_schema", "schema": json_schema(schema)}}
+    return {"format": {"type": "json_schema", "schema": msgspec.Raw(schema.body)}}
 
 
 def _says(message: Message) -> bool:

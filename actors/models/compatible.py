@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-
-from pydantic import BaseModel
+from dataclasses import replace
 
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.lean_http import LeanHttp
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply, encode_request
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.server_kind import dialect_of_server
 from moot.protocols.messages import Decoding, Message
 
 _PATH = "/chat/completions"
@@ -49,7 +50,7 @@ class CompatibleModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
@@ -66,7 +67,7 @@ class CompatibleModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> AsyncGenerator[StreamPiece, None]:
         """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
 
@@ -85,8 +86,9 @@ class CompatibleModel:
                 yield piece
 
     async def check(self) -> None:
-        """See `LeanHttp.check`."""
-        await self._http.check()
+        """Ask the server for its list of models, which says what kind of server it is; see `LeanHttp.check`."""
+        listed = await self._http.check()
+        self.capabilities = replace(self.capabilities, dialect=dialect_of_server(self.base_url, listed))
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""

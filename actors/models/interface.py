@@ -8,9 +8,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel
 
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message, Usage
+
+Offered = Literal["no", "on request", "yes"]
+"""What a backend says of JSON schemas; see `Capabilities.structured_output`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,9 @@ class Capabilities:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
         logprob_stage: whether probabilities are before or after temperature.
         images: whether messages may carry pictures.
-        structured_output: whether it can hold a reply to a JSON schema: `yes` does so unless told otherwise,
-            `on request` only for a role with `structured: true`, because not every server behind it can.
+        structured_output: whether it can hold a reply to a JSON schema: `yes` does so, `on request` stands for a server
+            that the trial call must try first.
+        dialect: of the schemas that it takes; `portable` until it is known better.
         streaming: whether it also offers `stream`.
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
         max_temperature: greatest temperature that it takes; None when it takes none.
@@ -33,7 +38,8 @@ class Capabilities:
     max_alternatives: int = 0
     logprob_stage: Literal["before", "after", "unknown"] = "unknown"
     images: bool = False
-    structured_output: Literal["no", "on request", "yes"] = "no"
+    structured_output: Offered = "no"
+    dialect: DialectName = "portable"
     streaming: bool = False
     seeds: bool = False
     max_temperature: float | None = 2.0
@@ -149,7 +155,7 @@ class Model(Protocol):
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One reply.
 
@@ -183,7 +189,7 @@ class StreamingModel(Model, Protocol):
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> AsyncGenerator[StreamPiece, None]:
         """The pieces of one reply; arguments as for `complete`.
 

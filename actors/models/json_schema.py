@@ -1,4 +1,4 @@
-"""From a pydantic model to the JSON schema that vendors hold a reply to: one closed object without references."""
+"""From a pydantic model to the JSON schema that a reply is held to: one closed object without references."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.protocols.errors import ConfigError
+from moot.protocols.reply_limits import CASE_LABEL
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
+_LIMITS = {
+    "string": ("minLength", "maxLength", "pattern"),
+    "number": ("minimum", "maximum"),
+    "integer": ("minimum", "maximum"),
+    "array": ("minItems", "maxItems"),
+}
 
 
 @lru_cache(maxsize=256)
 def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a reply; shared between callers, so not to be changed.
+    """The schema of a reply without limits; shared between callers, so not to be changed.
 
     Every object is closed, with its properties in the order of the model's fields and all of them required, since
-    vendors refuse anything else. Limits on numbers, texts and lists, which they also refuse, are left out: the reply is
+    vendors refuse anything else. Limits on numbers, texts and lists, which some also refuse, are left out: the reply is
     validated by the model itself in any case.
 
     Raises:
@@ -26,14 +33,25 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
             itself.
     """
     whole = model.model_json_schema(mode="validation")
-    return _Closing(model.__name__, whole.get("$defs", {})).schema(whole, "", ())
+    return _Closing(model.__name__, whole.get("$defs", {}), limits=False).schema(whole, "", ())
+
+
+@lru_cache(maxsize=256)
+def limited_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The same with the limits that the model's fields state, and with `CASE_LABEL` where a field holds a label.
+
+    Raises:
+        ConfigError: as `json_schema`.
+    """
+    whole = model.model_json_schema(mode="validation")
+    return _Closing(model.__name__, whole.get("$defs", {}), limits=True).schema(whole, "", ())
 
 
 class _Closing:
     """Rewrites the schema of one model; `where` is the field, `inside` the definitions that are being written out."""
 
-    def __init__(self, name: str, definitions: Mapping[str, Any]) -> None:
-        self._name, self._definitions = name, definitions
+    def __init__(self, name: str, definitions: Mapping[str, Any], *, limits: bool) -> None:
+        self._name, self._definitions, self._limits = name, definitions, limits
 
     def schema(self, given: Mapping[str, Any], where: str, inside: tuple[str, ...]) -> dict[str, Any]:
         closed = self._kind(given, where, inside)
@@ -55,10 +73,16 @@ class _Closing:
         if given.get("type") == "object" and "properties" in given:
             return self._object(given, where, inside)
         if given.get("type") == "array" and "items" in given:
-            return {"type": "array", "items": self.schema(given["items"], where, inside)}
+            return {"type": "array", "items": self.schema(given["items"], where, inside), **self._limits_of(given)}
         if given.get("type") in _SCALARS:
-            return {"type": given["type"]}
+            return {"type": given["type"], **self._limits_of(given)}
         raise self._impossible(where, "is neither a text, a number, a truth value, a list, a choice nor a model")
+
+    def _limits_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the field says of its size, and whether it holds a label of the case."""
+        if not self._limits:
+            return {}
+        return {word: given[word] for word in (*_LIMITS.get(given["type"], ()), CASE_LABEL) if word in given}
 
     def _written_out(self, name: str, where: str, inside: tuple[str, ...]) -> dict[str, Any]:
         if name in inside:

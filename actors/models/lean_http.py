@@ -148,8 +148,8 @@ class LeanHttp:
         said = plain(f"{error.message} ({_HINT})", opened.key)
         return ModelError(error.kind, said, limits=opened.limits)
 
-    async def check(self) -> None:
-        """Ask the server for its list of models, which costs nothing. A server without such a list passes.
+    async def check(self) -> bytes:
+        """The server's list of models, which costs nothing to ask for; empty where it has none.
 
         Raises:
             MissingKey: the key's environment variable is not set.
@@ -176,6 +176,7 @@ class LeanHttp:
             raise ModelUnavailable(f"{url} refuses {self._credential()} (HTTP {response.status})")
         if response.status >= 500 and response.status != 501:
             raise ModelUnavailable(f"{url}: {error_from_response(response.status, {}, received, key=key).message}")
+        return received if response.status == 200 else b""
 
     async def close(self) -> None:
         """Close the connections of the running event loop; a later call opens new ones."""

@@ -9,7 +9,6 @@ from typing import cast
 import aiohttp
 import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream, DefaultAioHttpClient, OpenAIError
-from pydantic import BaseModel
 
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.connection_errors import connection_failure
@@ -20,6 +19,7 @@ from moot.actors.models.openai_wire import REQUEST_ID_HEADER, LengthField, decod
 from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
 from moot.actors.models.reply_bound import bounded, bounded_client
+from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -56,7 +56,9 @@ class OpenAIModel:
         self.model = model
         self.name = f"openai/{model}"
         self.base_url = base_url
-        self.capabilities = Capabilities(max_alternatives=20, images=True, structured_output="yes", streaming=True)
+        self.capabilities = Capabilities(
+            max_alternatives=20, images=True, structured_output="yes", dialect="openai", streaming=True
+        )
         self._key = ApiKey(api_key_env)
         self._clients = PerLoop(self._new_client)
 
@@ -69,7 +71,7 @@ class OpenAIModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One HTTP request, never repeated here; cancelling it closes its connection.
 
@@ -95,7 +97,7 @@ class OpenAIModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> AsyncGenerator[StreamPiece, None]:
         """One HTTP request whose reply is given while it comes; closing the generator closes its connection.
 

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
-from pydantic import BaseModel
 
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_json import decode_json
 from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.openai_usage import WireUsage, usage_of
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.response_format import response_format
 from moot.protocols.messages import Decoding, Message
 
@@ -68,7 +68,7 @@ def encode_request(
     decoding: Decoding,
     length_field: LengthField = "max_tokens",
     *,
-    schema: type[BaseModel] | None = None,
+    schema: ReplySchema | None = None,
     stream: bool = False,
 ) -> bytes:
     """The request's JSON body. Settings that are None are left out, so the server's default holds.

@@ -1,17 +1,25 @@
-"""One small call before a run: what no list of models tells, a reply does."""
+"""Trial calls before a run: what no list of models tells, a reply does."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+import structlog
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Model, ModelError
+from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import refuses_response_format
 from moot.actors.models.retry import RetryPolicy, call_with_retries
-from moot.protocols.errors import ModelUnavailable
+from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
+
+_log = structlog.get_logger(__name__)
 
 PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
 """How a call before a run is repeated: the user waits for it."""
@@ -19,34 +27,190 @@ PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after
 _MESSAGES = (Message("user", "Say Yes"),)
 STEP_KEY = "moot/probe"
 
+_SHORT = 64
+"""Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
 
-async def probe(model: Model, decoding: Decoding, timeout_s: float, schema: type[BaseModel] | None = None) -> bool:
-    """Make one call as the run will make them; it may be billed.
+_FREE = ModelProfile(schemas="free")
 
-    Args:
-        decoding: as in the run, so that a setting which the server does not take is found.
+
+@dataclass(frozen=True, slots=True)
+class AskedReply:
+    """A reply that a run will ask for.
+
+    Attributes:
+        model: its type.
+        labels: those of a case; None for an open set.
+        max_tokens: its bound.
+    """
+
+    model: type[BaseModel]
+    labels: tuple[str, ...] | None
+    max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a run will ask of one model.
+
+    Attributes:
+        decoding: of the role that asks for most, so that a setting which the server does not take is found.
         timeout_s: the deadline of an ask of the run.
-        schema: a reply model of the run, if its replies will be held to their schemas.
+        replies: what is to be held to a schema; empty when nothing is.
+        insists: whether a role says `structured: true`, so that a model that holds no replies is refused.
+        needs_logprobs: whether the run cannot do without log-probabilities.
+        written: the settings that the user wrote down: they are never left out.
+    """
+
+    decoding: Decoding
+    timeout_s: float
+    replies: Sequence[AskedReply] = ()
+    insists: bool = False
+    needs_logprobs: bool = False
+    written: frozenset[str] = frozenset()
+
+
+class _SchemaRefused(Exception):
+    """The model does not hold replies as it was asked to; the message says why."""
+
+
+async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
+    """Make calls as the run will make them, until it is known how; they may be billed.
 
     Returns:
-        Whether log-probabilities with alternatives came back; False when `decoding` asks for none.
+        What was found, and whether log-probabilities with alternatives came back; False when none were asked for.
 
     Raises:
-        ModelUnavailable: the call failed for another reason than the log-probabilities.
+        ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that nobody
+            wrote down.
+        CapabilityMissing: a role insists on schemas, and the model holds no replies to them.
+        ConfigError: the model does not take a setting that the user wrote down.
     """
-    try:
-        async with asyncio.timeout(timeout_s):
-            reply = await call_with_retries(
-                PROBE_RETRIES, lambda: model.complete(_MESSAGES, decoding, step_key=STEP_KEY, schema=schema)
-            )
-    except ModelError as error:
-        if error.kind == "request" and schema is not None and refuses_response_format(error.message):
-            raise ModelUnavailable(
-                f"{model.name} cannot hold replies to a schema: say `structured: false` for its roles ({error.message})"
-            ) from None
-        if error.kind == "request" and decoding.top_logprobs and "logprob" in error.message.lower():
-            return False
-        raise ModelUnavailable(f"{model.name}: {error.message}") from None
-    except TimeoutError:
-        raise ModelUnavailable(f"{model.name} did not answer within {timeout_s:g} s") from None
-    return reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())
+    why = ""
+    for profile in _candidates(model, trial):
+        try:
+            return await _Candidate(model, trial, profile).tried()
+        except _SchemaRefused as refused:
+            why = str(refused)
+    if trial.insists:
+        raise CapabilityMissing(
+            f"{model.name} cannot hold replies to a schema: say `--structured off`, or leave `structured: true` out "
+            f"of its roles ({why})"
+        )
+    found, given = await _Candidate(model, trial, _FREE).tried()
+    if why:
+        _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=why)
+    return found, given
+
+
+def _candidates(model: Model, trial: Trial) -> Iterator[ModelProfile]:
+    """Ways to hold replies, the strictest first."""
+    if not trial.replies:
+        return
+    dialects = dict.fromkeys((model.capabilities.dialect, "portable"))
+    listed = (True, False) if any(reply.labels for reply in trial.replies) else (True,)
+    for labels in listed:
+        for dialect in dialects:
+            yield ModelProfile(schemas=dialect, listed_labels=labels)
+
+
+class _Candidate:
+    """One way to ask a model, tried with every reply of the run.
+
+    Args:
+        model, trial: see `probe`.
+        profile: the way.
+    """
+
+    def __init__(self, model: Model, trial: Trial, profile: ModelProfile) -> None:
+        self._model, self._trial, self._profile = model, trial, profile
+        self._decoding = trial.decoding
+
+    async def tried(self) -> tuple[ModelProfile, bool]:
+        """The profile, with what had to be left out, and whether log-probabilities came.
+
+        Raises:
+            _SchemaRefused: the model does not hold replies in this way.
+        """
+        first, *others = self._schemas() or [None]
+        reply = await self._reply(first)
+        for schema in others:
+            self._decoding = msgspec.structs.replace(self._decoding, max_tokens=min(_SHORT, self._decoding.max_tokens))
+            await self._reply(schema)
+        return self._profile, _has_alternatives(reply)
+
+    def _schemas(self) -> list[ReplySchema]:
+        if self._profile.schemas == "free":
+            return []
+        found = {}
+        for asked in self._trial.replies:
+            try:
+                schema = reply_schema(
+                    asked.model,
+                    self._profile.schemas,
+                    asked.labels,
+                    asked.max_tokens,
+                    listed_labels=self._profile.listed_labels,
+                )
+            except ConfigError:  # no schema can hold it: it is left free, or its first ask says so
+                continue
+            found[schema] = None
+        return list(found)
+
+    async def _reply(self, schema: ReplySchema | None) -> ModelReply | None:
+        """One call; None when the server gives no log-probabilities and nothing was to be held."""
+        while True:
+            try:
+                reply = await self._called(schema)
+            except ModelError as error:
+                if error.kind != "request":
+                    raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
+                if self._leaves_out(error.message):
+                    continue
+                return self._refused(error.message, schema)
+            if schema is not None and not _is_held(reply, schema):
+                raise _SchemaRefused(f"it takes a schema and replies {reply.text.strip()[:60]!r}")
+            return reply
+
+    async def _called(self, schema: ReplySchema | None) -> ModelReply:
+        try:
+            async with asyncio.timeout(self._trial.timeout_s):
+                return await call_with_retries(
+                    PROBE_RETRIES,
+                    lambda: self._model.complete(_MESSAGES, self._decoding, step_key=STEP_KEY, schema=schema),
+                )
+        except TimeoutError:
+            raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
+
+    def _leaves_out(self, message: str) -> bool:
+        """Whether the error names a sampling setting that was sent: it is left out from now on, and that is said."""
+        for name in ("temperature", "top_p"):
+            if name not in message or getattr(self._decoding, name) is None:
+                continue
+            if name in self._trial.written:
+                raise ConfigError(
+                    f"model {self._model.name!r} takes no such `{name}`: leave it out of the role's settings ({message})"
+                )
+            self._decoding = msgspec.structs.replace(self._decoding, **{name: None})
+            self._profile = self._profile.model_copy(update={"omitted": (*self._profile.omitted, name)})
+            _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
+            return True
+        return False
+
+    def _refused(self, message: str, schema: ReplySchema | None) -> None:
+        """What a refused request means, if the run can go on without what was refused."""
+        about_logprobs = bool(self._decoding.top_logprobs) and "logprob" in message.lower()
+        if schema is not None and (refuses_response_format(message) or (about_logprobs and self._trial.needs_logprobs)):
+            raise _SchemaRefused(message)
+        if not about_logprobs:
+            raise ModelUnavailable(f"{self._model.name}: {message}")
+
+
+def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
+    """Whether a reply begins as the schema wants it; one that is empty, all hidden reasoning, may have been."""
+    text = reply.text.lstrip()
+    names = msgspec.json.decode(schema.body)["properties"]
+    return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))
+
+
+def _has_alternatives(reply: ModelReply | None) -> bool:
+    return reply is not None and reply.tokens is not None and bool(np.isfinite(reply.tokens.alt_logprob).any())

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from pydantic import BaseModel
 
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, Replayed, TokenLogprobs
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
@@ -59,7 +59,7 @@ class ReplayModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """The recorded reply to the step; `schema` is passed over.
 

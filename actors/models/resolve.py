@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.interface import Model
+from moot.actors.models.interface import Model, Offered
 from moot.protocols.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ EXAMPLES = {
     "http://HOST:PORT/v1#NAME": "http://127.0.0.1:8000/v1#simulated",
 }
 """By form, a name of it; none for the forms that name a folder."""
+
+
+_OFFERED: dict[str, Offered] = {"openai": "yes", "anthropic": "yes", "url": "on request"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,11 @@ def canonical_model(name: str) -> str:
 def is_embedded(name: str) -> bool:
     """Whether a model runs in the process that calls it, so that nobody else's limits matter."""
     return ModelSpec.parse(name).kind in ("simulated", "replay", "local")
+
+
+def offered_schemas(name: str) -> Offered:
+    """What the backend behind a model's name says of JSON schemas, without making it."""
+    return _OFFERED.get(ModelSpec.parse(name).kind, "no")
 
 
 def is_replay(name: str) -> bool:

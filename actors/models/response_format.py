@@ -1,27 +1,18 @@
-"""A reply model as the OpenAI wire's `response_format`."""
+"""A reply's schema as the OpenAI wire's `response_format`."""
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
 import msgspec
-from pydantic import BaseModel
 
-from moot.actors.models.json_schema import json_schema
-
-_LONGEST_NAME = 64
+from moot.actors.models.reply_schema import ReplySchema
 
 
-@lru_cache(maxsize=256)
-def response_format(model: type[BaseModel]) -> msgspec.Raw:
-    """The JSON that has a server hold its reply to `model`: made once for each model.
-
-    Raises:
-        ConfigError: no schema can say what the model wants.
-    """
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
-    held = {"name": name, "strict": True, "schema": json_schema(model)}
+@lru_cache(maxsize=1024)
+def response_format(schema: ReplySchema) -> msgspec.Raw:
+    """The JSON that has a server hold its reply to `schema`: made once for each."""
+    held = {"name": schema.name, "strict": True, "schema": msgspec.Raw(schema.body)}
     return msgspec.Raw(msgspec.json.encode({"type": "json_schema", "json_schema": held}))
 
 
@@ -32,4 +23,5 @@ def refuses_response_format(message: str) -> bool:
     True
     """
     said = message.lower()
-    return any(word in said for word in ("response_format", "response format", "json_schema", "structured output"))
+    words = ("response_format", "response format", "json_schema", "structured output", "schema", "enum", "grammar")
+    return any(word in said for word in words)

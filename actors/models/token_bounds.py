@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
-import msgspec
-from pydantic import BaseModel
-
-from moot.actors.models.json_schema import json_schema
+from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Message
 
 _PER_MESSAGE = 16
@@ -22,10 +18,9 @@ _BESIDE_SCHEMA = 600
 """Tokens that vendors put around a JSON schema: up to 350 with tools, by their own tables."""
 
 
-@lru_cache(maxsize=256)
-def schema_bound(schema: type[BaseModel] | None) -> int:
+def schema_bound(schema: ReplySchema | None) -> int:
     """At most how many tokens of the prompt a reply's schema adds; 0 without one."""
-    return 0 if schema is None else len(msgspec.json.encode(json_schema(schema))) + _BESIDE_SCHEMA
+    return 0 if schema is None else len(schema.body) + _BESIDE_SCHEMA
 
 
 def text_estimate(text: str) -> int:

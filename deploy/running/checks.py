@@ -12,9 +12,11 @@ from moot.actors.classifiers.opened import FoundClassifier
 from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
-from moot.actors.models.probe import PROBE_RETRIES, probe
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe import PROBE_RETRIES, AskedReply, Trial, probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
-from moot.actors.models.structured_output import reply_schema
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import shown_pictures
 from moot.deploy.running.prepare import Prepared
@@ -24,11 +26,14 @@ from moot.protocols.floor import DebateProtocol
 from moot.protocols.replies import Position
 
 
-async def check_models(prepared: Prepared, *, network: bool = True) -> None:
+async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
     """Ask every distinct model of the run, and its encoder, whether they can be used.
 
     Args:
         network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
+
+    Returns:
+        The run with what was found of its models; with what the record says of them, where it is resumed.
 
     Raises:
         ConfigError: a setting of a model or of the encoder is malformed, a model does not take what a role asks, or the
@@ -38,23 +43,55 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> None:
         CapabilityMissing: no log-probabilities, though the protocol needs them; no schemas, though a role wants its
             replies held to one; no pictures, though cases bring some; or a package is not installed.
     """
-    wanted: dict[ModelBinding, list[RoleBinding]] = {}
-    for member in prepared.members:
-        wanted.setdefault(model_binding(member), []).append(member)
+    wanted: dict[ModelBinding, list[tuple[str, RoleBinding]]] = {}
+    for family, members in prepared.bindings.items():
+        for member in members:
+            wanted.setdefault(model_binding(member), []).append((family, member))
     if prepared.reuse is not None and not network:
         await asyncio.to_thread(reusable_replies, prepared.reuse)
     shown = _shown_pictures(prepared)
+    found: dict[ModelBinding, ModelProfile | None] = {}
+    recorded = await asyncio.to_thread(recorded_profiles, prepared.folder) if network else None
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
             if binding in shown and not model.capabilities.images:
                 raise CapabilityMissing(f"model {model.name!r} takes no pictures, but the cases bring some")
-            await _check(model, roles, prepared.protocol, network, probed=not is_embedded(binding.model))
+            _check_declared(model, [role for _, role in roles], prepared.protocol)
+            if network:
+                await model.check()
+                if recorded is not None:
+                    found[binding] = recorded.get(binding)
+                elif not is_embedded(binding.model):
+                    found[binding] = await _probe(model, roles, prepared)
         finally:
             await model.close()
     await _check_encoder(prepared, network)
     if prepared.classifier is not None and network:
         await _check_body(prepared.classifier)
+    return _with_profiles(prepared, found) if found else prepared
+
+
+def recorded_profiles(folder: Path) -> dict[ModelBinding, ModelProfile | None] | None:
+    """What a run's record says of its models, so that they are asked as before; None where there is no run yet.
+
+    A record that is older says None of each: they are asked as it was usual then.
+    """
+    run = RunFolder(folder)
+    if not run.exists():
+        return None
+    families = read_run_yaml(run).get("bindings")
+    members = [one for each in families.values() for one in each] if isinstance(families, Mapping) else []
+    bindings = [RoleBinding.model_validate(member) for member in members]
+    return {model_binding(binding): binding.profile for binding in bindings}
+
+
+def _with_profiles(prepared: Prepared, found: Mapping[ModelBinding, ModelProfile | None]) -> Prepared:
+    bindings = {
+        family: [member.model_copy(update={"profile": found.get(model_binding(member))}) for member in members]
+        for family, members in prepared.bindings.items()
+    }
+    return replace(prepared, bindings=bindings)
 
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
@@ -68,7 +105,8 @@ def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:
     }
 
 
-async def _check(model: Model, roles: list[RoleBinding], protocol: DebateProtocol, network: bool, probed: bool) -> None:
+def _check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
+    """Whether the model declares what its roles and the protocol need."""
     most = model.capabilities.max_alternatives
     asked = max(role.top_logprobs or 0 for role in roles)
     if protocol.needs_logprobs and asked and not most:
@@ -83,11 +121,6 @@ async def _check(model: Model, roles: list[RoleBinding], protocol: DebateProtoco
     if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
-    if not network:
-        return
-    await model.check()
-    if probed:
-        await _probe(model, roles, protocol)
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
@@ -124,19 +157,41 @@ async def _check_body(classifier: FoundClassifier) -> None:
         await encoder.close()
 
 
-async def _probe(model: Model, roles: list[RoleBinding], protocol: DebateProtocol) -> None:
-    """Try a call of the role that asks for most; two, if some roles want a schema and others none."""
-    by_schema: dict[type[BaseModel] | None, list[RoleBinding]] = {}
-    for role in roles:
-        schema = reply_schema(model.capabilities, role.structured, Position)
-        by_schema.setdefault(schema, []).append(role)
-    for schema, alike in by_schema.items():
-        role = max(alike, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
-        given = await probe(model, role.decoding(), role.timeout_s, schema)
-        if not given and protocol.needs_logprobs and role.top_logprobs:
-            raise _no_logprobs(model, protocol)
-        if not given and role.early_stop is not None:
-            raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
+async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> ModelProfile:
+    """Try calls as the role makes them that asks for most, with the schemas of all its roles."""
+    members, protocol = [member for _, member in roles], prepared.protocol
+    role = max(members, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
+    trial = Trial(
+        decoding=role.decoding(),
+        timeout_s=role.timeout_s,
+        replies=_asked_replies(roles, prepared),
+        insists=any(member.structured for member in members),
+        needs_logprobs=role.early_stop is not None or (protocol.needs_logprobs and bool(role.top_logprobs)),
+        written=frozenset(name for member in members for name in member.model_fields_set),
+    )
+    profile, given = await probe(model, trial)
+    if not given and protocol.needs_logprobs and role.top_logprobs:
+        raise _no_logprobs(model, protocol)
+    if not given and role.early_stop is not None:
+        raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
+    return profile
+
+
+def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[AskedReply, ...]:
+    """What the roles are asked for, with the labels of the first case; of roles whose replies are left free, nothing.
+
+    A protocol of a user's own that does not say is taken to ask for positions.
+    """
+    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
+    first = next(prepared.cases(), None) if prepared.checked is not None else None
+    labels = None if first is None else first.case.labels
+    asked = [
+        AskedReply(reply, labels, member.max_tokens)
+        for family, member in roles
+        if member.structured is not False
+        for reply in declared.get(family, () if declared else (Position,))
+    ]
+    return tuple(dict.fromkeys(asked))
 
 
 def _no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:

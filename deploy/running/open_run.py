@@ -97,7 +97,7 @@ class OpenRun:
         await asyncio.to_thread(check_resumable, prepared)
         if folder.is_owned():  # whoever waits for its owner asks again and again: a model's trial call is paid for
             raise RunFolderBusy(f"{folder.path} is being written by another process; wait for it or stop it")
-        await check_models(prepared)
+        prepared = self._prepared = await check_models(prepared)
         warn(prepared)
         self._ownership = Ownership.take(folder)
         in_vain = False

@@ -26,7 +26,7 @@ from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
-_FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env"})
+_FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _SHOWN = 8
 """Differences that an error names."""
 

@@ -107,7 +107,7 @@ class Session:
             await self._tell_recorded_signals(folder)
             return done
         try:
-            await self._unless_stopped(check_models(prepared))
+            prepared = self._prepared = await self._unless_stopped(check_models(prepared))
             warn(prepared)
             owner = await self._unless_stopped(Owner.take(folder))
             return await owner.hold(self._owned)

@@ -16,6 +16,7 @@ from moot.protocols.ceda.debate import debate
 from moot.protocols.ceda.judging import rule, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
 from moot.protocols.ceda.pictures import look
+from moot.protocols.ceda.replies import JudgeReply
 from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.slots import conflicts_in_words
@@ -25,6 +26,7 @@ from moot.protocols.claims import CLAIM_LABELS, is_claim
 from moot.protocols.errors import CaseUnfit
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
+from moot.protocols.replies import Reply
 
 
 class Ceda:
@@ -41,6 +43,7 @@ class Ceda:
         needs_logprobs: never.
         needs_claims: always: its cases are claims, with their two labels.
         reads_documents, classifies: whether it asks the run's library and the run's classifier.
+        replies: by role family, the reply types that are asked for beside free text.
         most_members: how many of a role family it asks, where not all.
         reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
     """
@@ -52,6 +55,7 @@ class Ceda:
     needs_claims = True
     reads_documents = True
     classifies = True
+    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType({"judge": (JudgeReply,)})
     reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
     most_members: Mapping[str, int] = MappingProxyType({"vision": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WrapValidator
 
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
 from moot.protocols.labels import canonical_label, fold
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
 
 _SPELLINGS = (
     (*CLAIM_ALIASES[0], "1.0", "not wrong", "not false"),
@@ -62,7 +63,8 @@ def _or_none(value: Any, read: Callable[[Any], bool | None]) -> bool | None:
         return None
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
+Point = Annotated[str, Field(json_schema_extra=longest(120))]
+Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=most(3))]
 
 
 class JudgeReply(Reply):
@@ -76,10 +78,12 @@ class JudgeReply(Reply):
         confidence: stated probability that the verdict is right, in [0, 1]; None when the judge states none.
     """
 
+    analysis_first: ClassVar[bool] = True
+
     consensus: Annotated[bool | None, WrapValidator(_or_none)] = None
     agreed: Texts = ()
     disputed: Texts = ()
-    summary: str = Field(min_length=1)
+    summary: str = Field(min_length=1, json_schema_extra=longest(400))
     verdict: Annotated[Literal[0, 1] | None, BeforeValidator(_one_or_nought)]
     confidence: Annotated[Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_share)] = None
 

@@ -9,14 +9,15 @@ from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case, Domain
 from moot.protocols.constructor_auditor.calls import OPENING, calls_for
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
-from moot.protocols.constructor_auditor.replies import Synthesis, synthesis_for
+from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesis, synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure, Turn, Verdict
-from moot.protocols.replies import FreeText
+from moot.protocols.replies import FreeText, Reply
 from moot.protocols.rubrics.panel import Assessment, Panel, Shown, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
+from moot.protocols.rubrics.sheet import sheet_for
 
 CHALLENGE = "constructor_auditor/auditor"
 SYNTHESIS = "constructor_auditor/synthesizer"
@@ -39,6 +40,7 @@ class ConstructorAuditor:
         without_logprobs: how to go on with a model that gives none.
         judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
         judges_apart: always: judges should not be models that debate, too.
+        replies: by role family, the reply types that are asked for beside free text.
         reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
     """
 
@@ -55,6 +57,10 @@ class ConstructorAuditor:
         self.roles: tuple[str, ...] = (*self.speakers, "synthesizer", *(("judge",) if judged else ()))
         self.judges_see_pictures = judged
         self.needs_logprobs = self.settings.logprobs
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
+            "synthesizer": (Synthesis, NumberSynthesis),
+            "judge": (sheet_for(shipped_rubric("reasoning")),),
+        }
         self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
         self.temperatures: Mapping[str, float] = {"judge": 0.0} if judged and self.settings.judge.passes == 1 else {}
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model
 
 from moot.protocols.case import Case, Domain
 from moot.protocols.replies import Reply, reply_factory
+from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.tasks.essays import scores_of
 from moot.protocols.tasks.numbers import stated_number
 from moot.protocols.whole_number import whole_number
@@ -32,20 +33,28 @@ def _with_a_number(answer: str) -> str:
     return answer
 
 
-Answer = Annotated[str, Field(min_length=1), BeforeValidator(_text), BeforeValidator(_boolean_is_a_word)]
+Answer = Annotated[
+    str,
+    Field(min_length=1, json_schema_extra=case_label()),
+    BeforeValidator(_text),
+    BeforeValidator(_boolean_is_a_word),
+]
 
 
 class Synthesis(Reply):
     """An answer from both arguments: one of the case's labels where it has such, else a short text."""
 
     answer: Answer
-    rationale: str = ""
+    rationale: str = Field(default="", json_schema_extra=longest(500))
+
+
+_NUMBER_ALONE: dict[str, Any] = {"pattern": r"^-?[0-9]{1,12}(\.[0-9]{1,6})?$", "maxLength": 20}
 
 
 class NumberSynthesis(Synthesis):
     """An answer that states one number."""
 
-    answer: Annotated[Answer, AfterValidator(_with_a_number)]
+    answer: Annotated[Answer, AfterValidator(_with_a_number), Field(json_schema_extra=_NUMBER_ALONE)]
 
 
 def synthesis_for(case: Case, domain: Domain) -> type[Synthesis]:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field
 
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
 
 _MOST = 100
 
@@ -33,7 +34,7 @@ class Argument(Marked):
 
     marks: ClassVar[tuple[str, ...]] = ("validity", "credibility")
 
-    text: str = Field(min_length=1)
+    text: str = Field(min_length=1, json_schema_extra=longest(200))
     validity: Mark
     credibility: Mark
     is_claim: bool = False
@@ -51,8 +52,8 @@ class Reading(Reply):
         reflection: where else, or under what other circumstances, the argument holds or fails (the source's last step).
     """
 
-    claim: str
-    reasons: list[Argument] = Field(max_length=_MOST)
-    rivals: list[Argument] = Field(max_length=_MOST)
-    justification: str = Field(min_length=1)
-    reflection: str
+    claim: str = Field(json_schema_extra=longest(200))
+    reasons: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(5))
+    rivals: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(4))
+    justification: str = Field(min_length=1, json_schema_extra=longest(500))
+    reflection: str = Field(json_schema_extra=longest(300))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,20 @@ from pydantic import Field
 from moot.metrics.transport import embedding_distance
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case, case_slots, label_in_words
+from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER
 from moot.protocols.errors import CaseUnfit
 from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
 from moot.protocols.evince.moderation import Held, Reason, Rounds
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import in_words
+from moot.protocols.evince.standing import Prediction, in_words
 from moot.protocols.evince.talk import Talk
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure, Verdict
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,11 +35,14 @@ _JOINT_LEVEL = 0.3
 """Contentiousness of what the sides say together at the end (SocraSynth, section 6.3.2.2)."""
 
 
+ToFindOut = Annotated[str, Field(json_schema_extra=longest(160))]
+
+
 class FollowUps(Reply):
     """What a side wants to find out next."""
 
-    questions: list[str] = Field(default=[], max_length=50)
-    tests: list[str] = Field(default=[], max_length=50)
+    questions: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
+    tests: list[ToFindOut] = Field(default=[], max_length=50, json_schema_extra=most(5))
 
 
 class Evince:
@@ -52,12 +57,16 @@ class Evince:
         needs_logprobs: never.
         needs_labels: always.
         judges_apart: whether judges should not be models that debate, too.
+        replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
     """
 
     needs_logprobs = False
     needs_labels = True
     judges_apart = True
+    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
+        {"agent": (Prediction, FollowUps), "judge": (Reading,)}
+    )
     reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
 
     def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
@@ -11,15 +11,19 @@ from moot.protocols.case import Case, label_in_words
 from moot.protocols.crit.document import Document
 from moot.protocols.distribution import Cleaned, Predicted, clean
 from moot.protocols.messages import Turn
+from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
+
+
+Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
 
 
 class Prediction(Predicted):
     """What a side replies: probabilities of the likeliest labels, arguments for them, and answers to the others."""
 
-    arguments: list[str] = Field(min_length=1, max_length=50)
-    rebuttals: list[str] = Field(default=[], max_length=50)
+    arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=most(4))
+    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
 
     @field_validator("arguments", "rebuttals", mode="before")
     @classmethod

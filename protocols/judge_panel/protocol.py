@@ -11,8 +11,10 @@ from moot.protocols.floor import Floor
 from moot.protocols.judge_panel.result import in_words, panel_result
 from moot.protocols.judge_panel.settings import JudgePanelSettings
 from moot.protocols.messages import Message, Verdict
+from moot.protocols.replies import Reply
 from moot.protocols.rubrics.assessed import AssessmentData
 from moot.protocols.rubrics.panel import TEMPLATE, Shown, assess, rubric_slots, shown_slots
+from moot.protocols.rubrics.sheet import sheet_for
 
 _PATH = "reply"
 _REPLY_TOKENS = 500
@@ -29,6 +31,7 @@ class JudgePanel:
         needs_logprobs: never.
         needs_reply: always: a case is a reply to judge.
         speakers: nobody: what is judged was said elsewhere.
+        replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: the longest reply of a judge, unless the run says otherwise.
         temperatures: 0 for a single pass, unless the run says otherwise; repeated passes at 0 would only repeat.
     """
@@ -41,6 +44,7 @@ class JudgePanel:
 
     def __init__(self, settings: JudgePanelSettings | None = None) -> None:
         self.settings = settings if settings is not None else JudgePanelSettings()
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"judge": (sheet_for(self.settings.rubric),)}
         self.reply_tokens: Mapping[str, int] = {"judge": _REPLY_TOKENS}
         self.temperatures: Mapping[str, float] = {"judge": 0.0} if self.settings.passes == 1 else {}
 

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BeforeValidator, create_model
+from pydantic import BeforeValidator, Field, create_model
 
 from moot.protocols.replies import reply_factory
+from moot.protocols.reply_limits import longest
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
 from moot.protocols.rubrics.rubric import Rubric
 from moot.protocols.whole_number import whole_number
@@ -37,10 +38,13 @@ def mark_sheet(argument: str) -> type[MarkSheet]:
         name: (Annotated[Literal[tuple(range(lowest, highest + 1))], BeforeValidator(_score_up_to(highest))], ...)
         for name, (lowest, highest) in scales.items()
     }
-    text = Annotated[str, BeforeValidator(_null_is_empty)]
+    issues, reasoning = (
+        Annotated[str, BeforeValidator(_null_is_empty), Field(json_schema_extra=longest(characters))]
+        for characters in (300, 700)
+    )
     if flag:
-        fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...), ISSUES: (text, "")}
-    fields[REASONING] = (text, "")
+        fields |= {FLAG: (Annotated[Literal[0, 1], BeforeValidator(_flag)], ...), ISSUES: (issues, "")}
+    fields[REASONING] = (reasoning, "")
     made = create_model("MarkSheet", __base__=MarkSheet, __module__=__name__, **fields)
     made.made_by = f"{__name__}:mark_sheet({argument})"
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,15 +15,21 @@ from moot.protocols.labels import fold
 from moot.protocols.long_texts import is_long
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.selene.stand import Stand
 
 
+Piece = Annotated[str, Field(json_schema_extra=longest(600))]
+
+
 class Paraphrase(Reply):
     """The evidence in other words, one string per piece."""
 
-    sentences: list[str] = Field(min_length=1)
+    length_follows_input: ClassVar[bool] = True
+
+    sentences: list[Piece] = Field(min_length=1, json_schema_extra=most(60))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
+from moot.protocols.replies import Position, Reply, Score
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.calls import calls_for
 from moot.protocols.selene.debate import discuss
+from moot.protocols.selene.evidence import Paraphrase
 from moot.protocols.selene.gate import (
     GateDecision,
     GateSignals,
@@ -50,6 +52,7 @@ class Selene:
 
     Attributes:
         roles: `agent`, and `judge` unless no judge is asked.
+        replies: by role family, the reply types that are asked for beside free text.
         needs_logprobs: whether the gate needs token log-probabilities as configured.
         without_logprobs: how to go on with a model that gives none.
     """
@@ -64,6 +67,8 @@ class Selene:
         self.name = name
         judged = self.settings.judging.method != "none" or self.settings.audit_judging
         self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
+        rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (Position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
 
     def for_encoder(self, encoder: str) -> Selene:

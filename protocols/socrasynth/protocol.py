@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
+from moot.protocols.crit.replies import Reading
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
+from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.closing import Joint, close, propose_jointly
 from moot.protocols.socrasynth.confirm import confirm
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
+from moot.protocols.socrasynth.replies import (
+    Agenda,
+    Amendment,
+    Closing,
+    Comparison,
+    Consent,
+    Draft,
+    LastWord,
+    Speech,
+    Themes,
+)
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
 from moot.protocols.socrasynth.settings import SocraSynthSettings
@@ -31,6 +45,7 @@ class SocraSynth:
         roles: `agent` (0 argues for, 1 against), `moderator` (fixes the topics), `judge` (the panel).
         needs_logprobs: never.
         judges_apart: always: judges should not be models that debate, too.
+        replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
             speaks on every topic.
     """
@@ -39,6 +54,13 @@ class SocraSynth:
     roles: tuple[str, ...] = ("agent", "moderator", "judge")
     needs_logprobs = False
     judges_apart = True
+    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
+        {
+            "agent": (Themes, Speech, LastWord, Closing, Draft, Amendment, Consent),
+            "moderator": (Agenda,),
+            "judge": (Reading, Comparison),
+        }
+    )
 
     def __init__(self, settings: SocraSynthSettings | None = None) -> None:
         self.settings = settings if settings is not None else SocraSynthSettings()

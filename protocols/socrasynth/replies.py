@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from moot.protocols.labels import fold
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
 
 
 def _on_one_line(value: Any) -> Any:
@@ -22,7 +23,9 @@ def _of_words(title: str) -> str:
     return title
 
 
-Title = Annotated[str, Field(min_length=1), BeforeValidator(_on_one_line), AfterValidator(_of_words)]
+Title = Annotated[
+    str, Field(min_length=1, json_schema_extra=longest(80)), BeforeValidator(_on_one_line), AfterValidator(_of_words)
+]
 """A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
 
 
@@ -30,25 +33,28 @@ class Theme(Reply):
     """A theme that a side proposes for debate."""
 
     title: Title
-    description: str = ""
+    description: str = Field(default="", json_schema_extra=longest(160))
 
 
 class Themes(Reply):
     """A side's proposal."""
 
-    themes: list[Theme] = Field(min_length=1)
+    themes: list[Theme] = Field(min_length=1, json_schema_extra=most(20))
+
+
+Tag = Annotated[str, Field(json_schema_extra=longest(4))]
 
 
 class AgendaItem(Theme):
     """A topic of the moderator's list, and the tags (`A1`, `B3`) of the proposals that went into it."""
 
-    merges: list[str] = Field(default_factory=list)
+    merges: list[Tag] = Field(default_factory=list, json_schema_extra=most(6))
 
 
 class Agenda(Reply):
     """The moderator's list of topics."""
 
-    topics: list[AgendaItem] = Field(min_length=1)
+    topics: list[AgendaItem] = Field(min_length=1, json_schema_extra=most(20))
 
 
 def _number(value: Any) -> Any:
@@ -57,7 +63,7 @@ def _number(value: Any) -> Any:
     return int(found[0]) if found else value
 
 
-TopicNumber = Annotated[int, BeforeValidator(_number)]
+TopicNumber = Annotated[int, BeforeValidator(_number), Field(json_schema_extra={"minimum": 1, "maximum": 20})]
 """A topic's number in the list, counted from 1."""
 
 
@@ -65,7 +71,7 @@ class TopicArgument(Reply):
     """An argument on one topic."""
 
     topic: TopicNumber
-    argument: str = Field(min_length=1)
+    argument: str = Field(min_length=1, json_schema_extra=longest(540))
 
 
 class Speech(Reply):
@@ -77,7 +83,7 @@ class Speech(Reply):
     """
 
     declined: bool = False
-    arguments: list[TopicArgument] = Field(default_factory=list)
+    arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10))
     finished: bool = False
     conceded: bool = False
 
@@ -92,7 +98,7 @@ class TopicAddition(Reply):
     """What has not been said yet on one topic."""
 
     topic: TopicNumber
-    addition: str = Field(min_length=1)
+    addition: str = Field(min_length=1, json_schema_extra=longest(540))
 
 
 class LastWord(Reply):
@@ -104,7 +110,7 @@ class LastWord(Reply):
     """
 
     presented_all: bool
-    additions: list[TopicAddition] = Field(default_factory=list)
+    additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10))
     conceded: bool = False
 
     @model_validator(mode="after")
@@ -118,14 +124,14 @@ class TopicStatement(Reply):
     """A closing statement on one topic."""
 
     topic: TopicNumber
-    statement: str = Field(min_length=1)
+    statement: str = Field(min_length=1, json_schema_extra=longest(540))
 
 
 class Closing(Reply):
     """A side's closing statements, or that it declines to close."""
 
     declined: bool = False
-    statements: list[TopicStatement] = Field(default_factory=list)
+    statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10))
 
     @model_validator(mode="after")
     def _says_something(self) -> Closing:
@@ -134,25 +140,28 @@ class Closing(Reply):
         return self
 
 
+Point = Annotated[str, Field(json_schema_extra=longest(240))]
+
+
 class Draft(Reply):
     """A proposal for a decision: its points, and what should be found out next."""
 
-    points: list[str] = Field(min_length=1)
-    questions: list[str] = Field(default_factory=list)
+    points: list[Point] = Field(min_length=1, json_schema_extra=most(8))
+    questions: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
 class Amendment(Draft):
     """A draft as the other side would have it, and whether that side stands behind it."""
 
     consents: bool
-    reservations: list[str] = Field(default_factory=list)
+    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
 class Consent(Reply):
     """Whether a side stands behind an amended proposal."""
 
     consents: bool
-    reservations: list[str] = Field(default_factory=list)
+    reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
 
 
 class Comparison(Marked):
@@ -162,4 +171,4 @@ class Comparison(Marked):
 
     first: Mark
     second: Mark
-    rationale: str = ""
+    rationale: str = Field(default="", json_schema_extra=longest(500))

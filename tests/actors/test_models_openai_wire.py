@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from moot.actors.models.structured_output import reply_schema
 from pydantic import BaseModel, Field, create_model
 
 from moot.actors.models.api_key import redact
@@ -21,7 +22,6 @@ from moot.actors.models.openai_errors import retry_after
 from moot.actors.models.openai_wire import decode_reply, encode_request, request_id
 from moot.actors.models.rate_headers import duration_s, rate_headers
 from moot.actors.models.response_format import response_format
-from moot.actors.models.structured_output import reply_schema
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import FreeText
 

@@ -20,7 +20,7 @@ from span_collector import Collected, collector
 
 import moot
 from moot.actors.record.tables import read_table
-from moot.actors.roles import fingerprint
+from moot.actors.sent_request import fingerprint
 from moot.actors.tracing import TraceContext, Untraced
 from moot.actors.tracing_choice import exporters, make_tracer, untraceable
 from moot.protocols.messages import Ask

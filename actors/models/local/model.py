@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel
-
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.local.folder import model_folder, require_extra
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.draws import call_digest
 from moot.protocols.messages import Decoding, Message
 
@@ -66,7 +65,7 @@ class LocalModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One reply, generated in one batch with whatever else is asked for; the first call loads the weights.
 

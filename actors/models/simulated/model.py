@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from urllib.parse import unquote
 
-from pydantic import BaseModel
-
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.off_loop import off_loop_if_long
 from moot.actors.models.openai_wire import request_id
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.agent import SimulatedAgent
 from moot.actors.models.simulated.argument import SimulatedArguer
 from moot.actors.models.simulated.claims import SimulatedClaimDebater, asks_for_side
@@ -117,7 +116,7 @@ class SimulatedModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One reply, after the latency that is set; see `reply`.
 

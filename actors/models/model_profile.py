@@ -1,0 +1,25 @@
+"""What was found of a model before a run: how its replies are held, and which settings it does not take."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.models.schema_dialects import DialectName
+
+
+class ModelProfile(BaseModel):
+    """What the trial calls of a run found of one model; kept in run.yaml and used again when the run is resumed.
+
+    Attributes:
+        schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
+        listed_labels: whether a case's labels are sent as an `enum`.
+        omitted: settings that the user did not write and that it does not take: they are not sent.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schemas: DialectName | Literal["free"]
+    listed_labels: bool = True
+    omitted: tuple[Literal["temperature", "top_p"], ...] = ()

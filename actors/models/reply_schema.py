@@ -1,0 +1,189 @@
+"""The schema of one ask: a reply type with the case's labels, made to fit the reply's tokens, in a server's dialect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.models.json_schema import json_schema, limited_schema
+from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect
+from moot.protocols.reply_limits import CASE_LABEL
+
+CHARACTERS_PER_TOKEN = 3.0
+"""Characters that a token of prose surely has, on average: English has four to five."""
+
+_LONGEST_TEXT = 300
+"""Characters of a text whose reply type states no bound."""
+
+_MOST_ITEMS = 5
+"""Items of a list whose reply type states no bound."""
+
+_SHORTEST_TEXT = 60
+"""Characters below which no text is cut to make the whole fit."""
+
+_SHORT_TEXT = 120
+"""Characters up to which a text is no long field."""
+
+_LONGEST_NAME = 64
+_NUMBER, _BOOLEAN, _AROUND = 6, 5, 6
+"""Characters of a number, of a truth value, and of the marks around a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """A JSON schema that a server is asked to hold a reply to.
+
+    Attributes:
+        name: of the reply type, as the OpenAI wire takes it.
+        body: the schema as JSON.
+    """
+
+    name: str
+    body: bytes
+
+
+@lru_cache(maxsize=1024)
+def reply_schema(
+    model: type[BaseModel],
+    dialect: DialectName | None,
+    labels: tuple[str, ...] | None = None,
+    max_tokens: int = 400,
+    *,
+    listed_labels: bool = True,
+) -> ReplySchema:
+    """The schema of an ask.
+
+    Args:
+        model: the reply type.
+        dialect: of the server; None writes the bare schema that was sent before dialects were known, without limits.
+        labels: the case's closed set, which its `answer` and what else holds a label is one of; None for an open one.
+        max_tokens: the reply's bound: the longest reply that the schema permits fits into it.
+        listed_labels: whether labels become an `enum`; False for a server that refused so many.
+
+    Raises:
+        ConfigError: no schema can say what the model wants.
+    """
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
+    if dialect is None:
+        return ReplySchema(name, msgspec.json.encode(json_schema(model)))
+    schema = _bounded(_with_labels(limited_schema(model), labels if listed_labels else None, "answer"))
+    if not getattr(model, "length_follows_input", False):
+        schema = _fitted(schema, max_tokens)
+    if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
+        schema = _decisive_first(schema)
+    return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
+
+
+def longest_reply(schema: Mapping[str, Any]) -> int:
+    """Characters of the longest reply that a schema with limits permits, written without blanks around its marks.
+
+    >>> longest_reply({"type": "array", "items": {"type": "boolean"}, "maxItems": 3})
+    23
+    """
+    if "anyOf" in schema:
+        return max(longest_reply(member) for member in schema["anyOf"])
+    if "enum" in schema:
+        return max(len(msgspec.json.encode(value).decode()) for value in schema["enum"])
+    match schema["type"]:
+        case "object":
+            parts = schema["properties"].items()
+            return 2 + sum(len(name) + _AROUND + longest_reply(part) for name, part in parts)
+        case "array":
+            return 2 + int(schema["maxItems"]) * (longest_reply(schema["items"]) + 2)
+        case "string":
+            return 2 + int(schema["maxLength"])
+        case "boolean" | "null":
+            return _BOOLEAN
+        case _:
+            return _NUMBER
+
+
+def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with its long texts and lists last: whoever is not held to their lengths may never come past them."""
+    if "properties" not in schema:
+        return schema
+    long = {name: part for name, part in schema["properties"].items() if _is_long(part)}
+    properties = {name: part for name, part in schema["properties"].items() if name not in long} | long
+    return {**schema, "properties": properties, "required": list(properties)}
+
+
+def _is_long(part: Mapping[str, Any]) -> bool:
+    if "anyOf" in part:
+        return any(_is_long(member) for member in part["anyOf"])
+    return "enum" not in part and (part["type"] in ("object", "array") or part.get("maxLength", 0) > _SHORT_TEXT)
+
+
+def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, key: str = "") -> dict[str, Any]:
+    """The schema with an `enum` where a label is expected; `key` is the field's own name at the top, else empty.
+
+    A list of labelled objects has no more items than there are labels.
+    """
+    written = dict(schema)
+    holds_label = written.pop(CASE_LABEL, False)
+    if labels and written.get("type") == "string" and holds_label:
+        return {"type": "string", "enum": list(labels), **_described(written)}
+    if "anyOf" in written:
+        written["anyOf"] = [_with_labels(member, labels) for member in written["anyOf"]]
+    if "properties" in written:
+        marked = {
+            name: {**part, CASE_LABEL: True} if key == name and part.get("type") == "string" else part
+            for name, part in written["properties"].items()
+        }
+        written["properties"] = {name: _with_labels(part, labels) for name, part in marked.items()}
+    if "items" in written:
+        if labels and any(part.get(CASE_LABEL) for part in written["items"].get("properties", {}).values()):
+            written["maxItems"] = min(written.get("maxItems", len(labels)), len(labels))
+        written["items"] = _with_labels(written["items"], labels)
+    return written
+
+
+def _described(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": written["description"]} if "description" in written else {}
+
+
+def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with a bound on every text and list."""
+    written = dict(schema)
+    if "enum" in written:
+        return written
+    if "anyOf" in written:
+        written["anyOf"] = [_bounded(member) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: _bounded(part) for name, part in written["properties"].items()}
+    if written.get("type") == "array":
+        written["items"] = _bounded(written["items"])
+        written.setdefault("maxItems", max(_MOST_ITEMS, written.get("minItems", 0)))
+    if written.get("type") == "string":
+        written.setdefault("maxLength", max(_LONGEST_TEXT, written.get("minLength", 0)))
+    return written
+
+
+def _fitted(schema: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+    """The schema with its texts cut, all by the same share, so that the longest reply fits; a short text stays."""
+    room = max_tokens * CHARACTERS_PER_TOKEN
+    least, most = 0.0, 1.0
+    if longest_reply(schema) <= room:
+        return schema
+    for _ in range(20):  # by halves: the length grows with the share
+        middle = (least + most) / 2
+        least, most = (middle, most) if longest_reply(_cut(schema, middle)) <= room else (least, middle)
+    return _cut(schema, least)
+
+
+def _cut(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
+    written = dict(schema)
+    if "anyOf" in written:
+        written["anyOf"] = [_cut(member, share) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: _cut(part, share) for name, part in written["properties"].items()}
+    if written.get("type") == "array":
+        written["items"] = _cut(written["items"], share)
+    if written.get("type") == "string" and written.get("maxLength", 0) > _SHORTEST_TEXT:
+        written["maxLength"] = max(_SHORTEST_TEXT, int(written["maxLength"] * share))
+    return written

@@ -1,0 +1,131 @@
+"""Dialects of JSON schema: what each server takes, and what is written differently or left out for it.
+
+Read from the documentation of each (November 2026). A keyword that a dialect lacks is left out where the reply can do
+without it; a number between two bounds becomes a list of values where bounds of numbers are not enforced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+DialectName = Literal["openai", "anthropic", "llama.cpp", "vllm", "sglang", "ollama", "portable"]
+
+_STEPS = 20
+"""Steps of a number that is written as a list of values: those of a share are 0, 0.05, ... 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDialect:
+    """What a server takes of JSON schema, beside closed objects, lists, scalars, `enum` and `anyOf`.
+
+    Attributes:
+        lengths: whether `minLength` and `maxLength` of texts are enforced.
+        patterns: whether `pattern` of texts is enforced; it then holds instead of their lengths.
+        items: whether `minItems` and `maxItems` of lists are enforced; `least one`: only a `minItems` of 0 or 1 is
+            taken.
+        numbers: whether `minimum` and `maximum` are enforced: for all numbers, for integers, or for none.
+        listed: whether a number with two bounds becomes a list of values where `numbers` does not cover it.
+        most_values: most values of one `enum`; a longer one is left out.
+        most_characters: most characters of the values of one `enum`, all together.
+    """
+
+    lengths: bool = False
+    patterns: bool = False
+    items: bool | Literal["least one"] = False
+    numbers: Literal["all", "integers", "none"] = "none"
+    listed: bool = False
+    most_values: int = 10_000
+    most_characters: int = 1_000_000
+
+
+_GRAMMAR = SchemaDialect(lengths=True, patterns=True, items=True, numbers="integers", listed=True)
+_XGRAMMAR = SchemaDialect(lengths=True, patterns=True, items=True, numbers="all")
+
+DIALECTS: Mapping[DialectName, SchemaDialect] = {
+    # strict mode takes bounds of numbers and lists, no lengths; 1,000 values in a schema, 15,000 characters beyond 250
+    "openai": SchemaDialect(patterns=True, items=True, numbers="all", most_values=250, most_characters=15_000),
+    # no bounds of numbers or texts; of lists only that one may not be empty
+    "anthropic": SchemaDialect(items="least one", most_values=250, most_characters=15_000),
+    # its grammar has no bounds of decimal numbers
+    "llama.cpp": _GRAMMAR,
+    "ollama": _GRAMMAR,
+    "vllm": _XGRAMMAR,
+    "sglang": _XGRAMMAR,
+    # for a server that does not say what it is: only what all of the above take
+    "portable": SchemaDialect(listed=True, most_values=100, most_characters=5_000),
+}
+assert set(DIALECTS) == set(get_args(DialectName))
+
+
+def in_dialect(schema: Mapping[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    """A schema as a server of the dialect takes it.
+
+    >>> in_dialect({"type": "number", "minimum": 0, "maximum": 1}, DIALECTS["llama.cpp"])["enum"][:3]
+    [0, 0.05, 0.1]
+    """
+    written = dict(schema)
+    if "anyOf" in written:
+        written["anyOf"] = [in_dialect(member, dialect) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: in_dialect(part, dialect) for name, part in written["properties"].items()}
+    if "enum" in written:
+        return _chosen(written, dialect)
+    match written.get("type"):
+        case "array":
+            written["items"] = in_dialect(written["items"], dialect)
+            return _list(written, dialect)
+        case "string":
+            return _text(written, dialect)
+        case "number" | "integer":
+            return _number(written, dialect)
+    return written
+
+
+def _chosen(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    """A choice; a text of any kind, of the longest value's length, where there are too many values."""
+    values = written["enum"]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(values) <= dialect.most_values and sum(map(len, texts)) <= dialect.most_characters:
+        return written
+    text = {**_without(written, "enum"), "type": "string"}
+    return {**text, "minLength": 1, "maxLength": max(map(len, texts), default=1)} if dialect.lengths else text
+
+
+def _text(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    if "pattern" in written and dialect.patterns:
+        return _without(written, "minLength", "maxLength")
+    bare = _without(written, "pattern")
+    return bare if dialect.lengths else _without(bare, "minLength", "maxLength")
+
+
+def _list(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    if dialect.items is True:
+        return written
+    bare = _without(written, "minItems", "maxItems")
+    one = dialect.items == "least one" and written.get("minItems") == 1
+    return {**bare, "minItems": 1} if one else bare
+
+
+def _number(written: dict[str, Any], dialect: SchemaDialect) -> dict[str, Any]:
+    whole = written["type"] == "integer"
+    if dialect.numbers == "all" or (whole and dialect.numbers == "integers"):
+        return written
+    bare = _without(written, "minimum", "maximum")
+    if not dialect.listed or not {"minimum", "maximum"} <= written.keys():
+        return bare
+    values = _values(written["minimum"], written["maximum"], whole)
+    return {**bare, "enum": values} if len(values) <= dialect.most_values else bare
+
+
+def _values(lowest: float, highest: float, whole: bool) -> list[int | float]:
+    """The values of a listed number: every integer, or evenly spaced ones."""
+    if whole:
+        return list(range(int(lowest), int(highest) + 1))
+    spaced = (round(lowest + (highest - lowest) * step / _STEPS, 6) for step in range(_STEPS + 1))
+    return [int(value) if value == int(value) else value for value in spaced]
+
+
+def _without(written: Mapping[str, Any], *words: str) -> dict[str, Any]:
+    return {key: value for key, value in written.items() if key not in words}

@@ -1,0 +1,114 @@
+"""What is really sent for an ask, by its role's binding: how it is sampled, what its reply is held to, and a hash of it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+from pydantic import BaseModel
+
+from moot.actors.models.interface import Offered
+from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.resolve import offered_schemas
+from moot.actors.roles import RoleBinding
+from moot.protocols.errors import ConfigError
+from moot.protocols.messages import Ask, Decoding
+from moot.protocols.replies import FreeText, load_reply
+
+
+def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
+    """How an ask is sampled: as it says itself or else as its role does, without what the model does not take."""
+    decoding = given or binding.decoding()
+    if binding.profile is None or not binding.profile.omitted:
+        return decoding
+    return msgspec.structs.replace(decoding, **dict.fromkeys(binding.profile.omitted))
+
+
+def held_schema(
+    binding: RoleBinding,
+    offered: Offered,
+    reply_model: type[BaseModel],
+    labels: tuple[str, ...] | None,
+    max_tokens: int,
+) -> ReplySchema | None:
+    """What the backend is asked to hold a reply to; None for one that is left free.
+
+    Args:
+        binding: of the role. Without a profile its model gets the bare schema that was sent before there were any.
+        offered: what the backend says of schemas; one that says `no` is never asked.
+        reply_model: what the reply must fit in any case. `FreeText` is always left free. So is one that no schema can
+            hold, unless the role insists.
+        labels: the case's closed set of labels; None for an open one.
+        max_tokens: the bound of the reply's length.
+
+    Raises:
+        ConfigError: the role says `structured: true` and no schema can hold the reply.
+    """
+    if offered == "no" or binding.structured is False or reply_model is FreeText:
+        return None
+    profile = binding.profile
+    if profile is None:
+        return bare_schema(binding, offered, reply_model)
+    if profile.schemas == "free":
+        return None
+    try:
+        return reply_schema(reply_model, profile.schemas, labels, max_tokens, listed_labels=profile.listed_labels)
+    except ConfigError:
+        if binding.structured:
+            raise
+        return None
+
+
+def bare_schema(binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]) -> ReplySchema | None:
+    """What a reply was held to before dialects were known: nothing at a URL, unless its role said `structured: true`.
+
+    Raises:
+        ConfigError: as `held_schema`.
+    """
+    if offered == "no" or binding.structured is False or reply_model is FreeText:
+        return None
+    if offered != "yes" and not binding.structured:
+        return None
+    try:
+        return reply_schema(reply_model, None)
+    except ConfigError:
+        if binding.structured:
+            raise
+        return None
+
+
+def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
+    """32 hex digits over everything that the reply depends on, except the ask's place in the debate."""
+    decoding = sent_decoding(binding, ask.decoding)
+    images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
+    body = (
+        binding.model,
+        binding.base_url,
+        binding.persona,
+        binding.structured,
+        decoding,
+        template_hash,
+        ask.slots,
+        ask.reply,
+        ask.labels,
+        ask.choices,
+        ask.sample,
+        images,
+    )
+    # what came later is left out where it is not used, so that records from before it still fit
+    aliases = (ask.aliases,) if ask.aliases else ()
+    early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
+    held = (_held_otherwise(ask, binding, decoding),) if binding.profile is not None else ()
+    return blake2b(_ENCODER.encode((*body, *aliases, *early_stop, *filter(None, held))), digest_size=16).hexdigest()
+
+
+def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple[str, bytes] | None:
+    """The schema of a reply, where it is another than the bare one; empty where there is none instead of that."""
+    offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
+    held = held_schema(binding, offered, reply_model, ask.labels, decoding.max_tokens)
+    if held == bare_schema(binding, offered, reply_model):
+        return None
+    return ("schema", held.body if held is not None else b"")
+
+
+_ENCODER = msgspec.msgpack.Encoder(order="sorted")
