@@ -1,4 +1,4 @@
-"""What is really sent for an ask, by its role's binding: how it is sampled, what its reply is held to, and a hash of it."""
+"""What is really sent for an ask by its role's binding: decoding, schema, and the fingerprint of all of it."""
 
 from __future__ import annotations
 

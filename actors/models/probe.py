@@ -123,7 +123,7 @@ class _Candidate:
 
     def __init__(self, model: Model, trial: Trial, profile: ModelProfile) -> None:
         self._model, self._trial, self._profile = model, trial, profile
-        self._decoding = trial.decoding
+        self._decoding, self._ignores = trial.decoding, False
 
     async def tried(self) -> tuple[ModelProfile, bool]:
         """The profile, with what had to be left out, and whether log-probabilities came.
@@ -131,9 +131,9 @@ class _Candidate:
         Raises:
             _SchemaRefused: the model does not hold replies in this way.
         """
-        first, *others = self._schemas() or [None]
-        reply = await self._reply(first)
-        for schema in others:
+        schemas = self._schemas()
+        reply = await self._reply(schemas[0] if schemas else None)
+        for schema in schemas[1:]:
             self._decoding = msgspec.structs.replace(self._decoding, max_tokens=min(_SHORT, self._decoding.max_tokens))
             await self._reply(schema)
         return self._profile, _has_alternatives(reply)
@@ -141,7 +141,7 @@ class _Candidate:
     def _schemas(self) -> list[ReplySchema]:
         if self._profile.schemas == "free":
             return []
-        found = {}
+        found: dict[ReplySchema, None] = {}
         for asked in self._trial.replies:
             try:
                 schema = reply_schema(
@@ -166,10 +166,19 @@ class _Candidate:
                     raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
                 if self._leaves_out(error.message):
                     continue
-                return self._refused(error.message, schema)
+                self._check_refusal(error.message, schema)
+                return None
             if schema is not None and not _is_held(reply, schema):
-                raise _SchemaRefused(f"it takes a schema and replies {reply.text.strip()[:60]!r}")
+                self._check_ignored(f"it takes a schema and replies {reply.text.strip()[:60]!r}")
             return reply
+
+    def _check_ignored(self, why: str) -> None:
+        """A schema that is taken and not kept to is not sent, unless a role insists."""
+        if not self._trial.insists:
+            raise _SchemaRefused(why)
+        if not self._ignores:
+            _log.warning("replies may not be held to their schemas", model=self._model.name, why=why)
+        self._ignores = True
 
     async def _called(self, schema: ReplySchema | None) -> ModelReply:
         try:
@@ -188,7 +197,7 @@ class _Candidate:
                 continue
             if name in self._trial.written:
                 raise ConfigError(
-                    f"model {self._model.name!r} takes no such `{name}`: leave it out of the role's settings ({message})"
+                    f"model {self._model.name!r} does not take this `{name}`: leave it out of the role ({message})"
                 )
             self._decoding = msgspec.structs.replace(self._decoding, **{name: None})
             self._profile = self._profile.model_copy(update={"omitted": (*self._profile.omitted, name)})
@@ -196,8 +205,8 @@ class _Candidate:
             return True
         return False
 
-    def _refused(self, message: str, schema: ReplySchema | None) -> None:
-        """What a refused request means, if the run can go on without what was refused."""
+    def _check_refusal(self, message: str, schema: ReplySchema | None) -> None:
+        """Pass a request that was refused for its log-probabilities, if the run can do without; raise for another."""
         about_logprobs = bool(self._decoding.top_logprobs) and "logprob" in message.lower()
         if schema is not None and (refuses_response_format(message) or (about_logprobs and self._trial.needs_logprobs)):
             raise _SchemaRefused(message)

@@ -63,7 +63,8 @@ def reply_schema(
         model: the reply type.
         dialect: of the server; None writes the bare schema that was sent before dialects were known, without limits.
         labels: the case's closed set, which its `answer` and what else holds a label is one of; None for an open one.
-        max_tokens: the reply's bound: the longest reply that the schema permits fits into it.
+        max_tokens: the reply's bound: the longest reply that the schema permits fits into it, as far as texts can be
+            cut for it.
         listed_labels: whether labels become an `enum`; False for a server that refused so many.
 
     Raises:

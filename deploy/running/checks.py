@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from moot.actors.classifiers.body import body_encoder
 from moot.actors.classifiers.card import BODY
@@ -21,7 +23,7 @@ from moot.actors.roles import RoleBinding
 from moot.deploy.running.bindings import shown_pictures
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
-from moot.protocols.errors import CapabilityMissing, ConfigError
+from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.replies import Position
 
@@ -51,7 +53,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
         await asyncio.to_thread(reusable_replies, prepared.reuse)
     shown = _shown_pictures(prepared)
     found: dict[ModelBinding, ModelProfile | None] = {}
-    recorded = await asyncio.to_thread(recorded_profiles, prepared.folder) if network else None
+    recorded = await asyncio.to_thread(recorded_profiles, prepared.record) if network else None
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
@@ -72,17 +74,22 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
     return _with_profiles(prepared, found) if found else prepared
 
 
-def recorded_profiles(folder: Path) -> dict[ModelBinding, ModelProfile | None] | None:
+def recorded_profiles(run: RunFolder) -> dict[ModelBinding, ModelProfile | None] | None:
     """What a run's record says of its models, so that they are asked as before; None where there is no run yet.
 
     A record that is older says None of each: they are asked as it was usual then.
+
+    Raises:
+        RecordError: run.yaml cannot be read.
     """
-    run = RunFolder(folder)
     if not run.exists():
         return None
     families = read_run_yaml(run).get("bindings")
     members = [one for each in families.values() for one in each] if isinstance(families, Mapping) else []
-    bindings = [RoleBinding.model_validate(member) for member in members]
+    try:
+        bindings = [RoleBinding.model_validate(member) for member in members]
+    except ValidationError as error:
+        raise RecordError(f"{run.path / 'run.yaml'}: `bindings` cannot be read: {error.errors()[0]['msg']}") from None
     return {model_binding(binding): binding.profile for binding in bindings}
 
 

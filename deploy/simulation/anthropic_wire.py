@@ -55,6 +55,15 @@ class _ToolChoice(msgspec.Struct):
     name: str | None = None
 
 
+class _Format(msgspec.Struct):
+    type: str
+    schema: dict[str, Any] | None = None
+
+
+class _OutputConfig(msgspec.Struct):
+    format: _Format | None = None
+
+
 class _Body(msgspec.Struct):
     model: str
     max_tokens: int
@@ -66,6 +75,7 @@ class _Body(msgspec.Struct):
     tools: list[_Tool] | None = None
     tool_choice: _ToolChoice | None = None
     stream: bool | None = None
+    output_config: _OutputConfig | None = None
 
 
 _decode = msgspec.json.Decoder(_Body).decode
@@ -104,6 +114,7 @@ def read_request(body: bytes, headers: Mapping[str, str]) -> AnthropicRequest:
         decoding=Decoding(temperature=asked.temperature, top_p=asked.top_p, max_tokens=asked.max_tokens),
         stream=bool(asked.stream),
         tool=_tool(asked.tools or [], asked.tool_choice),
+        schema=asked.output_config.format.schema if asked.output_config and asked.output_config.format else None,
     )
 
 

@@ -83,7 +83,7 @@ class OpenAIRequest(ChatRequest, frozen=True, kw_only=True):
 def read_request(body: bytes) -> OpenAIRequest:
     """Check and translate a request; unknown fields are ignored.
 
-    A `response_format` is checked and then passed over: what to write is read from the prompt, which asks for JSON.
+    What to write is read from the prompt; a schema only counts where that asks for no known form.
 
     Raises:
         WireError: 400, for what is not a chat-completions request or is not offered here.
@@ -113,6 +113,7 @@ def read_request(body: bytes) -> OpenAIRequest:
         ),
         stream=bool(asked.stream),
         stream_usage=bool(options and options.include_usage),
+        schema=wanted.json_schema.schema if wanted is not None and wanted.json_schema is not None else None,
     )
 
 

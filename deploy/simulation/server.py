@@ -163,7 +163,7 @@ class _Server:
         decoding = asked.decoding
         if decoding.top_logprobs is None and (broken or asked.stream):
             decoding = msgspec.structs.replace(decoding, top_logprobs=0)
-        reply = self._model.reply(asked.messages, decoding, step_key)
+        reply = self._model.reply(asked.messages, decoding, step_key, asked.schema)
         if broken:
             self._stats.garbled += 1
             reply = garble(reply, seed, step_key, reasks)

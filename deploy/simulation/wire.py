@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -49,12 +49,14 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
         messages: the conversation; text parts of one message are joined by line ends.
         decoding: `top_logprobs` is 0 when log-probabilities without alternatives were asked for.
         stream: whether to answer with server-sent events.
+        schema: the JSON schema that the reply is to be held to; None for a free one.
     """
 
     model: str
     messages: tuple[Message, ...]
     decoding: Decoding
     stream: bool
+    schema: dict[str, Any] | None = None
 
 
 R = TypeVar("R", bound=ChatRequest)

@@ -10,15 +10,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import unused_port
 from loopback import Handler, answers, served, served_raw
-from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import Model, ModelError, RateHeaders
 from moot.actors.models.json_schema import json_schema
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.case import Image
-from moot.protocols.errors import ConfigError, MissingKey
+from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import Position
 
@@ -130,7 +130,7 @@ def test_capabilities() -> None:
 async def test_a_schema_is_sent_as_the_output_format() -> None:
     listener = Listener()
     async with served(make, listener.answer) as model:
-        await model.complete(MESSAGES, DECODING, step_key="c/1/a", schema=Position)
+        await model.complete(MESSAGES, DECODING, step_key="c/1/a", schema=reply_schema(Position, None))
     expected = {"format": {"type": "json_schema", "schema": json_schema(Position)}}
     assert listener.bodies[0]["output_config"] == expected
     assert list(listener.bodies[0]["output_config"]["format"]["schema"]["properties"]) == list(Position.model_fields)
@@ -356,15 +356,3 @@ def test_one_model_in_two_loops() -> None:
             return reply.text
 
     assert [asyncio.run(call()), asyncio.run(call())] == ["No.", "No."]
-
-
-class Unfit(BaseModel):
-    scores: dict[str, float]
-
-
-async def test_a_schema_that_cannot_be_written_is_not_sent() -> None:
-    listener = Listener()
-    async with served(make, listener.answer) as model:
-        with pytest.raises(ConfigError, match="structured: false"):
-            await model.complete(MESSAGES, DECODING, step_key="c", schema=Unfit)
-    assert listener.requests == []

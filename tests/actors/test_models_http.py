@@ -16,12 +16,12 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, ModelError
-from moot.actors.models.probe import probe
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe import Trial, probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.case import Image
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Message
-from moot.protocols.replies import Position
 
 pytestmark = pytest.mark.usefixtures("certificates_read_once")
 
@@ -204,32 +204,21 @@ async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
 )
 async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
     async with served(make, handler) as model:
-        assert await probe(model, WITH_LOGPROBS, timeout_s=5.0) is expected
+        assert await probe(model, Trial(WITH_LOGPROBS, 5.0)) == (ModelProfile(schemas="free"), expected)
 
 
 async def test_probe_of_an_unknown_model(make: MakeModel) -> None:
     async with served(make, answers(404, {"error": {"message": "no model 'm'"}})) as model:
         with pytest.raises(ModelUnavailable, match="no model 'm'"):
-            await probe(model, DECODING, timeout_s=5.0)
+            await probe(model, Trial(DECODING, 5.0))
 
 
 @pytest.mark.parametrize(("status", "said"), [(401, "HTTP 401"), (404, "HTTP 404"), (400, "HTTP 400")])
 async def test_probe_refuses_what_every_call_would_meet(make: MakeModel, status: int, said: str) -> None:
     async with served(make, answers(status, {"error": {"message": f"no {KEY}"}})) as model:
         with pytest.raises(ModelUnavailable, match=said) as caught:
-            await probe(model, DECODING, timeout_s=5.0)
+            await probe(model, Trial(DECODING, 5.0))
     assert KEY not in str(caught.value)
-
-
-@pytest.mark.parametrize("said", ["'response_format' is not supported", "json_schema: unknown field"])
-async def test_probe_says_how_to_do_without_schemas(make: MakeModel, said: str) -> None:
-    async with served(make, answers(400, {"error": {"message": said}})) as model:
-        with pytest.raises(ModelUnavailable, match="`structured: false`") as caught:
-            await probe(model, DECODING, timeout_s=5.0, schema=Position)
-        assert "\n" not in str(caught.value)
-        with pytest.raises(ModelUnavailable) as caught:
-            await probe(model, DECODING, timeout_s=5.0)
-    assert "structured" not in str(caught.value)
 
 
 async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:
@@ -239,4 +228,4 @@ async def test_probe_of_a_server_that_never_answers(make: MakeModel) -> None:
 
     async with served(make, hangs) as model:
         with pytest.raises(ModelUnavailable, match=r"did not answer within 0\.2 s"):
-            await probe(model, DECODING, timeout_s=0.2)
+            await probe(model, Trial(DECODING, 0.2))

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from moot.actors.models.json_schema import json_schema
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.token_bounds import schema_bound
 from moot.protocols.errors import ConfigError
 from moot.protocols.evince.protocol import FollowUps
@@ -127,4 +128,4 @@ def test_what_no_vendor_takes_is_refused_with_its_field(model: type[BaseModel], 
 
 def test_a_schema_is_part_of_what_a_prompt_may_cost() -> None:
     assert schema_bound(None) == 0
-    assert schema_bound(Position) > len(json.dumps(json_schema(Position), separators=(",", ":")))
+    assert schema_bound(reply_schema(Position, None)) > len(json.dumps(json_schema(Position), separators=(",", ":")))

@@ -12,16 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from moot.actors.models.structured_output import reply_schema
 from pydantic import BaseModel, Field, create_model
 
 from moot.actors.models.api_key import redact
-from moot.actors.models.interface import Capabilities, RateHeaders
+from moot.actors.models.interface import RateHeaders
 from moot.actors.models.json_schema import json_schema
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_errors import retry_after
 from moot.actors.models.openai_wire import decode_reply, encode_request, request_id
 from moot.actors.models.rate_headers import duration_s, rate_headers
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.response_format import response_format
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import held_schema
+from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import FreeText
 
@@ -142,7 +146,9 @@ class Colour(BaseModel):
 
 
 def test_a_schema_on_the_wire() -> None:
-    sent = msgspec.json.decode(encode_request("m", [Message("user", "x")], Decoding(), schema=Colour))
+    sent = msgspec.json.decode(
+        encode_request("m", [Message("user", "x")], Decoding(), schema=reply_schema(Colour, None))
+    )
     wanted = sent["response_format"]
     assert wanted["type"] == "json_schema"
     held = wanted["json_schema"]
@@ -156,7 +162,7 @@ def test_a_schema_on_the_wire() -> None:
 @pytest.mark.parametrize("name", ["Répo[int]", "x" * 100])
 def test_a_schema_has_a_name_that_the_wire_takes(name: str) -> None:
     model = create_model(name, answer=(str, ...))
-    held = msgspec.json.decode(response_format(model))["json_schema"]
+    held = msgspec.json.decode(response_format(reply_schema(model, None)))["json_schema"]
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", held["name"])
 
 
@@ -175,7 +181,6 @@ class Table(BaseModel):
         ("yes", None, FreeText, False),
         ("yes", True, FreeText, False),
         ("yes", None, Table, False),
-        ("yes", True, Table, True),
         ("on request", None, Colour, False),
         ("on request", True, Colour, True),
         ("no", None, Colour, False),
@@ -184,8 +189,14 @@ class Table(BaseModel):
 def test_when_a_reply_is_held_to_its_schema(
     offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
 ) -> None:
-    found = reply_schema(Capabilities(structured_output=offered), wanted, model)
-    assert found is (model if held else None)
+    found = held_schema(RoleBinding(structured=wanted), offered, model, None, 400)
+    assert (found is not None) == held
+
+
+def test_a_role_that_insists_is_told_of_a_reply_that_no_schema_can_hold() -> None:
+    for profile in (None, ModelProfile(schemas="openai")):
+        with pytest.raises(ConfigError, match="cells"):
+            held_schema(RoleBinding(structured=True, profile=profile), "yes", Table, None, 400)
 
 
 @pytest.mark.parametrize(

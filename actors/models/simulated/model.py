@@ -9,9 +9,12 @@ plumbing, never their merit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 from urllib.parse import unquote
+
+import msgspec
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
@@ -31,6 +34,7 @@ from moot.actors.models.simulated.marks import JUDGED, SimulatedMarker
 from moot.actors.models.simulated.panel import SimulatedPanelist
 from moot.actors.models.simulated.prompt import SeenPrompt, read_prompt
 from moot.actors.models.simulated.ruling import SimulatedDebateJudge
+from moot.actors.models.simulated.schema_reply import write_held
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
@@ -120,17 +124,27 @@ class SimulatedModel:
     ) -> ModelReply:
         """One reply, after the latency that is set; see `reply`.
 
-        The step key is taken as a server would get it in a header, so that replies over HTTP are the same. `schema`
-        is passed over: what to write is read from the prompt.
+        The step key is taken as a server would get it in a header, so that replies over HTTP are the same. What to
+        write is read from the prompt; a `schema` only counts where that asks for no known form.
         """
         if self._latency_s:
             await asyncio.sleep(self._latency_s)
         step_key = unquote(request_id(step_key))
+        held = None if schema is None else msgspec.json.decode(schema.body)
         texts = [message.content for message in messages]
-        return await off_loop_if_long(texts, self.reply, messages, decoding, step_key)
+        return await off_loop_if_long(texts, self.reply, messages, decoding, step_key, held)
 
-    def reply(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> ModelReply:
+    def reply(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        step_key: str,
+        schema: Mapping[str, Any] | None = None,
+    ) -> ModelReply:
         """One reply: at most `decoding.max_tokens` tokens; longer ones are cut and end with `length`.
+
+        Args:
+            schema: what a prompt without a known form is answered by; None: by prose.
 
         Raises:
             ModelError: `request`, when more alternatives are asked for than there are.
@@ -141,7 +155,11 @@ class SimulatedModel:
         greedy = decoding.temperature == 0
         digest = call_digest(self._seed, messages, step_key, greedy)
         prompt = read_prompt(messages)
-        draft = self._writer(prompt)(prompt, Random(int.from_bytes(digest, "little")), greedy)
+        writer = self._writer(prompt)
+        if writer is write_plain and schema is not None:
+            draft = write_held(schema)
+        else:
+            draft = writer(prompt, Random(int.from_bytes(digest, "little")), greedy)
         split = split_draft(draft)
         kept = min(len(split.tokens), decoding.max_tokens)
         cut = kept < len(split.tokens)

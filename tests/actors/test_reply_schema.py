@@ -1,0 +1,152 @@
+"""The schema of an ask: labels, bounds that fit the reply's tokens, and what each server's dialect takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema
+from moot.actors.models.schema_dialects import DIALECTS, DialectName
+from moot.protocols.registry import PROTOCOLS, make_protocol
+from moot.protocols.replies import Position, Score
+from moot.protocols.socrasynth.replies import Amendment
+
+LABELS = ("No", "Not sure", 'the "big" one', "да")
+ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang")
+DEFAULT_TOKENS = 400
+
+
+def asked() -> Iterator[tuple[str, type[BaseModel], int]]:
+    """Every reply type that a protocol asks for, with the tokens that it may take."""
+    for name in PROTOCOLS:
+        protocol: Any = make_protocol(name)
+        for family, replies in protocol.replies.items():
+            tokens = getattr(protocol, "reply_tokens", {}).get(family, DEFAULT_TOKENS)
+            for reply in replies:
+                yield f"{name}-{family}-{reply.__name__}", reply, tokens
+
+
+ASKED = [pytest.param(reply, tokens, id=name) for name, reply, tokens in asked()]
+
+
+def body(schema: ReplySchema) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(schema.body)
+    return found
+
+
+def parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every schema inside a schema."""
+    yield schema
+    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())):
+        yield from parts(part)
+    if "items" in schema:
+        yield from parts(schema["items"])
+
+
+@pytest.mark.parametrize(("reply", "tokens"), ASKED)
+@pytest.mark.parametrize("dialect", ENFORCING)
+def test_the_longest_reply_that_is_permitted_fits_its_tokens(
+    reply: type[BaseModel], tokens: int, dialect: DialectName
+) -> None:
+    for max_tokens in (tokens, tokens // 2):
+        found = body(reply_schema(reply, dialect, LABELS, max_tokens))
+        bounded = [part for part in parts(found) if part.get("type") in ("string", "array") and "enum" not in part]
+        assert all({"maxLength", "maxItems", "pattern"} & part.keys() for part in bounded)
+    full = body(reply_schema(reply, dialect, LABELS, tokens))
+    patterned = [part for part in parts(full) if "pattern" in part]
+    for part in patterned:
+        part["maxLength"] = 20
+    assert longest_reply(full) <= tokens * CHARACTERS_PER_TOKEN
+
+
+@pytest.mark.parametrize(("reply", "tokens"), ASKED)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_dialect_holds_only_what_its_server_takes(reply: type[BaseModel], tokens: int, dialect: DialectName) -> None:
+    """The keywords of each server's documentation; what ours would not read is not permitted either."""
+    bounds = {
+        "openai": {"minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "anthropic": {"minItems"},
+        "llama.cpp": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "ollama": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "vllm": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "sglang": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "portable": set(),
+    }[dialect]
+    found = body(reply_schema(reply, dialect, LABELS, tokens))
+    Draft202012Validator.check_schema(found)
+    common = {"type", "description", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
+    for part in parts(found):
+        assert part.keys() <= common | bounds
+        if part.get("type") == "object":
+            assert part["additionalProperties"] is False
+            assert part["required"] == list(part["properties"])
+        if dialect in ("llama.cpp", "ollama") and part.get("type") == "number":
+            assert "enum" in part, "bounds of decimal numbers are not enforced by its grammar"
+        if dialect == "anthropic":
+            assert part.get("minItems", 0) in (0, 1)
+    if dialect == "anthropic":  # its own SDK would move what it does not know into the description
+        shown = anthropic.transform_schema(found)
+        assert json.dumps(shown).count('"description"') == json.dumps(found).count('"description"')
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_answer_is_one_of_the_labels(dialect: DialectName) -> None:
+    found = body(reply_schema(Position, dialect, LABELS))["properties"]["answer"]
+    assert found == {"type": "string", "enum": list(LABELS)}
+    free = body(reply_schema(Position, dialect, None))["properties"]["answer"]
+    assert "enum" not in free
+    assert "enum" not in body(reply_schema(Position, dialect, LABELS, listed_labels=False))["properties"]["answer"]
+
+
+def test_too_many_labels_for_a_server_are_left_open() -> None:
+    many = tuple(f"diagnosis {number}" for number in range(101))
+    assert "enum" not in body(reply_schema(Position, "portable", many))["properties"]["answer"]
+    assert "enum" in body(reply_schema(Position, "portable", many[:100]))["properties"]["answer"]
+    assert len(body(reply_schema(Position, "vllm", many))["properties"]["answer"]["enum"]) == 101
+
+
+def test_a_distribution_names_labels_and_has_no_more_entries_than_there_are() -> None:
+    evince: Any = make_protocol("evince")
+    prediction = evince.replies["agent"][0]
+    spread = body(reply_schema(prediction, "llama.cpp", LABELS, 800))["properties"]["distribution"]
+    assert spread["maxItems"] == len(LABELS)
+    assert spread["items"]["properties"]["label"]["enum"] == list(LABELS)
+
+
+@pytest.mark.parametrize(("dialect", "order"), [("openai", "consents first"), ("vllm", "as written")])
+def test_decisive_fields_come_first_where_texts_are_not_bounded(dialect: DialectName, order: str) -> None:
+    names = list(body(reply_schema(Amendment, dialect, None, 2000))["properties"])
+    assert names == (
+        ["consents", "points", "questions", "reservations"]
+        if order == "consents first"
+        else ["points", "questions", "consents", "reservations"]
+    )
+    # the source has the reasoning before the stated confidence
+    assert list(body(reply_schema(Position, dialect))["properties"]) == ["answer", "reasoning", "confidence"]
+
+
+class Own(BaseModel):
+    """A user's reply without any bound."""
+
+    answer: str
+    notes: list[str]
+    worth: float
+
+
+def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:
+    found = body(reply_schema(Own, "vllm", ("Yes", "No"), 150))
+    assert longest_reply(found) <= 150 * CHARACTERS_PER_TOKEN
+    assert found["properties"]["answer"]["enum"] == ["Yes", "No"]
+    assert "enum" not in body(reply_schema(Own, "llama.cpp"))["properties"]["worth"]
+
+
+def test_the_bare_schema_is_that_of_older_records() -> None:
+    assert b"maxLength" not in reply_schema(Score, None).body
+    assert reply_schema(Score, None, ("Yes",), 7).body == reply_schema(Score, None).body
