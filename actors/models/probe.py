@@ -108,8 +108,8 @@ def _candidates(model: Model, trial: Trial) -> Iterator[ModelProfile]:
         return
     dialects = dict.fromkeys((model.capabilities.dialect, "portable"))
     listed = (True, False) if any(reply.labels for reply in trial.replies) else (True,)
-    for labels in listed:
-        for dialect in dialects:
+    for dialect in dialects:
+        for labels in listed:
             yield ModelProfile(schemas=dialect, listed_labels=labels)
 
 

@@ -57,6 +57,13 @@ Reuse = Annotated[
     str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")
 ]
 MaxOpen = Annotated[int | None, typer.Option(help="Most debates open at once (default: 200).")]
+Structured = Annotated[
+    str | None, typer.Option(help="Hold replies to JSON schemas: on, off, or auto (the default): where a model can.")
+]
+Temperature = Annotated[float | None, typer.Option(help="Of every role that a configuration gives none.")]
+MaxReplyTokens = Annotated[
+    int | None, typer.Option(help="Longest reply of every role that a configuration gives none.")
+]
 Concurrency = Annotated[int | None, typer.Option(help="Calls under way per model and server; by default it adapts.")]
 RequestsPerMin = Annotated[int | None, typer.Option("--rpm", help="Requests per minute, likewise.")]
 TokensPerMin = Annotated[int | None, typer.Option("--tpm", help="Tokens per minute, likewise.")]

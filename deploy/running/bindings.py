@@ -99,7 +99,7 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
     members = []
     given = config.roles.get(family, [{}])
     for number, change in enumerate(given):
-        named = {"model": config.model, **change}
+        named = {"model": config.model, **config.of_all_roles(), **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
         members += [RoleBinding(**{**defaults, **each, **named}) for each in chosen]

@@ -73,6 +73,11 @@ def _as_paths(value: Any) -> Any:
     return value
 
 
+def _as_choice(value: Any) -> Any:
+    """`on`, `off` and `auto` as True, False and None; YAML reads the first two so by itself."""
+    return {"on": True, "off": False, "auto": None}.get(value, value) if isinstance(value, str) else value
+
+
 class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
@@ -103,6 +108,9 @@ class RunConfig(BaseModel):
         max_open: most debates open at once.
         attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
         retry_failed: open a new attempt for every failed case.
+        structured: whether replies are held to JSON schemas, for every role that does not say: `on` refuses a model
+            that cannot, `off` leaves them free, `auto` tries it.
+        temperature, max_reply_tokens: of every role that does not give its own `temperature` or `max_tokens`.
         requests_per_min, tokens_per_min, concurrency: bounds on every endpoint, over all processes of the run; without
             them the concurrency adapts to what the server takes.
         limits: the same by model name, where models differ.
@@ -138,6 +146,9 @@ class RunConfig(BaseModel):
     max_open: int = Field(default=200, ge=1)
     attended: bool = False
     retry_failed: bool = False
+    structured: Annotated[bool | None, BeforeValidator(_as_choice)] = None
+    temperature: float | None = Field(default=None, ge=0.0, le=2.0, allow_inf_nan=False)
+    max_reply_tokens: int | None = Field(default=None, ge=1)
     requests_per_min: int | None = Field(default=None, ge=1)
     tokens_per_min: int | None = Field(default=None, ge=1)
     concurrency: int | None = Field(default=None, ge=1)
@@ -179,6 +190,11 @@ class RunConfig(BaseModel):
         nested(config.set)
         check_members(config.roles, where)
         return config
+
+    def of_all_roles(self) -> dict[str, Any]:
+        """What the run says of every role that does not say it itself, as fields of `RoleBinding`."""
+        said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
+        return {name: value for name, value in said.items() if value is not None}
 
     def settings(self) -> dict[str, Any]:
         """The protocol's settings as nested data, `agents` included.

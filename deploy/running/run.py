@@ -60,6 +60,9 @@ class OpenOptions(TypedDict, total=False):
     reuse: str | Path | None
     max_open: int
     retry_failed: bool
+    structured: bool | Literal["on", "off", "auto"] | None
+    temperature: float | None
+    max_reply_tokens: int | None
     requests_per_min: int | None
     tokens_per_min: int | None
     concurrency: int | None
