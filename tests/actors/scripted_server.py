@@ -108,7 +108,7 @@ class ScriptedServer:
         name = marker[1] if marker else next((name for part, name in self.by_key.items() if part in step), None)
         if name is None:
             asked = read_request(body)
-            reply = self._plain.reply(asked.messages, asked.decoding, step)
+            reply = self._plain.reply(asked.messages, asked.decoding, step, asked.schema)
             return web.Response(body=completion(asked, reply, "x", 0), content_type="application/json")
         content = messages[1]["content"]
         user = content if isinstance(content, str) else content[0]["text"]

@@ -57,7 +57,7 @@ async def test_the_probe_sends_what_the_run_sends(
     assert turns
     assert server.bodies
     for body in [asked, *server.bodies.values()]:
-        assert ("response_format" in json.loads(body)) == bool(structured)
+        assert ("response_format" in json.loads(body)) == (structured is not False)
 
 
 async def test_a_server_that_cuts_every_reply_is_not_said_to_answer_400(

@@ -1,0 +1,97 @@
+"""How a run holds replies to schemas: decided once, kept in its record, and the same when it is resumed or reused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from scripted_server import ScriptedServer
+
+from moot.actors.models.probe import STEP_KEY
+from moot.deploy.running.run import arun
+
+CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    started = ScriptedServer({})
+    yield started
+    started.close()
+
+
+async def hold(out: Path, server: ScriptedServer, limit: int, **options: Any) -> Any:
+    return await arun(
+        task=CASES, limit=limit, protocol="single-agent", model=server.model, engine="inline", out=out, **options
+    )
+
+
+def asked(server: ScriptedServer) -> dict[str, Any]:
+    """What replies were to be held to, by step; the trial aside."""
+    bodies = {step: json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY}
+    return {step: body.get("response_format") for step, body in bodies.items()}
+
+
+async def test_what_is_found_is_recorded_and_used_again(tmp_path: Path, server: ScriptedServer) -> None:
+    await hold(tmp_path / "run", server, 1)
+    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
+    (member,) = recorded["bindings"]["agent"]
+    assert member["profile"] == {"schemas": "portable", "listed_labels": True, "omitted": []}
+    (wanted,) = asked(server).values()
+    assert wanted["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
+    trials = server.calls[STEP_KEY]
+    done = await hold(tmp_path / "run", server, 3)
+    assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
+    assert len(asked(server)) == 3
+    assert all(each == wanted for each in asked(server).values())
+
+
+async def test_a_record_that_is_older_is_resumed_as_it_was(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def as_before(*given: object) -> None:
+        """No profile, as in records from before there were any."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.deploy.running.checks._probe", as_before)
+        await hold(tmp_path / "run", server, 2)
+    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
+    for member in recorded["bindings"]["agent"]:
+        member.pop("profile")
+    (tmp_path / "run/run.yaml").write_text(yaml.safe_dump(recorded))
+    done = await hold(tmp_path / "run", server, 3)
+    assert done.status == "finished"
+    assert server.calls[STEP_KEY] == 0
+    assert list(asked(server).values()) == [None] * 3
+    assert all(calls == 1 for calls in server.calls.values())
+
+
+async def test_a_free_reply_is_not_reused_as_one_that_is_held(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def as_before(*given: object) -> None:
+        """No profile: replies are left free."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr("moot.deploy.running.checks._probe", as_before)
+        await hold(tmp_path / "free", server, 2)
+        paid = server.calls.total()
+        await hold(tmp_path / "equal", server, 2, reuse=tmp_path / "free")
+        assert server.calls.total() == paid
+    await hold(tmp_path / "held", server, 2, reuse=tmp_path / "free")
+    assert server.calls.total() - server.calls[STEP_KEY] == paid + 2
+
+
+@pytest.mark.parametrize("structured", ["on", "off", "auto"])
+async def test_all_roles_are_held_or_free_as_the_flag_says(
+    tmp_path: Path, server: ScriptedServer, structured: str
+) -> None:
+    await hold(tmp_path / "run", server, 1, structured=structured, temperature=0.7, max_reply_tokens=77)
+    (wanted,) = asked(server).values()
+    assert (wanted is None) == (structured == "off")
+    (body,) = [json.loads(body) for step, body in server.bodies.items() if step != STEP_KEY]
+    assert (body["temperature"], body["max_tokens"]) == (0.7, 77)
