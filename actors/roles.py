@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+import msgspec
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from moot.actors.early_stop import EarlyStop
 from moot.actors.models.model_profile import ModelProfile
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Decoding
+
+
+_OURS = frozenset(
+    {
+        "model",
+        "messages",
+        "system",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "logprobs",
+        "top_logprobs",
+        "response_format",
+        "output_config",
+        "stream",
+        "stream_options",
+        "n",
+        "seed",
+        "stop",
+        "stop_sequences",
+        "repetition_penalty",
+        "repeat_penalty",
+        "reasoning_effort",
+        "tools",
+        "tool_choice",
+    }
+)
+"""What a request says by itself, or what would change how its reply is read."""
+
+
+def _not_ours(extra: dict[str, Any]) -> dict[str, Any]:
+    for key in extra:
+        if key in _OURS:
+            raise ValueError(f"`{key}` may not stand in `extra`: it is a setting of its own, or moot sends it itself")
+    return extra
+
+
+def _as_texts(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
 
 
 class RoleBinding(BaseModel):
@@ -19,6 +61,11 @@ class RoleBinding(BaseModel):
         model: one of the forms that `moot models` lists.
         persona: text put before the system prompt.
         temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
+        seed: what the server draws replies from, each step its own; for servers that take a seed.
+        stop: texts that end a reply.
+        repetition_penalty: for servers that take one, such as vLLM, SGLang and llama.cpp (there `repeat_penalty`).
+        reasoning_effort: how much a model thinks before it replies: `minimal`, `low`, `medium`, `high` ...
+        extra: a body that is sent as it is beside ours: `top_k`, `min_p`, `chat_template_kwargs` ...
         top_logprobs: alternatives per token; None leaves it to what the protocol needs.
         api_key_env: name of the environment variable that holds the key.
         base_url: another server for the vendor's client.
@@ -36,6 +83,11 @@ class RoleBinding(BaseModel):
     temperature: float | None = Field(default=0.3, ge=0.0, le=2.0)
     top_p: float | None = Field(default=0.9, gt=0.0, le=1.0)
     max_tokens: int = Field(default=400, ge=1)
+    seed: int | None = Field(default=None, ge=0, lt=2**31)
+    stop: Annotated[tuple[str, ...], BeforeValidator(_as_texts), Field(max_length=4)] = ()
+    repetition_penalty: float | None = Field(default=None, gt=0.0, le=10.0)
+    reasoning_effort: str | None = Field(default=None, pattern=r"^[a-z]{2,20}$")
+    extra: Annotated[dict[str, Any], AfterValidator(_not_ours)] = {}
     top_logprobs: int | None = Field(default=None, ge=0, le=20)
     api_key_env: str | None = None
     base_url: str | None = None
@@ -52,7 +104,19 @@ class RoleBinding(BaseModel):
             top_p=self.top_p,
             max_tokens=self.max_tokens,
             top_logprobs=needed if self.top_logprobs is None else self.top_logprobs,
+            **self.beside_sampling(),
         )
+
+    def beside_sampling(self) -> dict[str, Any]:
+        """What holds for every ask of the role, also for one that says itself how it is sampled."""
+        extra = msgspec.json.encode(self.extra, order="sorted").decode() if self.extra else ""
+        return {
+            "seed": self.seed,
+            "stop": self.stop,
+            "repetition_penalty": self.repetition_penalty,
+            "reasoning_effort": self.reasoning_effort,
+            "extra": extra,
+        }
 
 
 def family_of(role: str) -> str:

@@ -18,7 +18,7 @@ from moot.protocols.replies import FreeText, load_reply
 
 def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
     """How an ask is sampled: as it says itself or else as its role does, without what the model does not take."""
-    decoding = given or binding.decoding()
+    decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
     if binding.profile is None or not binding.profile.omitted:
         return decoding
     return msgspec.structs.replace(decoding, **dict.fromkeys(binding.profile.omitted))
@@ -86,7 +86,7 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
         binding.base_url,
         binding.persona,
         binding.structured,
-        decoding,
+        {name: getattr(decoding, name) for name in _SAMPLING},
         template_hash,
         ask.slots,
         ask.reply,
@@ -98,8 +98,19 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     # what came later is left out where it is not used, so that records from before it still fit
     aliases = (ask.aliases,) if ask.aliases else ()
     early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
+    beside = _beside_sampling(decoding)
     held = (_held_otherwise(ask, binding, decoding),) if binding.profile is not None else ()
-    return blake2b(_ENCODER.encode((*body, *aliases, *early_stop, *filter(None, held))), digest_size=16).hexdigest()
+    return blake2b(
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held))), digest_size=16
+    ).hexdigest()
+
+
+def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
+    """What is sent beside the usual sampling settings; nothing where there is nothing."""
+    usual = Decoding()
+    others = {name: getattr(decoding, name) for name in Decoding.__struct_fields__ if name not in _SAMPLING}
+    said = {name: value for name, value in others.items() if value != getattr(usual, name)}
+    return ({"beside": said},) if said else ()
 
 
 def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple[str, bytes] | None:
@@ -111,4 +122,5 @@ def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple
     return ("schema", held.body if held is not None else b"")
 
 
+_SAMPLING = ("temperature", "top_p", "max_tokens", "top_logprobs")
 _ENCODER = msgspec.msgpack.Encoder(order="sorted")

@@ -37,12 +37,22 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
         top_p: nucleus share in (0, 1]; None leaves the server's default.
         max_tokens: upper bound of the reply's length.
         top_logprobs: alternatives per token that are asked for; None asks for no log-probabilities.
+        seed: what the server draws the reply from, together with the step; None leaves it to chance.
+        stop: texts that end the reply.
+        repetition_penalty: above 1 makes tokens that were written less likely; None leaves the server's default.
+        reasoning_effort: how much a model thinks before it replies; None leaves the server's default.
+        extra: a JSON object whose keys are sent as they are; empty for none.
     """
 
     temperature: float | None = 0.3
     top_p: float | None = 0.9
     max_tokens: int = 400
     top_logprobs: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    repetition_penalty: float | None = None
+    reasoning_effort: str | None = None
+    extra: str = ""
 
 
 class Usage(msgspec.Struct, frozen=True):
