@@ -31,7 +31,7 @@ from moot.actors.record.rows import CUT_SUFFIX, INVALID_SUFFIX, SaveTokens, add_
 from moot.actors.record.schema import ABANDONED
 from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles, family_of
-from moot.actors.sent_request import held_schema
+from moot.actors.sent_request import held_schema, reply_tokens
 from moot.actors.tracing import Span
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
@@ -125,7 +125,7 @@ class Agent:
         reply_id = ask.unreadable.reply_id if ask.unreadable else f"{self._life}-{next(self._count):x}"
         attempt = Attempt(ask, binding, reply_id, span)
         try:
-            attempt.messages = await rendered(ask, self._templates, binding.persona)
+            attempt.messages = await rendered(ask, self._templates, binding)
             async with Deadline(ask.seconds_left) as attempt.deadline:
                 return await self._converse(attempt)
         except TimeoutError:
@@ -150,8 +150,8 @@ class Agent:
         if ask.images and not self._model.capabilities.images:
             raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
-        offered, max_tokens = self._model.capabilities.structured_output, attempt.decoding.max_tokens
-        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, max_tokens)
+        offered, longest = self._model.capabilities.structured_output, reply_tokens(attempt.binding, attempt.decoding)
+        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, longest)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)

@@ -214,7 +214,7 @@ class CaseFloor:
     async def sent(self, turn: Turn[Any]) -> tuple[Message, ...]:
         """See `Floor.sent`."""
         ask, templates = self._asks[turn.path], self._house.templates
-        messages = await rendered(ask, templates, self._house.roles.binding(ask.role).persona)
+        messages = await rendered(ask, templates, self._house.roles.binding(ask.role))
         reasked = self._reasked.get(turn.path)
         return reask_messages(messages, *reasked, templates) if reasked else messages
 

@@ -61,6 +61,7 @@ class RoleBinding(BaseModel):
         model: one of the forms that `moot models` lists.
         persona: text put before the system prompt.
         temperature, top_p, max_tokens: decoding; see `messages.Decoding`.
+        reasoning_tokens: how many tokens a model that thinks before it replies may write beside `max_tokens`.
         seed: what the server draws replies from, each step its own; for servers that take a seed.
         stop: texts that end a reply.
         repetition_penalty: for servers that take one, such as vLLM, SGLang and llama.cpp (there `repeat_penalty`).
@@ -83,6 +84,7 @@ class RoleBinding(BaseModel):
     temperature: float | None = Field(default=0.3, ge=0.0, le=2.0)
     top_p: float | None = Field(default=0.9, gt=0.0, le=1.0)
     max_tokens: int = Field(default=400, ge=1)
+    reasoning_tokens: int = Field(default=4000, ge=0)
     seed: int | None = Field(default=None, ge=0, lt=2**31)
     stop: Annotated[tuple[str, ...], BeforeValidator(_as_texts), Field(max_length=4)] = ()
     repetition_penalty: float | None = Field(default=None, gt=0.0, le=10.0)

@@ -17,11 +17,30 @@ from moot.protocols.replies import FreeText, load_reply
 
 
 def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
-    """How an ask is sampled: as it says itself or else as its role does, without what the model does not take."""
+    """How an ask is sampled: as it says itself or else as its role does.
+
+    What the model does not take is left out. One that thinks first gets the tokens for that on top.
+    """
     decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
-    if binding.profile is None or not binding.profile.omitted:
+    if binding.profile is None:
         return decoding
-    return msgspec.structs.replace(decoding, **dict.fromkeys(binding.profile.omitted))
+    changes: dict[str, object] = dict.fromkeys(binding.profile.omitted)
+    if binding.profile.reasons:
+        changes["max_tokens"] = decoding.max_tokens + binding.reasoning_tokens
+    if binding.profile.server == "llama.cpp" and decoding.repetition_penalty is not None:
+        changes |= {"repetition_penalty": None, "extra": _with_key(decoding.extra, "repeat_penalty", decoding)}
+    return msgspec.structs.replace(decoding, **changes) if changes else decoding
+
+
+def _with_key(extra: str, key: str, decoding: Decoding) -> str:
+    body = {**(msgspec.json.decode(extra) if extra else {}), key: decoding.repetition_penalty}
+    return msgspec.json.encode(body, order="sorted").decode()
+
+
+def reply_tokens(binding: RoleBinding, decoding: Decoding) -> int:
+    """Tokens of the longest reply, hidden reasoning aside; `decoding` as it is sent."""
+    reasons = binding.profile is not None and binding.profile.reasons
+    return max(decoding.max_tokens - binding.reasoning_tokens, 1) if reasons else decoding.max_tokens
 
 
 def held_schema(
@@ -116,7 +135,7 @@ def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
 def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple[str, bytes] | None:
     """The schema of a reply, where it is another than the bare one; empty where there is none instead of that."""
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
-    held = held_schema(binding, offered, reply_model, ask.labels, decoding.max_tokens)
+    held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding))
     if held == bare_schema(binding, offered, reply_model):
         return None
     return ("schema", held.body if held is not None else b"")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from moot.actors.models.families import family_of_model
 from moot.protocols.messages import Decoding
 
 SAMPLING_VERSION = "2023-06-01"
@@ -11,9 +10,6 @@ SAMPLING_VERSION = "2023-06-01"
 
 MAX_TEMPERATURE = 1.0
 """Greatest temperature of the models that take one."""
-
-_TAKES_SAMPLING = re.compile(r"claude-(?:3\S*|(?:opus|sonnet|haiku)-4(?:-[0-6])?(?:-\d{8}|-latest)?)")
-
 
 def takes_sampling(model: str) -> bool:
     """Whether a model takes `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
@@ -23,7 +19,8 @@ def takes_sampling(model: str) -> bool:
     >>> [takes_sampling(name) for name in ("claude-haiku-4-5-20251001", "claude-opus-4-7", "claude-opus-5-5")]
     [True, False, False]
     """
-    return _TAKES_SAMPLING.fullmatch(model) is not None
+    family = family_of_model("anthropic", model)
+    return family is not None and family.sampling
 
 
 def sampling(model: str, decoding: Decoding) -> tuple[float | None, float | None]:

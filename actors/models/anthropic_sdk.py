@@ -57,6 +57,7 @@ class AnthropicModel:
             images=True,
             structured_output="yes",
             dialect="anthropic",
+            settings=frozenset({"stop", "extra"}),
             max_temperature=MAX_TEMPERATURE if self._sampling else None,
         )
         self._key = ApiKey(api_key_env)

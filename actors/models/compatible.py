@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.lean_http import LeanHttp
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
@@ -36,8 +37,14 @@ class CompatibleModel:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.name = f"{self.base_url}#{model}"
+        family = family_of_model("any", model)
         self.capabilities = Capabilities(
-            max_alternatives=MAX_ALTERNATIVES, images=True, structured_output="on request", streaming=True
+            max_alternatives=MAX_ALTERNATIVES,
+            images=True,
+            structured_output="on request",
+            streaming=True,
+            reasons=family is not None and family.reasons,
+            settings=frozenset({"seed", "stop", "repetition_penalty", "reasoning_effort", "extra"}),
         )
         self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit)
 

@@ -30,6 +30,8 @@ class Capabilities:
         dialect: of the schemas that it takes; `portable` until it is known better.
         streaming: whether it also offers `stream`.
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
+        reasons: whether it is known to think before it replies, at the cost of the longest reply.
+        settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
         in_process: whether it works in the process that calls it: nobody bills a reply that was not waited for.
@@ -42,6 +44,8 @@ class Capabilities:
     dialect: DialectName = "portable"
     streaming: bool = False
     seeds: bool = False
+    reasons: bool = False
+    settings: frozenset[str] = frozenset()
     max_temperature: float | None = 2.0
     simulated: bool = False
     in_process: bool = False

@@ -15,6 +15,9 @@ class ModelProfile(BaseModel):
     Attributes:
         schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
         listed_labels: whether a case's labels are sent as an `enum`.
+        server: what kind of server it is; `portable` where it does not say.
+        reasons: whether it is known or was found to think before it replies: it may then write more tokens.
+        folds_system: whether it takes no system message, which is then put before the first one of the user.
         omitted: settings that the user did not write and that it does not take: they are not sent.
     """
 
@@ -22,4 +25,7 @@ class ModelProfile(BaseModel):
 
     schemas: DialectName | Literal["free"]
     listed_labels: bool = True
+    server: DialectName = "portable"
+    reasons: bool = False
+    folds_system: bool = False
     omitted: tuple[Literal["temperature", "top_p"], ...] = ()

@@ -12,6 +12,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
 from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
@@ -56,8 +57,16 @@ class OpenAIModel:
         self.model = model
         self.name = f"openai/{model}"
         self.base_url = base_url
+        family = family_of_model("openai", model)
         self.capabilities = Capabilities(
-            max_alternatives=20, images=True, structured_output="yes", dialect="openai", streaming=True
+            max_alternatives=20 if family is None or family.logprobs else 0,
+            images=True,
+            structured_output="yes",
+            dialect="openai",
+            streaming=True,
+            reasons=family is not None and family.reasons,
+            settings=frozenset({"seed", "stop", "reasoning_effort", "extra"}),
+            max_temperature=2.0 if family is None or family.sampling else None,
         )
         self._key = ApiKey(api_key_env)
         self._clients = PerLoop(self._new_client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -15,6 +16,7 @@ from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import refuses_response_format
+from moot.actors.models.schema_dialects import DialectName
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
@@ -24,13 +26,12 @@ _log = structlog.get_logger(__name__)
 PROBE_RETRIES = RetryPolicy(max_attempts=4, total_s=20.0, cap_s=2.0, retry_after_cap_s=5.0)
 """How a call before a run is repeated: the user waits for it."""
 
-_MESSAGES = (Message("user", "Say Yes"),)
+_MESSAGES = (Message("system", "You reply in one word."), Message("user", "Say Yes"))
+_FOLDED = (Message("user", f"{_MESSAGES[0].content}\n\n{_MESSAGES[1].content}"),)
 STEP_KEY = "moot/probe"
 
 _SHORT = 64
 """Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
-
-_FREE = ModelProfile(schemas="free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
             f"{model.name} cannot hold replies to a schema: say `--structured off`, or leave `structured: true` out "
             f"of its roles ({why})"
         )
-    found, given = await _Candidate(model, trial, _FREE).tried()
+    found, given = await _Candidate(model, trial, _known(model, "free")).tried()
     if why:
         _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=why)
     return found, given
@@ -110,7 +111,16 @@ def _candidates(model: Model, trial: Trial) -> Iterator[ModelProfile]:
     listed = (True, False) if any(reply.labels for reply in trial.replies) else (True,)
     for dialect in dialects:
         for labels in listed:
-            yield ModelProfile(schemas=dialect, listed_labels=labels)
+            yield _known(model, dialect, listed_labels=labels)
+
+
+def _known(model: Model, schemas: DialectName | Literal["free"], *, listed_labels: bool = True) -> ModelProfile:
+    """What the backend declares already."""
+    can = model.capabilities
+    omitted = ("temperature", "top_p") if can.max_temperature is None else ()
+    return ModelProfile(
+        schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons, omitted=omitted
+    )
 
 
 class _Candidate:
@@ -123,7 +133,8 @@ class _Candidate:
 
     def __init__(self, model: Model, trial: Trial, profile: ModelProfile) -> None:
         self._model, self._trial, self._profile = model, trial, profile
-        self._decoding, self._ignores = trial.decoding, False
+        self._decoding = msgspec.structs.replace(trial.decoding, **dict.fromkeys(profile.omitted))
+        self._ignores = False
 
     async def tried(self) -> tuple[ModelProfile, bool]:
         """The profile, with what had to be left out, and whether log-probabilities came.
@@ -168,9 +179,17 @@ class _Candidate:
                     continue
                 self._check_refusal(error.message, schema)
                 return None
+            self._note_reasoning(reply)
             if schema is not None and not _is_held(reply, schema):
                 self._check_ignored(f"it takes a schema and replies {reply.text.strip()[:60]!r}")
             return reply
+
+    def _note_reasoning(self, reply: ModelReply) -> None:
+        """A reply whose tokens are all hidden reasoning, or that counts some, tells that the model thinks first."""
+        all_hidden = not reply.text.strip() and reply.finish_reason == "length"
+        if not self._profile.reasons and (all_hidden or reply.usage.reasoning_tokens or reply.reasoning):
+            self._profile = self._profile.model_copy(update={"reasons": True})
+            _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
 
     def _check_ignored(self, why: str) -> None:
         """A schema that is taken and not kept to is not sent, unless a role insists."""
@@ -181,17 +200,22 @@ class _Candidate:
         self._ignores = True
 
     async def _called(self, schema: ReplySchema | None) -> ModelReply:
+        messages = _FOLDED if self._profile.folds_system else _MESSAGES
         try:
             async with asyncio.timeout(self._trial.timeout_s):
                 return await call_with_retries(
                     PROBE_RETRIES,
-                    lambda: self._model.complete(_MESSAGES, self._decoding, step_key=STEP_KEY, schema=schema),
+                    lambda: self._model.complete(messages, self._decoding, step_key=STEP_KEY, schema=schema),
                 )
         except TimeoutError:
             raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
 
     def _leaves_out(self, message: str) -> bool:
         """Whether the error names a sampling setting that was sent: it is left out from now on, and that is said."""
+        if not self._profile.folds_system and _refuses_system(message):
+            self._profile = self._profile.model_copy(update={"folds_system": True})
+            _log.warning("the model takes no system message: it is put before the user's", model=self._model.name)
+            return True
         for name in ("temperature", "top_p"):
             if name not in message or getattr(self._decoding, name) is None:
                 continue
@@ -212,6 +236,12 @@ class _Candidate:
             raise _SchemaRefused(message)
         if not about_logprobs:
             raise ModelUnavailable(f"{self._model.name}: {message}")
+
+
+def _refuses_system(message: str) -> bool:
+    """Whether a server's 400 says that the chat template knows no system message."""
+    said = message.lower()
+    return "system" in said and any(word in said for word in ("role", "not supported", "template"))
 
 
 def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:

@@ -134,6 +134,9 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
     """A setting that somebody wrote down is never left out in silence; the defaults are, where a model takes none."""
     most = model.capabilities.max_temperature
     for role in roles:
+        for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
+            if getattr(role, name) not in (None, (), {}) and name not in model.capabilities.settings:
+                raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
         written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
         if most is None:
             for name in sorted(role.model_fields_set.intersection(written)):

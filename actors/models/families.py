@@ -1,0 +1,56 @@
+"""Families of models whose abilities are known from their vendors' documentation, read from `families.yaml`."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+Vendor = Literal["openai", "anthropic", "any"]
+
+
+class Family(BaseModel):
+    """What the models of a family take.
+
+    Attributes:
+        vendor: whose models; `any` for those behind a URL.
+        match: pattern of the whole name, in lower case.
+        sampling: whether `temperature` and `top_p` are taken.
+        logprobs: whether token log-probabilities are given.
+        reasons: whether hidden reasoning counts against the longest reply.
+        as_of: when the documentation was read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    vendor: Vendor
+    match: str
+    sampling: bool
+    logprobs: bool
+    reasons: bool
+    as_of: date
+
+
+@cache
+def families() -> tuple[Family, ...]:
+    """All families, in the order in which they are looked up."""
+    data = yaml.safe_load(Path(__file__).with_name("families.yaml").read_text())
+    return tuple(TypeAdapter(list[Family]).validate_python(data))
+
+
+def family_of_model(vendor: Vendor, name: str) -> Family | None:
+    """The family of a model; None when none is known.
+
+    >>> [family_of_model("openai", name).reasons for name in ("o4-mini", "gpt-5.4", "gpt-5-chat-latest")]
+    [True, True, False]
+    >>> family_of_model("openai", "gpt-4o-mini") is None
+    True
+    """
+    plain = name.lower()
+    fitting = (each for each in families() if each.vendor == vendor and re.fullmatch(each.match, plain))
+    return next(fitting, None)
