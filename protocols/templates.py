@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -21,7 +22,7 @@ from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Message, Slots
 
 _PROMPTS = Path(__file__).parent / "prompts"
-_HEADER = re.compile(r"Slots:(?P<slots>[^#]*)\.\s*#}")
+_HEADER = re.compile(r"Read by:? (?P<readers>[^#]*?)\.\s+(?:[^#]*?\s)?Slots:(?P<slots>[^#]*)\.\s*#}")
 _DETAIL = re.compile(r"\(.*?\)|\[.*?\]|\{.*?\}", re.DOTALL)
 _LESS, _MORE = "<\uff1c\ufe64", ">\uff1e\ufe65"
 _ANGLES = "\u02c2\u1438\u2039\u2329\u276e\u27e8\u29fc\u3008\u300a\u226a\u00ab"
@@ -88,6 +89,40 @@ def _compiled(source: str) -> Template:
     return _environment().from_string(source)
 
 
+@dataclass(frozen=True)
+class TemplateHeader:
+    """What one of the package's templates says of itself.
+
+    Attributes:
+        readers: who reads it, and when.
+        slots: the slots that whoever asks with it gives, with what each holds, as the header writes them.
+    """
+
+    readers: str
+    slots: str
+
+    @classmethod
+    def of(cls, source: str) -> TemplateHeader:
+        """The header of a template's text; the package's own all have one."""
+        found = _HEADER.search(source)
+        assert found is not None, source[:200]
+        return cls(" ".join(found["readers"].split()), " ".join(found["slots"].split()))
+
+    @property
+    def names(self) -> set[str]:
+        """The slots' names."""
+        return {slot.strip() for slot in _DETAIL.sub("", self.slots).split(",")}
+
+
+def template_headers() -> dict[str, TemplateHeader]:
+    """The header of each of the package's templates, by the template's name, in order. Raises nothing.
+
+    >>> template_headers()["selene/opening"].slots
+    'question, labels, choices, passage, title'
+    """
+    return {name: TemplateHeader.of(source) for name, source in sorted(_packaged().items())}
+
+
 class Templates:
     """Prompt templates: the package's own, overridden file by file from a user's folder.
 
@@ -127,9 +162,7 @@ class Templates:
 
     def _declared(self, name: str) -> set[str]:
         """The slots that the package's template of that name says in its header that it is given."""
-        header = _HEADER.search(self._sources[name])
-        assert header is not None, name
-        return {slot.strip() for slot in _DETAIL.sub("", header["slots"]).split(",")}
+        return TemplateHeader.of(self._sources[name]).names
 
     def _slots(self, name: str) -> set[str]:
         """The names that a template looks up in its slots."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import inspect
 import sys
 from typing import Any
 
@@ -16,11 +18,26 @@ def named_object(path: str) -> Any:
 
     Raises:
         ImportError: there is no such module; so does whatever its import raises.
-        AttributeError: the module has no such name.
+        AttributeError: the module has no such name; the nearest one that it defines is named.
     """
     module, _, name = path.partition(":")
     sys.path += [place for place in LOOK_IN if place not in sys.path]
     found: Any = importlib.import_module(module)
+    holder = module
     for part in name.split("."):
-        found = getattr(found, part)
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            raise AttributeError(_missing(holder, part, found) or str(error)) from error
+        holder = f"{holder}.{part}"
     return found
+
+
+def _missing(holder: str, name: str, within: Any) -> str:
+    """What is said of a name that a module or class has not; empty where nothing is near and there are no classes."""
+    members = {key: value for key, value in getattr(within, "__dict__", {}).items() if not key.startswith("_")}
+    by_fold = {key.casefold(): key for key, value in members.items() if not inspect.ismodule(value)}
+    if close := difflib.get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.5):
+        return f"{holder} has no {name!r}: did you mean {by_fold[close[0]]!r}?"
+    own = sorted(key for key, value in members.items() if inspect.isclass(value) and value.__module__ == holder)
+    return f"{holder} has no {name!r}; its classes are {', '.join(own)}" if own else ""

@@ -32,6 +32,7 @@ from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import setting_keys
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.settings import SocraSynthSettings
+from moot.protocols.templates import template_headers
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "deploy" / "docs"
@@ -115,6 +116,13 @@ def test_the_calls_page_says_what_each_form_declares() -> None:
     assert f"\n| form | {' | '.join(names)} |\n" in page.read_text("utf-8")
     rows = table(page, "What each form declares")
     assert {_code(form): dict(zip(names, words, strict=True)) for form, *words in rows} == wanted
+
+
+def test_the_page_on_templates_is_that_of_the_code() -> None:
+    found = {_code(name): (readers, slots) for name, readers, slots in table(DOCS / "templates.md", "Slots")}
+    assert found == {name: (header.readers, header.slots) for name, header in template_headers().items()}
+    printed = CliRunner().invoke(app, ["templates"]).output.splitlines()
+    assert {tuple(line.split(maxsplit=1)) for line in printed} == {(name, each[1]) for name, each in found.items()}
 
 
 def test_the_page_on_results_lists_every_measure_of_a_round() -> None:

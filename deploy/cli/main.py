@@ -199,6 +199,14 @@ def tasks() -> None:
 
 
 @app.command()
+def templates() -> None:
+    """List the prompt templates, each with the slots that it is given."""
+    from moot.protocols.templates import template_headers
+
+    _columns((name, header.slots) for name, header in template_headers().items())
+
+
+@app.command()
 def protocols() -> None:
     """List the protocols."""
     from moot.protocols.registry import PROTOCOLS
