@@ -143,6 +143,17 @@ class RecordError(MootError):
     """The record cannot be read or written."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like a mistyped one, capitals apart; None where none is like it.
+
+    >>> nearest("SELEN", ["selene", "single-agent"])
+    'selene'
+    """
+    by_fold = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.5)
+    return by_fold[close[0]] if close else None
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     """The error for a name that is not in a closed set; it names the nearest known one.
 
@@ -150,6 +161,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> ConfigError:
     "unknown protocol 'selen': did you mean 'selene'? Known: selene, single-agent"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f": did you mean {close[0]!r}?" if close else "."
+    close = nearest(name, names)
+    hint = f": did you mean {close!r}?" if close else "."
     return ConfigError(f"unknown {kind} {name!r}{hint} Known: {', '.join(names) or 'none'}")

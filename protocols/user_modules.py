@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import sys
 from typing import Any
+
+from moot.protocols.errors import nearest
 
 LOOK_IN: list[str] = []
 """Folders that are searched behind everything that is installed; the console command names the current one. They join
@@ -36,8 +37,7 @@ def named_object(path: str) -> Any:
 def _missing(holder: str, name: str, within: Any) -> str:
     """What is said of a name that a module or class has not; empty where nothing is near and there are no classes."""
     members = {key: value for key, value in getattr(within, "__dict__", {}).items() if not key.startswith("_")}
-    by_fold = {key.casefold(): key for key, value in members.items() if not inspect.ismodule(value)}
-    if close := difflib.get_close_matches(name.casefold(), by_fold, n=1, cutoff=0.5):
-        return f"{holder} has no {name!r}: did you mean {by_fold[close[0]]!r}?"
+    if close := nearest(name, (key for key, value in members.items() if not inspect.ismodule(value))):
+        return f"{holder} has no {name!r}: did you mean {close!r}?"
     own = sorted(key for key, value in members.items() if inspect.isclass(value) and value.__module__ == holder)
     return f"{holder} has no {name!r}; its classes are {', '.join(own)}" if own else ""

@@ -24,7 +24,7 @@ def opened(spec: str, protocol: DebateProtocol) -> Task:
     return open_task(as_claims(spec) if getattr(protocol, "needs_claims", False) else spec, _load_picture)
 
 
-def _load_picture(file: Path) -> Image:
+def _load_picture(file: Path | bytes) -> Image:
     from moot.actors.models.pictures import load_image
 
     return load_image(file)

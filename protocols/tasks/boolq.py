@@ -30,13 +30,13 @@ def boolq_task(source: Source, spec: str, name: str = "boolq") -> Task:
 def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
     """Gives a case, its texts untouched, and `Yes` or `No`.
 
-    `question`, `answer` (true or false) and `passage` are needed, `title` and `id` may be missing, and other
-    fields are passed over.
+    `question` and `answer` (true or false) are needed, `passage`, `title` and `id` may be missing, and other fields are
+    passed over.
 
     Raises:
         TaskFileError: a field is missing, empty or of the wrong type.
     """
-    row.require(("question", "answer", "passage"))
+    row.require(("question", "answer"))
     answer = row.values["answer"]
     if not isinstance(answer, bool):
         raise row.error("answer", f"expected true or false, found {shown(answer)}")
@@ -44,7 +44,7 @@ def parse_boolq(row: Row, default_id: str) -> tuple[Case, str | None]:
         id=row.identity(default_id),
         question=row.text("question"),
         labels=LABELS,
-        passage=row.text("passage"),
+        passage=row.text("passage", default=""),
         title=row.text("title", default=""),
     )
     return case, "Yes" if answer else "No"

@@ -13,8 +13,8 @@ from moot.protocols.tasks.task import Task
 LABELS = ("A", "B", "C", "D")
 """The letters of `answer0` to `answer3`."""
 
-COLUMNS = ("id", "context", "question", "answer0", "answer1", "answer2", "answer3")
-"""What every row needs; `label` may be missing, as in the public test set."""
+COLUMNS = ("id", "question", "answer0", "answer1", "answer2", "answer3")
+"""What every row needs; `context` may be missing, and `label`, as in the public test set."""
 
 
 def cosmosqa_task(source: Source, spec: str) -> Task:
@@ -44,7 +44,7 @@ def parse_cosmosqa(row: Row, default_id: str) -> tuple[Case, str | None]:
         question=row.text("question"),
         labels=LABELS,
         choices=tuple(row.text(f"answer{n}") for n in range(4)),
-        passage=row.text("context"),
+        passage=row.text("context", default=""),
     )
     return case, _gold(row)
 

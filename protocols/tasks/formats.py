@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePath
 
 from moot.protocols.errors import TaskFileError
@@ -67,6 +67,76 @@ def csv_or_jsonl_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]
             suffix != ".csv" and lines.peek().lstrip()[:1] in (b"{", b"[")
         )
         yield from _jsonl(lines, source.file) if is_json else _csv(lines, source.file, columns)
+
+
+def table_rows(source: Source) -> Iterator[Row]:
+    """The rows of a table as users have them: a JSON list, JSON Lines, or CSV with commas, semicolons or tabs.
+
+    Told by the name's end, else by the first character; which mark parts the cells, by the header.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read.
+    """
+    kind = _kind_of_table(source)
+    if kind is None:
+        yield from json_list_rows(source)
+        return
+    with source.open() as stream:
+        lines = Lines(stream, source.file)
+        yield from _csv(lines, source.file, (), kind) if kind else _jsonl(lines, source.file)
+
+
+def table_header(source: Source) -> tuple[str, ...] | None:
+    """The header of what `table_rows` reads, as it stands there, doubled names included; None for JSON.
+
+    Raises:
+        TaskFileError: the source as a whole cannot be read.
+    """
+    delimiter = _kind_of_table(source)
+    if not delimiter:
+        return None
+    with source.open() as stream:
+        found: list[tuple[str, ...]] = []
+        for _ in _csv(Lines(stream, source.file), source.file, (), delimiter, found.append):
+            break
+    return found[0] if found else ()
+
+
+def is_plain_table(source: Source) -> bool:
+    """Whether a table is JSON Lines or CSV with commas, as every task for users' own files reads it.
+
+    Raises:
+        TaskFileError: the source cannot be read.
+    """
+    return _kind_of_table(source) in ("", ",")
+
+
+def _kind_of_table(source: Source) -> str | None:
+    """The mark between the cells of a CSV; empty for JSON Lines, None for a JSON list."""
+    suffix = PurePath(source.file).suffix.lower()
+    if suffix in (".jsonl", ".ndjson"):
+        return ""
+    with source.open() as stream:
+        first = Lines(stream, source.file).peek()
+    start = first.lstrip()[:1]
+    if suffix not in _MARKED and start in (b"{", b"["):
+        return None if start == b"[" else ""
+    if suffix == ".json":
+        return ""
+    if suffix == ".tsv":
+        return "\t"
+    header = first.decode("utf-8", "replace")
+    return max(",;\t", key=lambda mark: _cells(header, mark))
+
+
+_MARKED = (".csv", ".tsv")
+
+
+def _cells(header: str, mark: str) -> int:
+    try:
+        return len(next(csv.reader([header], delimiter=mark), []))
+    except csv.Error:
+        return 0
 
 
 def csv_rows(source: Source, columns: tuple[str, ...]) -> Iterator[Row]:
@@ -147,11 +217,17 @@ def _jsonl(lines: Lines, file: str) -> Iterator[Row]:
             yield _unread(file, lines.number, f"expected one JSON object per line, found {shown(value)}")
 
 
-def _csv(lines: Lines, file: str, columns: tuple[str, ...]) -> Iterator[Row]:
+def _csv(
+    lines: Lines,
+    file: str,
+    columns: tuple[str, ...],
+    delimiter: str = ",",
+    tell_header: Callable[[tuple[str, ...]], None] = lambda header: None,
+) -> Iterator[Row]:
     # the limit is the whole process's, and its default of 128 KiB refuses long passages
     if csv.field_size_limit() < MAX_LINE:
         csv.field_size_limit(MAX_LINE)
-    reader = csv.reader(lines, strict=True)
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     header: list[str] = []
     while True:
         start = lines.number + 1
@@ -173,6 +249,7 @@ def _csv(lines: Lines, file: str, columns: tuple[str, ...]) -> Iterator[Row]:
             if problem:
                 raise TaskFileError(file, start, "", problem)
             header = _header(cells, file, start, columns)
+            tell_header(tuple(header))
         elif problem:
             yield _unread(file, start, problem)
         else:

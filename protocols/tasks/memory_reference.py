@@ -28,10 +28,10 @@ def refer_memory(row: Row) -> Reference:
     if scoring == "score":
         ratings = _ratings(row, criterion_of(row))
         found = rated(ratings, group, part)[1]
-        return msgspec.structs.replace(found, accepted=row.texts("accepted") or found.accepted, tags=tags)
+        return msgspec.structs.replace(found, accepted=_accepted(row) or found.accepted, tags=tags)
     if row.values.get("ratings"):
         raise row.error("ratings", f"go with the scoring 'score', found {shown(scoring)}")
-    return Reference(scoring=scoring, accepted=row.texts("accepted"), group=group, part=part, tags=tags)
+    return Reference(scoring=scoring, accepted=_accepted(row), group=group, part=part, tags=tags)
 
 
 def check_gold(row: Row, gold: str | None, reference: Reference) -> None:
@@ -78,6 +78,11 @@ def criterion_of(row: Row) -> Criterion | None:
     if not found.lowest < found.highest:
         raise row.error("criterion", f"expected lowest < highest, found {found.lowest} and {found.highest}")
     return found
+
+
+def _accepted(row: Row) -> tuple[str, ...]:
+    """The accepted answers: a list, or one text."""
+    return (row.text("accepted"),) if isinstance(row.values.get("accepted"), str) else row.texts("accepted")
 
 
 def _tags(row: Row) -> dict[str, str]:

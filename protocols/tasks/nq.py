@@ -52,7 +52,7 @@ def nq_task(source: Source, spec: str, kind: str = "questions") -> Task:
 def parse_nq(row: Row, default_id: str) -> tuple[Case, str | None]:
     """Gives a case, its texts untouched, and the first accepted answer; None where the list is empty or null.
 
-    `passage`, `title` and `id` may be missing, as they are in the public files.
+    `passage`, `title` and `id` may be missing, as they are in the public files; one answer may be a plain text.
 
     Raises:
         TaskFileError: a field is missing, empty or of the wrong type.
@@ -65,16 +65,20 @@ def parse_nq(row: Row, default_id: str) -> tuple[Case, str | None]:
         title=row.text("title", default=""),
         domain="factual QA",
     )
-    return case, next(iter(row.texts("answer")), None)
+    return case, next(iter(_accepted(row)), None)
 
 
 def refer_nq(row: Row) -> Reference:
     """All accepted answers of a row.
 
     Raises:
-        TaskFileError: `answer` is no list of texts.
+        TaskFileError: `answer` is neither text nor a list of texts.
     """
-    return Reference(scoring="short answer", accepted=row.texts("answer"))
+    return Reference(scoring="short answer", accepted=_accepted(row))
+
+
+def _accepted(row: Row) -> tuple[str, ...]:
+    return (row.text("answer"),) if isinstance(row.values.get("answer"), str) else row.texts("answer")
 
 
 def _claims(row: Row) -> Iterator[Claim]:

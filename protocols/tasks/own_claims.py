@@ -9,8 +9,8 @@ from pathlib import Path
 from moot.protocols.tasks.claim_fields import claim_label, claim_tags
 from moot.protocols.tasks.claim_rows import Claim, claims_task
 from moot.protocols.tasks.formats import csv_or_jsonl_rows
-from moot.protocols.tasks.picture_files import picture_within
-from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.picture_files import pictures_beside
+from moot.protocols.tasks.row import Row
 from moot.protocols.tasks.source import Source
 from moot.protocols.tasks.task import Task
 
@@ -55,14 +55,4 @@ def _images(row: Row) -> tuple[str, ...]:
 
 
 def _pictures(row: Row) -> tuple[Path, ...]:
-    names = _images(row)
-    if names and row.file == "-":
-        raise row.error("images", "standard input lies in no folder: put the claims into a file beside their pictures")
-    folder = Path(row.file).expanduser().absolute().parent
-    files = []
-    for name in names:
-        found = picture_within(row, "images", folder, name)
-        if found is None:
-            raise row.error("images", f"expected a picture in the folder of the file, there is no {shown(name)}")
-        files.append(found)
-    return tuple(files)
+    return pictures_beside(row, "images", _images(row))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from moot.protocols.tasks.row import Row, shown
@@ -22,3 +23,22 @@ def picture_within(row: Row, field: str, folder: Path, name: str) -> Path | None
     if not inside:
         raise row.error(field, f"expected a picture in the folder {folder} or below it, {shown(name)} is outside")
     return file if there else None
+
+
+def pictures_beside(row: Row, field: str, names: Iterable[str]) -> tuple[Path, ...]:
+    """The files in the folder of the row's own file, or below it, that `field` names.
+
+    Raises:
+        TaskFileError: one is not there or outside of the folder, or the row comes from standard input.
+    """
+    wanted = tuple(names)
+    if wanted and row.file == "-":
+        raise row.error(field, "standard input lies in no folder: put the rows into a file beside their pictures")
+    folder = Path(row.file).expanduser().absolute().parent
+    files = []
+    for name in wanted:
+        found = picture_within(row, field, folder, name)
+        if found is None:
+            raise row.error(field, f"expected a picture in the folder of the file, there is no {shown(name)}")
+        files.append(found)
+    return tuple(files)

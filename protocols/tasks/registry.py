@@ -18,6 +18,9 @@ from moot.protocols.tasks.hallusionbench import hallusionbench_task
 from moot.protocols.tasks.halueval import halueval_task
 from moot.protocols.tasks.labelled_texts import labelled_texts_task
 from moot.protocols.tasks.nq import nq_task
+from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT
+from moot.protocols.tasks.own_cases.fitting import fitting_spec, is_there
+from moot.protocols.tasks.own_cases.task import own_cases_task
 from moot.protocols.tasks.own_claims import own_claims_task
 from moot.protocols.tasks.qags import qags_task
 from moot.protocols.tasks.replies import replies_task
@@ -50,6 +53,7 @@ class TaskKind:
         about: what is debated, in one line.
         layout: what the file must hold; empty for a task that takes none.
         options: what can be written behind the path as `:OPTION=VALUE`, with what it does.
+        columns: the fields whose columns can be written behind the path as `:FIELD=COLUMN,FIELD=COLUMN`.
         claims: whether its cases are claims to check, or can be by `:as=claims`.
         opener: gives the task of a path and a spec; of neither for a task that takes no path. Options come by name.
     """
@@ -59,6 +63,7 @@ class TaskKind:
     about: str
     layout: str = ""
     options: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
     claims: bool = field(default=False, kw_only=True)
     opener: Callable[..., Task] = field(kw_only=True, repr=False, compare=False)
 
@@ -69,6 +74,10 @@ def _of_file(task: Callable[[Source, str], Task]) -> Callable[[str, str], Task]:
 
 def _asap(path: str, spec: str, **options: str) -> Task:
     return asap_task(locate(path), spec, options.get("set", DEFAULT_SETS))
+
+
+def _own_cases(path: str, spec: str, **columns: str) -> Task:
+    return own_cases_task(path, spec, columns)
 
 
 def _nq(path: str, spec: str, **options: str) -> Task:
@@ -129,8 +138,17 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 "boolq",
                 "boolq:PATH",
                 "BoolQ: yes/no questions about a passage",
-                "JSON Lines: question, title (may be missing), answer (true/false), passage; optional id",
+                "JSON Lines: question, answer (true/false); optional passage, title, id",
                 opener=_of_file(boolq_task),
+            ),
+            TaskKind(
+                "cases",
+                "cases:FILE[:question=COLUMN,gold=COLUMN]",
+                "your own questions: multiple choice, closed labels, yes/no, numbers or short answers",
+                "JSON Lines, JSON, CSV, Parquet or a data set's folder: question; optional choices, labels, gold, "
+                "passage, title, images, documents, group, id",
+                columns=(*FIELDS, SPLIT),
+                opener=_own_cases,
             ),
             TaskKind(
                 "claims",
@@ -144,7 +162,7 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 "cosmosqa",
                 "cosmosqa:PATH",
                 "CosmosQA: four answers to a question about a short story, labels A to D",
-                "CSV or JSON Lines: id, context, question, answer0 to answer3, label (0-3, empty or missing)",
+                "CSV or JSON Lines: id, question, answer0 to answer3, label (0-3, empty or missing); optional context",
                 opener=_of_file(cosmosqa_task),
             ),
             TaskKind(
@@ -190,7 +208,7 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
                 "nq",
                 "nq:PATH[:as=claims]",
                 "NQ-open: questions with short answers, exact match and token F1; or claims that are all supported",
-                "JSON Lines: question, answer (a list, each one right); optional passage, title, id",
+                "JSON Lines: question, answer (a text, or a list, each one right); optional passage, title, id",
                 options={"as": "questions, or claims: each question with its first answer"},
                 claims=True,
                 opener=_nq,
@@ -242,13 +260,15 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     """The task that a spec names; nothing of its content is read yet.
 
     Args:
-        spec: `NAME`, `NAME:PATH`, split at the first colon, or `NAME:PATH:OPTION=VALUE`; the path `-` is standard
-            input.
+        spec: `NAME`, `NAME:PATH`, split at the first colon, `NAME:PATH:OPTION=VALUE`, or
+            `NAME:PATH:FIELD=COLUMN,FIELD=COLUMN`; the path `-` is standard input. A bare file or folder is read by the
+            task that fits its columns, whose spec the task then has.
         load_picture: reads the pictures that a file names, such as `moot.load_image`; without it the cases come
             without them.
 
     Raises:
-        ConfigError: no such task, a path is missing or not wanted, or an option is unknown or has a wrong value.
+        ConfigError: no such task, a path is missing or not wanted, an option or field is unknown or has a wrong value,
+            or no task fits a bare file.
         TaskFileError: there is no such file or folder, it is the other one of the two, or the task must read twice
             what can be read only once.
 
@@ -258,21 +278,24 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     found = TaskSpec.parse(spec)
     kind = TASKS.get(found.name)
     if kind is None:
-        if _LIKE_A_FILE.search(found.name):
-            raise ConfigError(
-                f"task {spec!r} says nothing of what the file holds: that stands before its name, as in "
-                f"boolq:{spec} for yes/no questions; `moot tasks` names what can be read"
-            )
+        if _LIKE_A_FILE.search(found.name) or is_there(spec):
+            return open_task(fitting_spec(spec), load_picture)
         raise unknown_name("task", found.name, TASKS)
     if ":" not in kind.form:
         if found.path is not None:
             raise ConfigError(f"task {found.name!r} takes no path: write `{kind.form}`")
         return kind.opener()
-    if kind.options:
-        found = found.with_options(kind.options)
+    found = _taken_apart(found, kind)
     if not found.path:
         raise ConfigError(f"task {found.name!r} needs a path: write `{kind.form}`")
-    return replace(kind.opener(found.path, spec, **found.options), load_picture=load_picture)
+    task = kind.opener(found.path, spec, **found.options, **found.columns)
+    return replace(task, load_picture=load_picture)
+
+
+def _taken_apart(found: TaskSpec, kind: TaskKind) -> TaskSpec:
+    if kind.options:
+        return found.with_options(kind.options)
+    return found.with_columns(kind.columns) if kind.columns else found
 
 
 def absolute_spec(spec: str) -> str:
@@ -285,6 +308,5 @@ def absolute_spec(spec: str) -> str:
     kind = TASKS.get(found.name)
     if kind is None or not found.path:
         return spec
-    if kind.options:
-        found = found.with_options(kind.options)
+    found = _taken_apart(found, kind)
     return str(replace(found, path=str(Path(found.path or "").expanduser().absolute())))

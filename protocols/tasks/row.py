@@ -102,20 +102,20 @@ class Row:
             raise self.error(field, f"expected a list of texts, found {shown(value)}")
         return tuple(self.checked(field, text) for text in value)
 
-    def identity(self, default: str | None = None) -> str:
-        """Gives the row's `id`: text, or a whole number as text; `default` when it has none.
+    def identity(self, default: str | None = None, field: str = "id") -> str:
+        """Gives the row's id: text, or a whole number as text; `default` when it has none.
 
         Raises:
             TaskFileError: it is blank or neither, or it is missing and there is no default.
         """
-        value = self.values.get("id", default)
+        value = self.values.get(field, default)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        if value is None and "id" not in self.values:
-            raise self.error("id", "is missing; expected text")
-        found = self.checked("id", value)
+        if value is None and field not in self.values:
+            raise self.error(field, "is missing; expected text")
+        found = self.checked(field, value)
         if is_shared_id(found):
-            raise self.error("id", f"{found!r} is the name of a reply that cases share; give another")
+            raise self.error(field, f"{found!r} is the name of a reply that cases share; give another")
         return found
 
     def check_size(self, case: Case) -> None:

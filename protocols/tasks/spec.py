@@ -1,4 +1,4 @@
-"""How a task is written: `NAME`, `NAME:PATH`, or `NAME:PATH:OPTION=VALUE`."""
+"""How a task is written: `NAME`, `NAME:PATH`, `NAME:PATH:OPTION=VALUE`, or `NAME:PATH:FIELD=COLUMN,FIELD=COLUMN`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from moot.protocols.errors import ConfigError, unknown_name
 
+_MAPPED = re.compile(r"([A-Za-z_]+)=(.*)", re.DOTALL)
 _OPTION = re.compile(r"([A-Za-z_]+)=([^:/\\]*)")
 
 
@@ -19,11 +20,13 @@ class TaskSpec:
         name: of the task.
         path: as it was written; None where there is no colon behind the name.
         options: values by name, as they were written.
+        columns: the file's columns by what a task calls them, as they were written.
     """
 
     name: str
     path: str | None = None
     options: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> TaskSpec:
@@ -55,6 +58,39 @@ class TaskSpec:
             path = path.rpartition(":")[0]
         return replace(self, path=path, options=dict(reversed(options.items())))
 
+    def with_columns(self, known: Collection[str]) -> TaskSpec:
+        """The same with its column map taken off the path; a name of a column has no comma and no colon.
+
+        Args:
+            known: what the task's fields are called.
+
+        Raises:
+            ConfigError: a field is unknown or there twice, or a part of the map is none.
+
+        >>> found = TaskSpec.parse("cases:mc.csv:question=Question text,gold=target").with_columns(["question", "gold"])
+        >>> found.path, found.columns, str(found)
+        ('mc.csv', {'question': 'Question text', 'gold': 'target'}, 'cases:mc.csv:question=Question text,gold=target')
+        """
+        path, colon, written = (self.path or "").rpartition(":")
+        first = _MAPPED.match(written)
+        # a path may hold colons, and folders such as `year=2020/`
+        if not (colon and first) or ("/" in written and first[1] not in known):
+            return self
+        columns: dict[str, str] = {}
+        for part in written.split(","):
+            found = _MAPPED.fullmatch(part)
+            if found is None:
+                raise ConfigError(f"task {self.name!r}: expected FIELD=COLUMN between the commas, found {part!r}")
+            name, value = found.groups()
+            if name not in known:
+                raise unknown_name(f"field of task {self.name!r}", name, known)
+            if name in columns:
+                raise ConfigError(f"task {self.name!r}: the field {name!r} is there twice")
+            columns[name] = value.strip()
+        return replace(self, path=path, columns=columns)
+
     def __str__(self) -> str:
         path = "" if self.path is None else f":{self.path}"
-        return self.name + path + "".join(f":{name}={value}" for name, value in self.options.items())
+        columns = ",".join(f"{name}={column}" for name, column in self.columns.items())
+        options = "".join(f":{name}={value}" for name, value in self.options.items())
+        return self.name + path + options + (f":{columns}" if columns else "")

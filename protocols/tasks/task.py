@@ -22,18 +22,18 @@ Parse = Callable[[Row, str], tuple[Case, str | None]]
 Refer = Callable[[Row], Reference]
 """From a row to what else is known of its right answer; raises TaskFileError."""
 
-Pictures = Callable[[Row], tuple[Path, ...]]
-"""From a row to the files of its pictures; raises TaskFileError."""
+Pictures = Callable[[Row], tuple[Path | bytes, ...]]
+"""From a row to the files of its pictures, or the bytes of such as it holds itself; raises TaskFileError."""
 
-LoadPicture = Callable[[Path], Image]
-"""From a picture's file to what is sent of it; raises ConfigError."""
+LoadPicture = Callable[[Path | bytes], Image]
+"""From a picture's file or its bytes to what is sent of it; raises ConfigError."""
 
 _BY_LABEL = Reference()
 _PICTURES_KEPT = 8
 """Pictures in memory while the cases are read: several cases in a row may be about the same ones."""
 
 
-def no_pictures(row: Row) -> tuple[Path, ...]:
+def no_pictures(row: Row) -> tuple[Path | bytes, ...]:
     """The pictures of a row that has none. Raises nothing."""
     return ()
 
@@ -190,7 +190,7 @@ class Task:
             yield LabelledCase(case, index, gold, invalid, reference)
 
 
-def _loaded(row: Row, files: tuple[Path, ...], load: LoadPicture) -> tuple[Image, ...]:
+def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tuple[Image, ...]:
     try:
         return tuple(map(load, files))
     except ConfigError as error:

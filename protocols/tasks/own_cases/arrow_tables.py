@@ -1,0 +1,213 @@
+"""The rows of Parquet and Arrow files, a few in memory at a time; nothing of pandas or of `datasets` is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.row import Row
+from moot.protocols.tasks.source import MAX_LINE
+
+_AT_ONCE = 16
+"""Rows that are made Python values together."""
+
+_LARGEST_CHUNK = 2**30
+"""Bytes that one column of a row group may have, decompressed: the file says it beforehand."""
+
+
+class ArrowTable:
+    """A table in Parquet or Arrow files, all with the columns of the first.
+
+    Args:
+        file: the file or folder as the user named it; errors of the whole say it.
+        files: each file's name for errors, and its place; at least one.
+    """
+
+    def __init__(self, file: str, files: Collection[tuple[str, Path]]) -> None:
+        self.file = file
+        self._files = tuple(files)
+        self._schema: Any = None
+
+    def header(self) -> tuple[str, ...]:
+        """The columns' names.
+
+        Raises:
+            TaskFileError: the first file cannot be read.
+        """
+        return tuple(self._first_schema().names)
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """By column the names that its whole numbers stand for, where `datasets` has written them into the file.
+
+        Raises:
+            TaskFileError: as `header`.
+        """
+        written = (self._first_schema().metadata or {}).get(b"huggingface")
+        try:
+            features = json.loads(written)["info"]["features"] if written else {}
+            return {
+                column: tuple(map(str, feature["names"]))
+                for column, feature in features.items()
+                if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" and feature.get("names")
+            }
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return {}
+
+    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
+        """The rows; `line` is a row's place in its file, from 1 on.
+
+        Args:
+            wanted: columns to read; None for all.
+
+        Raises:
+            TaskFileError: a file cannot be read, lacks a column, or holds one that is too large or of a type that no
+                field of a case has.
+        """
+        columns = [name for name in self.header() if wanted is None or name in wanted]
+        for name, place in self._files:
+            with _reading(name):
+                _, batches = _opened(name, place, columns)
+                line = 0
+                for batch in batches():
+                    _check_types(name, batch.schema)
+                    for start in range(0, batch.num_rows, _AT_ONCE):
+                        for values in _values(batch.slice(start, _AT_ONCE)):
+                            line += 1
+                            if values is None:
+                                problem = TaskFileError(
+                                    name, line, "", f"expected at most {MAX_LINE >> 20} MiB in a row"
+                                )
+                                yield Row(name, line, {}, problem)
+                            else:
+                                yield Row(name, line, values)
+
+    def _first_schema(self) -> Any:
+        if self._schema is None:
+            name, place = self._files[0]
+            with _reading(name):
+                self._schema = _opened(name, place, None)[0]
+        return self._schema
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Makes what pyarrow says of a broken file an error of the user's."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise TaskFileError(name, 0, "", f"cannot be read as Parquet or Arrow: {said}") from None
+
+
+def _opened(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:
+    """The schema of a file, and what gives its batches with these columns."""
+    with place.open("rb") as stream:
+        magic = stream.read(6)
+    return _parquet(name, place, columns) if magic[:4] == b"PAR1" else _arrow(name, place, columns, magic == b"ARROW1")
+
+
+def _parquet(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Callable[[], Iterator[Any]]]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(place, pre_buffer=False)
+    if columns is not None:
+        _check_columns(name, file.schema_arrow.names, columns)
+        _check_chunks(name, file.metadata, columns)
+    return file.schema_arrow, lambda: file.iter_batches(batch_size=64, columns=columns, use_threads=False)
+
+
+def _arrow(name: str, place: Path, columns: list[str] | None, random: bool) -> tuple[Any, Callable[[], Iterator[Any]]]:
+    import pyarrow as pa
+
+    mapped = pa.memory_map(str(place))
+    reader: Any = pa.ipc.open_file(mapped) if random else pa.ipc.open_stream(mapped)
+    if columns is not None:
+        _check_columns(name, reader.schema.names, columns)
+
+    def batches() -> Iterator[Any]:
+        found = (reader.get_batch(i) for i in range(reader.num_record_batches)) if random else reader
+        for batch in found:
+            batch.validate(full=True)  # offsets of a foreign file may point anywhere
+            yield batch.select(columns)
+
+    return reader.schema, batches
+
+
+def _check_columns(name: str, there: list[str], columns: list[str]) -> None:
+    for column in columns:
+        if there.count(column) != 1:
+            raise TaskFileError(name, 0, column, "is there twice" if column in there else "is missing in this file")
+
+
+def _check_chunks(name: str, metadata: Any, columns: list[str]) -> None:
+    wanted = set(columns)
+    for group in range(metadata.num_row_groups):
+        chunks = metadata.row_group(group)
+        for number in range(chunks.num_columns):
+            chunk = chunks.column(number)
+            column = chunk.path_in_schema.split(".")[0]
+            if column in wanted and chunk.total_uncompressed_size > _LARGEST_CHUNK:
+                expected = f"expected row groups of at most {_LARGEST_CHUNK >> 30} GiB per column: write smaller ones"
+                raise TaskFileError(name, 0, column, expected)
+
+
+def _check_types(name: str, schema: Any) -> None:
+    """Refuses types whose values can be far larger than their bytes in the file, and such as are no data of a case."""
+    import pyarrow as pa
+
+    def is_plain(kind: Any) -> bool:
+        return bool(
+            pa.types.is_null(kind)
+            or pa.types.is_boolean(kind)
+            or pa.types.is_integer(kind)
+            or pa.types.is_floating(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_temporal(kind)
+            or pa.types.is_string(kind)
+            or pa.types.is_large_string(kind)
+            or pa.types.is_string_view(kind)
+            or pa.types.is_binary(kind)
+            or pa.types.is_large_binary(kind)
+        )
+
+    def is_read(kind: Any) -> bool:
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+            return is_read(kind.value_type)
+        if pa.types.is_struct(kind):
+            return all(is_read(kind.field(i).type) for i in range(kind.num_fields))
+        return is_plain(kind)
+
+    for field in schema:
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if not is_read(kind):
+            raise TaskFileError(name, 0, field.name, f"expected texts, numbers, lists or objects, found {field.type}")
+
+
+def _values(batch: Any) -> list[dict[str, Any] | None]:
+    """The rows of a small batch as Python values; None for one that is larger than a row may be."""
+    batch = _decoded(batch)
+    if batch.nbytes <= MAX_LINE:
+        found: list[dict[str, Any] | None] = batch.to_pylist()
+        return found
+    rows = (batch.slice(place, 1) for place in range(batch.num_rows))
+    return [row.to_pylist()[0] if row.nbytes <= MAX_LINE else None for row in rows]
+
+
+def _decoded(batch: Any) -> Any:
+    """The batch with each category spelled out, as columns of pandas' categories and `datasets`' have them."""
+    import pyarrow as pa
+
+    columns = []
+    for column in batch.columns:
+        if pa.types.is_dictionary(column.type):
+            if column.dictionary.nbytes > MAX_LINE:
+                raise pa.ArrowInvalid(f"expected at most {MAX_LINE >> 20} MiB of categories")
+            column = column.dictionary_decode()
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,236 @@
+"""Which column of a user's file holds what of a case: by its usual names, or as the user says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from moot.protocols.errors import ConfigError, TaskFileError, nearest
+from moot.protocols.tasks.row import Row, shown
+
+FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "question": ("question", "prompt", "query", "problem", "input"),
+        "choices": ("choices", "options", "endings"),
+        "labels": ("labels",),
+        "gold": (
+            "gold",
+            "answer",
+            "answers",
+            "answer_key",
+            "answerkey",
+            "label",
+            "target",
+            "correct_answer",
+            "correct",
+        ),
+        "passage": ("passage", "context", "article"),
+        "title": ("title",),
+        "images": ("images", "image"),
+        "documents": ("documents",),
+        "group": ("group",),
+        "id": ("id",),
+    }
+)
+"""Each field of a case, and the names of columns that it is read from; the field's own name goes before the others."""
+
+SPLIT = "split"
+"""What a column map calls the part of a folder that is read."""
+
+SHOWN = 8
+"""Columns that an error names."""
+
+_FAMILY = re.compile(r"(?:(choice|option|answer|ending|opt)_?)?([a-z]|\d{1,2})")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where in a file's rows the fields stand.
+
+    Attributes:
+        of: the column of a field; fields that the file has not are left out.
+        choices: the columns of the choices, in order: one that holds them all, or one for each.
+        places: for a column per choice whose names end in numbers, those numbers by the choice's place.
+        labels: the labels of every case, where the user gave them.
+    """
+
+    of: Mapping[str, str]
+    choices: tuple[str, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Every column that is read of."""
+        return (*self.of.values(), *self.choices)
+
+
+class ColumnFinder:
+    """Finds the columns of the fields among those of a file.
+
+    Args:
+        file: its name, for errors.
+        mapped: the user's column map: a field's column, several with `+` between them for the choices, fixed labels
+            with `/` between them, or nothing for a field that is not to be read.
+    """
+
+    def __init__(self, file: str, mapped: Mapping[str, str]) -> None:
+        self._file = file
+        self._mapped = {name: column for name, column in mapped.items() if name != SPLIT}
+        self._found: dict[tuple[str, ...], Columns] = {}
+
+    def of_row(self, row: Row) -> Columns:
+        """The columns of a row; those of rows with the same keys are found once.
+
+        Raises:
+            TaskFileError: as `of_header`, naming the row.
+        """
+        keys = tuple(row.values)
+        known = self._found.get(keys)
+        if known is None:
+            if len(self._found) >= 1000:
+                self._found.clear()
+            known = self._found[keys] = self.of_header(keys, row.line)
+        return known
+
+    def of_header(self, header: Sequence[str], line: int = 0) -> Columns:
+        """The columns among a header's names.
+
+        Raises:
+            TaskFileError: no column holds the question, several could hold the same field, or one is there twice.
+        """
+        of: dict[str, str] = {}
+        for name in FIELDS:
+            column = self._column(name, header, line)
+            if column is not None:
+                of[name] = column
+        if "question" not in of:
+            raise self._no_question(line, header)
+        choices, places = self._choices(of.pop("choices", None), header)
+        if (
+            choices
+            and "gold" not in of
+            and not {"gold", "choices"} & set(self._mapped)
+            and _plain(choices[0]).startswith("answer")
+        ):
+            named = f"cases:{self._file}:choices={'+'.join(choices)}"
+            expected = f"may be a choice or a right answer, and no column tells the right choice: say so, as in {named}"
+            raise TaskFileError(self._file, line, choices[0], expected)
+        labels = tuple(each.strip() for each in self._mapped.get("labels", "").split("/")) if self._fixed else ()
+        found = Columns(of, choices, places, labels)
+        for column in found.used:
+            if header.count(column) > 1:
+                raise TaskFileError(self._file, line or 1, column, "is there twice: leave one of them")
+        return found
+
+    def never_seen(self, seen: Iterable[str]) -> str | None:
+        """A column of the user's map that is none of those seen; None where all are."""
+        known = set(seen)
+        wanted = (part for name, column in self._mapped.items() for part in self._parts(name, column))
+        return next((column for column in wanted if column.split(".")[0] not in known and column not in known), None)
+
+    def _no_question(self, line: int, header: Sequence[str]) -> TaskFileError:
+        if column := self._mapped.get("question"):
+            return TaskFileError(self._file, line, column, f"there is no such column: {hint(column, header)}")
+        expected = f"expected one of the columns {', '.join(FIELDS['question'])}, found {listed(header)}"
+        return TaskFileError(
+            self._file, line, "question", f"{expected}; say which one it is, as in cases:{self._file}:question=COLUMN"
+        )
+
+    @property
+    def _fixed(self) -> bool:
+        """Whether the user gives the labels themselves."""
+        return "/" in self._mapped.get("labels", "")
+
+    def _parts(self, name: str, column: str) -> list[str]:
+        if not column or (name == "labels" and self._fixed):
+            return []
+        return [part.strip() for part in column.split("+")] if name == "choices" else [column]
+
+    def _column(self, name: str, header: Sequence[str], line: int) -> str | None:
+        if name in self._mapped:
+            column = self._mapped[name]
+            if name == "labels" and self._fixed:
+                return None
+            there = all(part in header or part.split(".")[0] in header for part in self._parts(name, column))
+            return column if column and there else None
+        by_name: dict[str, str] = {}
+        for column in header:
+            by_name.setdefault(_plain(column), column)
+        taken = {part for other, column in self._mapped.items() for part in self._parts(other, column)}
+        found = [by_name[known] for known in FIELDS[name] if known in by_name and by_name[known] not in taken]
+        if len(found) > 1 and _plain(found[0]) != name:
+            raise TaskFileError(
+                self._file,
+                line,
+                found[0],
+                f"both it and `{found[1]}` could be the {name}: say which, as in cases:{self._file}:{name}={found[0]}",
+            )
+        return found[0] if found else None
+
+    def _choices(self, column: str | None, header: Sequence[str]) -> tuple[tuple[str, ...], dict[str, int]]:
+        if "choices" in self._mapped:
+            return tuple(self._parts("choices", column)) if column is not None else (), {}
+        if column is not None:
+            return (column,), {}
+        found = _families(header)
+        if len(found) > 1:
+            first, second = (f"{columns[0]} ..." for columns, _ in found[:2])
+            raise TaskFileError(
+                self._file,
+                0,
+                found[0][0][0],
+                f"both {first} and {second} could be the choices: say which, as in "
+                f"cases:{self._file}:choices={'+'.join(found[0][0])}",
+            )
+        return found[0] if found else ((), {})
+
+
+def check_map(name: str, mapped: Mapping[str, str]) -> None:
+    """Refuses a column map that says nothing.
+
+    Raises:
+        ConfigError: the question is left out.
+    """
+    if mapped.get("question") == "":
+        raise ConfigError(f"task {name!r}: `question=` names no column, and a case needs a question")
+
+
+def hint(column: str, header: Sequence[str]) -> str:
+    """What is said of a column that the user names and the file has not."""
+    close = nearest(column, header)
+    there = f"the file has {listed(header)}"
+    return f"did you mean {shown(close)}? {there}" if close else there
+
+
+def listed(header: Sequence[str]) -> str:
+    """Names of columns as an error lists them: the first few."""
+    names = [ascii(name)[1:-1][:40] for name in header[:SHOWN]]
+    return ", ".join(names + [f"and {len(header) - SHOWN} more"] * (len(header) > SHOWN)) or "none"
+
+
+def _plain(column: str) -> str:
+    return re.sub(r"[\s-]+", "_", column.strip()).casefold()
+
+
+def _families(header: Sequence[str]) -> list[tuple[tuple[str, ...], dict[str, int]]]:
+    """The runs of columns such as A, B, C or answer0, answer1: their names, and their numbers by place."""
+    families: dict[tuple[str, bool], dict[int, str]] = {}
+    for column in header:
+        found = _FAMILY.fullmatch(_plain(column))
+        if found is None or (found[2].isdigit() and not found[1]):
+            continue
+        digits = found[2].isdigit()
+        place = int(found[2]) if digits else ord(found[2]) - ord("a")
+        families.setdefault((found[1] or "", digits), {}).setdefault(place, column)
+    runs = []
+    for (_, digits), columns in families.items():
+        start = 1 if digits and 0 not in columns else 0
+        run = list[str]()
+        while start + len(run) in columns:
+            run.append(columns[start + len(run)])
+        if len(run) >= 2:
+            runs.append((tuple(run), {str(start + place): place for place in range(len(run))} if digits else {}))
+    return runs

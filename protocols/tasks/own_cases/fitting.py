@@ -1,0 +1,110 @@
+"""Which task reads a bare file: told by its columns, or else said what each task misses in it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path, PurePath
+
+from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks.formats import is_plain_table
+from moot.protocols.tasks.gsm8k import MARK
+from moot.protocols.tasks.own_cases.columns import FIELDS, SPLIT, ColumnFinder, listed
+from moot.protocols.tasks.own_cases.task import NAME, TextTable, open_table
+from moot.protocols.tasks.source import locate
+from moot.protocols.tasks.spec import TaskSpec
+
+PUBLIC: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("truthfulqa", ("Question", "Best Answer", "Incorrect Answers")),
+    ("asap", ("essay_id", "essay_set", "essay")),
+    ("fever", ("claim", "verifiable", "label", "evidence")),
+)
+"""Tasks of public files, and columns that no other file has; the first that are all there decide."""
+
+OWN: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("claims", ("claim",)),
+    ("replies", ("reply",)),
+    ("labels", ("text", "label")),
+    ("subjects", ("subject",)),
+)
+"""Tasks of users' own files in CSV or JSON Lines, and the columns that each needs."""
+
+FOLDERS = (("hallusionbench", "HallusionBench.json"), ("symptoms", "dataset.csv"))
+"""Tasks of folders, and a file that the folder has."""
+
+_ROWS = 20
+"""Rows of a JSON file whose keys are looked at."""
+
+
+def fitting_spec(bare: str) -> str:
+    """The spec of a bare file or folder, or of one with a column map, with the task that fits it before its name.
+
+    Raises:
+        ConfigError: no task fits: which columns are missing for which.
+        TaskFileError: there is no such file, or it cannot be read.
+    """
+    found = TaskSpec(NAME, bare)
+    if not is_there(bare):
+        found = found.with_columns((*FIELDS, SPLIT))
+    path = found.path or ""
+    if not is_there(path):
+        raise ConfigError(f"task {bare!r}: no such file or folder, and no task's name; `moot tasks` lists those")
+    if found.columns:
+        return str(found)
+    if Path(path).expanduser().is_dir():
+        inside = (name for name, file in FOLDERS if (Path(path).expanduser() / file).is_file())
+        return f"{next(inside, NAME)}:{path}"
+    if PurePath(path).suffix.lower() == ".txt":
+        return f"subjects:{path}"
+    return f"{_fitting(path)}:{path}"
+
+
+def _fitting(path: str) -> str:
+    table = open_table(path)
+    header, first = table.header(), ""
+    if header is None:
+        rows = list(islice(table.rows(), _ROWS))
+        if rows and rows[0].problem is not None:
+            raise rows[0].problem
+        header = tuple(dict.fromkeys(key for row in rows for key in row.values))
+        first = str(rows[0].values.get("answer", "")) if rows else ""
+    if not header:
+        raise TaskFileError(path, 0, "", "expected at least one case, found none")
+    for name, columns in PUBLIC:
+        if set(columns) <= set(header):
+            return name
+    plain = isinstance(table, TextTable) and is_plain_table(locate(path))
+    if plain and MARK in first and set(header) <= {"question", "answer", "id"}:
+        return "gsm8k"
+    try:
+        ColumnFinder(path, {}).of_header(header)
+        asked = ""
+    except TaskFileError as error:
+        if error.field != "question":
+            raise
+        asked = error.field
+    for name, columns in OWN if plain else ():
+        if set(columns) <= set(header) and (asked or name != "subjects"):
+            return name
+    if not asked:
+        return NAME
+    raise ConfigError(_misses(path, header, plain))
+
+
+def _misses(path: str, header: tuple[str, ...], plain: bool) -> str:
+    """What is said of a file that fits no task."""
+    needs = [(NAME, ("question",)), *(OWN if plain else ())]
+    missing = "; ".join(
+        f"{name} needs {' and '.join(column for column in columns if column not in header)}" for name, columns in needs
+    )
+    return (
+        f"task {path!r}: no task fits the columns {listed(header)}: {missing}. Say which column is which, as in "
+        f"cases:{path}:question=COLUMN,gold=COLUMN"
+    )
+
+
+def is_there(path: str) -> bool:
+    """Whether a bare name is that of a file or folder. Raises nothing."""
+    try:
+        return Path(path).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False

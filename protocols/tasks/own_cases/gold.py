@@ -1,0 +1,166 @@
+"""The gold answers of a file: what they are written as is decided over all of them, never row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from moot.protocols.case import Scoring
+from moot.protocols.errors import TaskFileError
+from moot.protocols.labels import canonical_label, fold
+from moot.protocols.tasks.gsm8k import MARK
+from moot.protocols.tasks.numbers import stated_number
+from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, parsed, value_of
+from moot.protocols.tasks.row import Row, shown
+
+_WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_YES, _NO = ("yes", "true"), ("no", "false")
+HIDDEN = "-1"
+"""What public test sets write where the right choice is not told."""
+
+
+def answers_of(row: Row, column: str | None) -> tuple[str | bool, ...]:
+    """The right answers of a row as the file has them, numbers as text; of none where it tells none.
+
+    A list, `{"text": [...]}` (SQuAD) and `{"value": ..., "aliases": [...]}` (TriviaQA) are several.
+
+    Raises:
+        TaskFileError: it is something else.
+    """
+    value = value_of(row, column) if column is not None else None
+    assert column is not None or value is None
+    if isinstance(value, Mapping):
+        texts, first, more = value.get("text"), value.get("value"), value.get("aliases")
+        if texts is None and first is None:
+            raise row.error(str(column), "expected text, a number, a list, or an object with `text` or `value`")
+        value = texts if texts is not None else [first, *(more if isinstance(more, (list, tuple)) else ())]
+    if isinstance(value, str) and isinstance(several := parsed(value), list):
+        value = several if all(isinstance(each, str) for each in several) else value
+    each_of = value if isinstance(value, (list, tuple)) else (value,)
+    found = (_answer(row, str(column), each) for each in each_of if not is_blank(each))
+    return tuple(dict.fromkeys(found))
+
+
+def _answer(row: Row, column: str, value: object) -> str | bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        value = int(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    return row.checked(column, value).strip()
+
+
+class GoldSurvey:
+    """What the gold answers of a file are written as, from one pass over all rows.
+
+    Attributes:
+        yes_no: whether the file has no choices, and all its answers are yes or no.
+        by_place: whether answers number their choice; else they name it.
+    """
+
+    def __init__(self) -> None:
+        self._free = self._yes_no = 0
+        self._closed = self._whole = self._named = self._in_range = 0
+        self._differs: TaskFileError | None = None
+
+    @property
+    def yes_no(self) -> bool:
+        return self._free > 0 and self._yes_no == self._free and not self._closed
+
+    @property
+    def by_place(self) -> bool:
+        return self._closed > 0 and self._whole == self._closed and self._named < self._closed
+
+    def add(self, row: Row, column: str | None, choices: Choices | None) -> None:
+        """Takes one row in.
+
+        Raises:
+            TaskFileError: its answer is of no form that is read.
+        """
+        for answer in answers_of(row, column):
+            if choices is None:
+                self._free += 1
+                self._yes_no += isinstance(answer, bool) or fold(answer) in (*_YES, *_NO)
+            elif answer != HIDDEN:
+                self._take_closed(row, str(column), answer, choices)
+
+    def _take_closed(self, row: Row, column: str, answer: str | bool, choices: Choices) -> None:
+        named = set() if isinstance(answer, bool) else choices.named_by(answer)
+        whole = None if isinstance(answer, bool) else _WHOLE.fullmatch(answer)
+        place = choices.places.get(whole[1]) if whole else None
+        self._closed += 1
+        self._whole += whole is not None
+        self._named += bool(named)
+        self._in_range += place is not None
+        if place is not None and named and place not in named and self._differs is None:
+            one, other = choices.labels[place], choices.labels[min(named)]
+            self._differs = row.error(
+                column,
+                f"may be the place of a choice ({one}) or its text ({other}), and so may all in the file: write labels",
+            )
+
+    def check(self) -> None:
+        """Refuses a file whose numbers may be places or texts.
+
+        Raises:
+            TaskFileError: naming the first row that reads differently.
+        """
+        if self._differs is not None and self._closed == self._whole == self._named == self._in_range:
+            raise self._differs
+
+
+def closed_gold(row: Row, column: str | None, choices: Choices, by_place: bool) -> tuple[str, ...]:
+    """The labels that are right, the first one first; of none for a row that is not scored.
+
+    Raises:
+        TaskFileError: an answer is none of the labels, or could be several.
+    """
+    answers = (answer for answer in answers_of(row, column) if answer != HIDDEN or HIDDEN in choices.labels)
+    return tuple(dict.fromkeys(_label(row, str(column), answer, choices, by_place) for answer in answers))
+
+
+def _label(row: Row, column: str, answer: str | bool, choices: Choices, by_place: bool) -> str:
+    text = answer if isinstance(answer, str) else str(answer).lower()
+    if text in choices.labels:
+        return text
+    whole = _WHOLE.fullmatch(text)
+    if by_place and whole and whole[1] in choices.places:
+        return choices.labels[choices.places[whole[1]]]
+    named = choices.named_by(text) if not by_place else set()
+    if len(named) == 1:
+        return choices.labels[min(named)]
+    if len(named) > 1:
+        raise row.error(column, f"expected one choice, {shown(answer)} is the text of several: write its label")
+    found = canonical_label(text, choices.labels, choices.texts) if not whole else None
+    if found is None:
+        raise row.error(column, f"expected {_wanted(choices)}, found {shown(answer)}")
+    return found
+
+
+def _wanted(choices: Choices) -> str:
+    labels = ", ".join(choices.labels[:12]) + (", ..." if len(choices.labels) > 12 else "")
+    if not choices.texts:
+        return f"one of {labels}"
+    numbers = list(choices.places)
+    return f"one of {labels}, the text of a choice, or its number ({numbers[0]} to {numbers[-1]})"
+
+
+def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
+    """The accepted answers, and how an answer is held against them: by value where they are numbers.
+
+    A solution that ends in `####` and a number, as GSM8K writes it, is that number.
+
+    Raises:
+        TaskFileError: an answer is of no form that is read.
+    """
+    answers = answers_of(row, column)
+    texts = tuple(answer if isinstance(answer, str) else YES_NO[not answer] for answer in answers)
+    if len(texts) == 1:
+        _, mark, last = texts[0].rpartition(MARK)
+        if mark and stated_number(last) is not None:
+            return (last.strip(),), "number"
+    if texts and all(_NUMBER.fullmatch(text) for text in texts):
+        return texts, "number"
+    return texts, "short answer"

@@ -1,0 +1,276 @@
+"""The task `cases:FILE`: a user's own questions, from any file or folder whose columns can be told."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from moot.protocols.case import Case, Reference, Scoring
+from moot.protocols.errors import TaskFileError
+from moot.protocols.tasks.formats import table_header, table_rows
+from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
+from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, read_choices, value_of
+from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint
+from moot.protocols.tasks.own_cases.folders import data_files
+from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold
+from moot.protocols.tasks.picture_files import pictures_beside
+from moot.protocols.tasks.row import Row, shown
+from moot.protocols.tasks.source import Source, locate
+from moot.protocols.tasks.task import Task
+
+NAME = "cases"
+_MOST_COLUMNS = 1000
+_ARROW = (".parquet", ".arrow", ".feather")
+
+
+class Table(Protocol):
+    """Rows with named columns, whatever file they come from."""
+
+    file: str
+
+    def header(self) -> tuple[str, ...] | None:
+        """The columns; None where only the rows tell. Raises TaskFileError."""
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """By column what its whole numbers stand for. Raises TaskFileError."""
+
+    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
+        """The rows, with at least the wanted columns; None wants all. Raises TaskFileError."""
+
+
+class TextTable:
+    """A table in a text file: JSON Lines, a JSON list or CSV.
+
+    Args:
+        source: the file.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.file = source.file
+        self._source = source
+
+    def header(self) -> tuple[str, ...] | None:
+        """The columns of a CSV, doubled names included; None for JSON, whose rows each tell. Raises TaskFileError."""
+        return table_header(self._source)
+
+    def class_names(self) -> Mapping[str, tuple[str, ...]]:
+        """None: no text file has such. Raises nothing."""
+        return {}
+
+    def rows(self, wanted: Collection[str] | None = None) -> Iterator[Row]:
+        """The rows, with all their columns. Raises TaskFileError."""
+        return table_rows(self._source)
+
+
+def open_table(path: str, split: str | None = None) -> Table:
+    """The table in a file or folder.
+
+    Raises:
+        TaskFileError: there is none, it can be read only once, or the folder does not say what to read.
+    """
+    try:
+        if path != "-" and Path(path).expanduser().is_dir():
+            return ArrowTable(path, data_files(path, split))
+    except (OSError, ValueError, RuntimeError):
+        pass  # `locate` says what is wrong with the name
+    source = locate(path)
+    if split is not None:
+        raise TaskFileError(path, 0, SPLIT, "expected a folder with several, found a file")
+    if not source.replayable:
+        expected = "expected a file: how its answers are written is known after the last row, so it is read twice"
+        raise TaskFileError(path, 0, "", expected)
+    with source.open() as stream:
+        magic = stream.read(6)
+    if magic[:4] == b"PAR1" or magic == b"ARROW1" or Path(path).suffix.lower() in _ARROW:
+        return ArrowTable(path, [(path, Path(path).expanduser().absolute())])
+    return TextTable(source)
+
+
+def own_cases_task(path: str, spec: str, columns: Mapping[str, str]) -> Task:
+    """A task over a user's own questions; `open_task("cases:FILE")` is the usual way to it.
+
+    Args:
+        path: of the file or folder.
+        spec: as the user wrote it.
+        columns: the user's column map; see `ColumnFinder`.
+
+    Raises:
+        ConfigError: the map leaves the question out.
+        TaskFileError: as `open_table`.
+    """
+    check_map(NAME, columns)
+    cases = _OwnCases(open_table(path, columns.get(SPLIT)), ColumnFinder(path, columns))
+    return Task(
+        spec=spec,
+        name=NAME,
+        path=path,
+        labels=None,
+        replayable=True,
+        read=cases.rows,
+        parse=cases.parse,
+        refer=cases.refer,
+        pictures=cases.pictures,
+    )
+
+
+class _OwnCases:
+    """The rows of one table. How its gold answers are written is found out once, before the first case."""
+
+    def __init__(self, table: Table, finder: ColumnFinder) -> None:
+        self._table, self._finder = table, finder
+        self._survey: GoldSurvey | None = None
+        self._names: Mapping[str, tuple[str, ...]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, those of blank cells only left out.
+
+        Raises:
+            TaskFileError: the table cannot be read, its columns cannot be told, or its answers cannot.
+        """
+        if self._survey is None:
+            self._look_through()
+        yield from self._read()
+
+    def parse(self, row: Row, default_id: str) -> tuple[Case, str | None]:
+        """Gives a case, its texts untouched, and the first right answer; None where the row tells none.
+
+        Raises:
+            TaskFileError: a field is missing, of a wrong form, or the answer is none of the labels.
+        """
+        columns, choices = self._choices(row)
+        of = columns.of
+        gold = self._gold(row, columns, choices)[0]
+        case = Case(
+            id=row.identity(default_id, of["id"]) if "id" in of else default_id,
+            question=row.checked(of["question"], value_of(row, of["question"])),
+            labels=None if choices is None else choices.labels,
+            choices=() if choices is None else choices.texts,
+            passage=_text(row, of.get("passage")),
+            title=_text(row, of.get("title")),
+            documents=_documents(row, of.get("documents")),
+        )
+        return case, next(iter(gold), None)
+
+    def refer(self, row: Row) -> Reference:
+        """How an answer is held against the right ones, and the row's group. Raises as `parse`."""
+        columns, choices = self._choices(row)
+        gold, scoring = self._gold(row, columns, choices)
+        return Reference(
+            scoring=scoring,
+            accepted=gold if len(gold) > 1 or scoring == "short answer" else (),
+            group=_name(row, columns.of.get("group")),
+        )
+
+    def pictures(self, row: Row) -> tuple[Path | bytes, ...]:
+        """The pictures of a row: files beside its own, or bytes that it holds, as `datasets` keeps them.
+
+        Raises:
+            TaskFileError: one is no picture's name, is not there or outside of the folder.
+        """
+        column = self._finder.of_row(row).of.get("images")
+        value = value_of(row, column) if column is not None else None
+        if column is None or is_blank(value):
+            return ()
+        if isinstance(value, str):
+            value = [piece.strip() for piece in value.split(";") if piece.strip()]
+        found: list[Path | bytes] = []
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            held = each.get("bytes") if isinstance(each, Mapping) else each
+            name = each.get("path") if isinstance(each, Mapping) else each
+            if isinstance(held, bytes):
+                found.append(held)
+            elif isinstance(name, str) and name:
+                found += pictures_beside(row, column, (name,))
+            else:
+                raise row.error(column, f"expected names of pictures or their bytes, found {shown(each)}")
+        return tuple(found)
+
+    def _look_through(self) -> None:
+        header = self._table.header()
+        if header:
+            self._finder.of_header(header)
+            self._check_seen(header)
+        self._names = self._table.class_names()
+        survey, seen = GoldSurvey(), dict[str, None]()
+        for row in self._read("passage", "title", "images", "documents"):
+            if row.problem is not None:
+                raise row.problem
+            if header is None and len(seen) < _MOST_COLUMNS:
+                seen.update(dict.fromkeys(row.values))
+            columns, choices = self._choices(row, surveyed=False)
+            survey.add(row, columns.of.get("gold"), choices)
+        if header is None and seen:
+            self._check_seen(tuple(seen))
+        survey.check()
+        self._survey = survey
+
+    def _check_seen(self, seen: tuple[str, ...]) -> None:
+        missing = self._finder.never_seen(seen)
+        if missing is not None:
+            raise TaskFileError(self._table.file, 0, missing, f"there is no such column: {hint(missing, seen)}")
+
+    def _wanted(self, *left_out: str) -> Collection[str] | None:
+        """The columns of all fields but those left out; None where only the rows tell which there are."""
+        header = self._table.header()
+        if not header:
+            return None
+        columns = self._finder.of_header(header)
+        used = (*(column for name, column in columns.of.items() if name not in left_out), *columns.choices)
+        return {part for column in used for part in (column, column.split(".")[0])}
+
+    def _read(self, *left_out: str) -> Iterator[Row]:
+        for row in self._table.rows(self._wanted(*left_out)):
+            if row.problem is not None or not _is_empty(row):
+                yield self._with_class_name(row) if row.problem is None and self._names else row
+
+    def _with_class_name(self, row: Row) -> Row:
+        """The row with the name that its gold answer's number stands for."""
+        column = self._finder.of_row(row).of.get("gold", "")
+        names, number = self._names.get(column), row.values.get(column)
+        if names is None or not isinstance(number, int):
+            return row
+        if not -1 <= number < len(names):
+            problem = row.error(column, f"expected -1 to {len(names) - 1}, found {shown(number)}")
+            return Row(row.file, row.line, {}, problem)
+        return Row(row.file, row.line, {**row.values, column: None if number < 0 else names[number]})
+
+    def _choices(self, row: Row, surveyed: bool = True) -> tuple[Columns, Choices | None]:
+        columns = self._finder.of_row(row)
+        names: tuple[str, ...] = self._names.get(columns.of.get("gold", ""), ())
+        if surveyed and not names and self._survey is not None and self._survey.yes_no:
+            names = YES_NO
+        return columns, read_choices(row, columns, names)
+
+    def _gold(self, row: Row, columns: Columns, choices: Choices | None) -> tuple[tuple[str, ...], Scoring]:
+        column = columns.of.get("gold")
+        if choices is None:
+            return free_gold(row, column)
+        assert self._survey is not None
+        return closed_gold(row, column, choices, self._survey.by_place), "label"
+
+
+def _is_empty(row: Row) -> bool:
+    """Whether a row of a CSV has blank cells only."""
+    return bool(row.values) and all(isinstance(value, str) and not value.strip() for value in row.values.values())
+
+
+def _text(row: Row, column: str | None) -> str:
+    """The text of a column that may be missing or blank."""
+    value = value_of(row, column) if column is not None else None
+    return "" if column is None or value is None else row.checked(column, value, may_be_empty=True)
+
+
+def _name(row: Row, column: str | None) -> str:
+    """A group's name: text, or a whole number as text; empty where there is none."""
+    value = value_of(row, column) if column is not None else None
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(row, column).strip()
+
+
+def _documents(row: Row, column: str | None) -> tuple[str, ...]:
+    value = value_of(row, column) if column is not None else None
+    if column is None or is_blank(value):
+        return ()
+    if not isinstance(value, (list, tuple)):
+        raise row.error(column, f"expected a list of texts, found {shown(value)}")
+    return tuple(row.checked(column, text) for text in value)
