@@ -278,7 +278,7 @@ def open_task(spec: str, load_picture: LoadPicture | None = None) -> Task:
     found = TaskSpec.parse(spec)
     kind = TASKS.get(found.name)
     if kind is None:
-        if _LIKE_A_FILE.search(found.name) or is_there(spec):
+        if _LIKE_A_FILE.search(found.name) or is_there(spec) or is_there(found.name):
             return open_task(fitting_spec(spec), load_picture)
         raise unknown_name("task", found.name, TASKS)
     if ":" not in kind.form:

@@ -19,8 +19,9 @@ import pytest
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError, TaskFileError
 from moot.protocols.tasks import TASKS, TaskSummary, open_task
-from moot.protocols.tasks.cosmosqa import COLUMNS
+from moot.protocols.tasks.cosmosqa import COLUMNS as NEEDED
 
+COLUMNS = (NEEDED[0], "context", *NEEDED[1:])
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 BOOLQ: dict[str, Any] = {"question": "is it so", "title": "It", "answer": True, "passage": "It is so."}
 COSMOS: dict[str, Any] = {
@@ -107,7 +108,6 @@ def test_ids_of_the_file_are_kept(write: Write) -> None:
         ({"answer": None}, "answer", "found null"),
         ({"question": 3}, "question", "expected text, found 3"),
         ({"question": " "}, "question", "expected text, found none"),
-        ({"passage": ""}, "passage", "expected text, found none"),
         ({"passage": ["a"]}, "passage", "found a list"),
         ({"passage": "\ud800"}, "passage", "surrogate"),
         ({"title": None}, "title", "found null"),
@@ -121,10 +121,18 @@ def test_boolq_bad_field(write: Write, change: dict[str, Any], field: str, expec
     fails(f"boolq:{path}", path, 3, field, expected)
 
 
-@pytest.mark.parametrize("field", ["question", "answer", "passage"])
+@pytest.mark.parametrize("field", ["question", "answer"])
 def test_boolq_missing_field(write: Write, field: str) -> None:
     path = write(jsonl({key: value for key, value in BOOLQ.items() if key != field}))
-    fails(f"boolq:{path}", path, 1, field, "expected the fields question, answer, passage")
+    fails(f"boolq:{path}", path, 1, field, "expected the fields question, answer")
+
+
+def test_a_passage_may_be_missing_or_empty(write: Write) -> None:
+    row = {key: value for key, value in BOOLQ.items() if key != "passage"}
+    assert [item.case.passage for item in cases(f"boolq:{write(jsonl(row, {**row, 'passage': ''}))}")] == ["", ""]
+    path = write(csv_text(COSMOS, columns=(*NEEDED, "label")), "c.csv")
+    (found,) = cases(f"cosmosqa:{path}")
+    assert (found.case.passage, found.gold) == ("", "C")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +221,7 @@ def test_cosmosqa_test_set_has_no_labels(write: Write) -> None:
         ({"label": "B"}, "label", "found 'B'"),
         ({"label": 1.0}, "label", "found 1.0"),
         ({"label": True}, "label", "found true"),
-        ({"context": " "}, "context", "found none"),
+        ({"context": 3}, "context", "expected text, found 3"),
         ({"answer3": ""}, "answer3", "found none"),
         ({"answer1": 5}, "answer1", "expected text, found 5"),
         ({"id": "c0"}, "id", "'c0' occurs earlier"),
@@ -235,10 +243,10 @@ def test_csv_lines_count_line_breaks_inside_cells(write: Write) -> None:
     fails(f"cosmosqa:{path}", path, 5, "label", "found '9'")
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("column", NEEDED)
 def test_csv_header_lacks_a_column(write: Write, column: str) -> None:
     path = write(csv_text(COSMOS).replace(column, "other", 1), "c.csv")
-    fails(f"cosmosqa:{path}", path, 1, column, "is missing; expected the columns id, context")
+    fails(f"cosmosqa:{path}", path, 1, column, "is missing; expected the columns id, question")
 
 
 def test_csv_header_repeats_a_column(write: Write) -> None:
@@ -304,8 +312,8 @@ def test_spec_is_split_at_the_first_colon(write: Write, tmp_path: Path, monkeypa
     [
         ("bolq:x", "unknown task 'bolq': did you mean 'boolq'"),
         ("", "unknown task ''"),
-        ("cases.jsonl", "as in boolq:cases.jsonl for yes/no questions"),
-        ("./cases", "as in boolq:./cases"),
+        ("cases.jsonl", "no such file or folder, and no task's name"),
+        ("./cases", "no such file or folder"),
         ("boolq", "write `boolq:PATH`"),
         ("cosmosqa:", "write `cosmosqa:PATH`"),
         ("sample:x", "takes no path"),
@@ -321,7 +329,7 @@ def test_bad_spec(spec: str, message: str) -> None:
 
 def test_registry_describes_every_task() -> None:
     public = {"asap", "boolq", "cosmosqa", "gsm8k", "labels", "nq", "replies", "subjects", "symptoms"}
-    public |= {"claims", "fever", "hallusionbench", "halueval", "qags", "truthfulqa"}
+    public |= {"cases", "claims", "fever", "hallusionbench", "halueval", "qags", "truthfulqa"}
     samples = ("", "-claims", "-essays", "-problems", "-replies", "-subjects", "-symptoms")
     assert set(TASKS) == public | {f"sample{of}" for of in samples}
     for name, kind in TASKS.items():
@@ -376,7 +384,7 @@ def test_a_pipe_of_csv_goes_on_after_a_bad_record(tmp_path: Path) -> None:
 def test_a_pipe_with_a_wrong_header_is_an_error(tmp_path: Path) -> None:
     fifo = tmp_path / "pipe"
     thread = piped(fifo, b"id,text\r\n1,2\r\n")
-    with pytest.raises(TaskFileError, match="field `context`"):
+    with pytest.raises(TaskFileError, match="field `question`"):
         cases(f"cosmosqa:{fifo}")
     thread.join()
 

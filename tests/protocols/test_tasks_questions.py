@@ -77,7 +77,12 @@ def test_an_open_question(write: Write) -> None:
     assert (second.gold, second.reference.accepted) == (None, ())
 
 
-@pytest.mark.parametrize("answer", ["Barton", [""], [1], {"a": 1}])
+def test_one_answer_may_be_a_plain_text(write: Write) -> None:
+    (found,) = open_task(f"nq:{write({'question': 'who was it', 'answer': 'Barton'})}").cases()
+    assert (found.gold, found.reference.accepted) == ("Barton", ("Barton",))
+
+
+@pytest.mark.parametrize("answer", ["", [""], [1], {"a": 1}])
 def test_bad_answers_are_named(write: Write, answer: object) -> None:
     with pytest.raises(TaskFileError, match=r"rows.jsonl:1: field `answer`"):
         open_task(f"nq:{write({'question': 'q', 'answer': answer})}").validate()

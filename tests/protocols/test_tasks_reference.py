@@ -43,6 +43,8 @@ def test_a_text_that_raters_scored() -> None:
 def test_labels_gold_and_accepted_answers_may_be_given() -> None:
     found = only({**SCORED, "labels": ["4", "3", "2"], "gold": "2", "accepted": ["2", "3"]})
     assert (found.case.labels, found.gold, found.reference.accepted) == (("4", "3", "2"), "2", ("2", "3"))
+    plain = only({"question": "Who?", "scoring": "short answer", "accepted": "One"})
+    assert (plain.gold, plain.reference.accepted) == ("One", ("One",))
     short = only({"question": "Who?", "scoring": "short answer", "accepted": ["One", "Two"], "domain": "factual QA"})
     assert (short.gold, short.reference) == ("One", Reference(scoring="short answer", accepted=("One", "Two")))
     number = only({"question": "How many?", "scoring": "number", "gold": "1,200"})
@@ -72,7 +74,7 @@ def test_without_these_keys_nothing_changes() -> None:
         ({"scoring": "label"}, "`ratings`: go with the scoring 'score', found 'label'"),
         ({"gold": "5"}, "`gold`: expected one of 1, 2, 3, 4"),
         ({"accepted": ["9"]}, "expected one of 1, 2, 3, 4, found '9'"),
-        ({"accepted": "3"}, "`accepted`: expected a list of texts"),
+        ({"accepted": 3}, "`accepted`: expected a list of texts"),
         ({"group": 3}, "`group`: expected text"),
         (
             {"scoring": "number", "ratings": None, "gold": "many"},

@@ -105,6 +105,6 @@ def _misses(path: str, header: tuple[str, ...], plain: bool) -> str:
 def is_there(path: str) -> bool:
     """Whether a bare name is that of a file or folder. Raises nothing."""
     try:
-        return Path(path).expanduser().exists()
+        return bool(path) and Path(path).expanduser().exists()
     except (OSError, ValueError, RuntimeError):
         return False

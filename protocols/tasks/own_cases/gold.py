@@ -148,7 +148,7 @@ def _wanted(choices: Choices) -> str:
 
 
 def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
-    """The accepted answers, and how an answer is held against them: by value where they are numbers.
+    """The accepted answers, and how an answer is held against them: by value where it is one, and a number.
 
     A solution that ends in `####` and a number, as GSM8K writes it, is that number.
 
@@ -157,10 +157,10 @@ def free_gold(row: Row, column: str | None) -> tuple[tuple[str, ...], Scoring]:
     """
     answers = answers_of(row, column)
     texts = tuple(answer if isinstance(answer, str) else YES_NO[not answer] for answer in answers)
-    if len(texts) == 1:
-        _, mark, last = texts[0].rpartition(MARK)
+    if isinstance(value_of(row, column or ""), str | int | float):
+        _, mark, last = "".join(texts).rpartition(MARK)
         if mark and stated_number(last) is not None:
             return (last.strip(),), "number"
-    if texts and all(_NUMBER.fullmatch(text) for text in texts):
-        return texts, "number"
+        if texts and _NUMBER.fullmatch(texts[0]):
+            return texts, "number"
     return texts, "short answer"
