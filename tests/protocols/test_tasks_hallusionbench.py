@@ -47,7 +47,8 @@ def write(tmp_path: Path) -> Write:
     return _write
 
 
-def load(file: Path) -> Image:
+def load(file: Path | bytes) -> Image:
+    assert isinstance(file, Path)
     return Image("image/png", file.read_bytes())
 
 

@@ -137,7 +137,10 @@ def test_parquet_files_as_on_the_hub() -> None:
 
 
 def test_pictures_within_the_rows() -> None:
-    rows = [{"question": "q", "image": {"bytes": b"one", "path": "a.png"}}, {"question": "r", "image": None}]
+    rows: list[dict[str, Any]] = [
+        {"question": "q", "image": {"bytes": b"one", "path": "a.png"}},
+        {"question": "r", "image": None},
+    ]
     parquet("pictured.parquet", rows)
     seen: list[object] = []
 
@@ -168,6 +171,24 @@ def test_folders_and_files_that_are_none() -> None:
     assert refused("cases:torn.arrow").startswith("torn.arrow: cannot be read as Parquet or Arrow")
 
 
+def test_a_name_of_a_column_that_is_no_text() -> None:
+    saved("odd", ROWS)
+    file = Path("odd/data-00000-of-00001.arrow")
+    file.write_bytes(file.read_bytes().replace(b"question", b"questi\xffn"))
+    assert "cannot be read as Parquet or Arrow: 'utf-8' codec" in refused("cases:odd")
+
+
+def test_a_parquet_whose_footer_is_broken_is_refused_or_read() -> None:
+    parquet("whole.parquet", ARC)
+    whole = Path("whole.parquet").read_bytes()
+    for place in range(len(whole) - 400, len(whole) - 8, 7):
+        Path("torn.parquet").write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        try:
+            open_task("cases:torn.parquet").validate()
+        except UserError as error:
+            assert "\n" not in str(error)
+
+
 def test_wrong_rows_and_columns_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     parquet("a.parquet", [*ROWS, {**ROWS[0], "answer": 4}])
     assert "a.parquet:6: field `answer`: expected one of A, B, C, D" in refused("cases:a.parquet")
@@ -181,8 +202,8 @@ def test_wrong_rows_and_columns_are_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables.MAX_LINE", 1 << 20)
     parquet("large.parquet", [{"question": "q"}, {"question": "x" * (1 << 21)}])
     assert "large.parquet:2: expected at most 1 MiB in a row" in refused("cases:large.parquet")
-    monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables._LARGEST_CHUNK", 1 << 4)
-    assert "a.parquet: field `question`: expected row groups of at most" in refused("cases:a.parquet")
+    monkeypatch.setattr("moot.protocols.tasks.own_cases.arrow_tables._LARGEST_GROUP", 1 << 4)
+    assert "a.parquet: expected row groups of at most" in refused("cases:a.parquet")
 
 
 def test_only_the_columns_that_a_case_has_are_read() -> None:

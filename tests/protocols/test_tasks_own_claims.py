@@ -34,7 +34,8 @@ class Album:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def __call__(self, file: Path) -> Image:
+    def __call__(self, file: Path | bytes) -> Image:
+        assert isinstance(file, Path)
         self.read.append(file.name)
         data = file.read_bytes()
         if not data.startswith(b"PNG"):

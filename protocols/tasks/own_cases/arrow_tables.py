@@ -15,8 +15,8 @@ from moot.protocols.tasks.source import MAX_LINE
 _AT_ONCE = 16
 """Rows that are made Python values together."""
 
-_LARGEST_CHUNK = 2**30
-"""Bytes that one column of a row group may have, decompressed: the file says it beforehand."""
+_LARGEST_GROUP = 2**31
+"""Bytes that a row group may have, decompressed: the file says it beforehand."""
 
 
 class ArrowTable:
@@ -30,7 +30,7 @@ class ArrowTable:
     def __init__(self, file: str, files: Collection[tuple[str, Path]]) -> None:
         self.file = file
         self._files = tuple(files)
-        self._schema: Any = None
+        self._first: tuple[tuple[str, ...], bytes | None] | None = None
 
     def header(self) -> tuple[str, ...]:
         """The columns' names.
@@ -38,7 +38,7 @@ class ArrowTable:
         Raises:
             TaskFileError: the first file cannot be read.
         """
-        return tuple(self._first_schema().names)
+        return self._first_file()[0]
 
     def class_names(self) -> Mapping[str, tuple[str, ...]]:
         """By column the names that its whole numbers stand for, where `datasets` has written them into the file.
@@ -46,7 +46,7 @@ class ArrowTable:
         Raises:
             TaskFileError: as `header`.
         """
-        written = (self._first_schema().metadata or {}).get(b"huggingface")
+        written = self._first_file()[1]
         try:
             features = json.loads(written)["info"]["features"] if written else {}
             return {
@@ -85,12 +85,14 @@ class ArrowTable:
                             else:
                                 yield Row(name, line, values)
 
-    def _first_schema(self) -> Any:
-        if self._schema is None:
+    def _first_file(self) -> tuple[tuple[str, ...], bytes | None]:
+        """The columns of the first file, and what `datasets` has written into it."""
+        if self._first is None:
             name, place = self._files[0]
             with _reading(name):
-                self._schema = _opened(name, place, None)[0]
-        return self._schema
+                schema = _opened(name, place, None)[0]
+                self._first = tuple(schema.names), (schema.metadata or {}).get(b"huggingface")
+        return self._first
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def _parquet(name: str, place: Path, columns: list[str] | None) -> tuple[Any, Ca
     file = pq.ParquetFile(place, pre_buffer=False)
     if columns is not None:
         _check_columns(name, file.schema_arrow.names, columns)
-        _check_chunks(name, file.metadata, columns)
+        _check_groups(name, file.metadata)
     return file.schema_arrow, lambda: file.iter_batches(batch_size=64, columns=columns, use_threads=False)
 
 
@@ -145,16 +147,12 @@ def _check_columns(name: str, there: list[str], columns: list[str]) -> None:
             raise TaskFileError(name, 0, column, "is there twice" if column in there else "is missing in this file")
 
 
-def _check_chunks(name: str, metadata: Any, columns: list[str]) -> None:
-    wanted = set(columns)
+def _check_groups(name: str, metadata: Any) -> None:
+    # asking for a group's columns one by one would end the process on a broken file: pyarrow lets C++ throw there
     for group in range(metadata.num_row_groups):
-        chunks = metadata.row_group(group)
-        for number in range(chunks.num_columns):
-            chunk = chunks.column(number)
-            column = chunk.path_in_schema.split(".")[0]
-            if column in wanted and chunk.total_uncompressed_size > _LARGEST_CHUNK:
-                expected = f"expected row groups of at most {_LARGEST_CHUNK >> 30} GiB per column: write smaller ones"
-                raise TaskFileError(name, 0, column, expected)
+        if metadata.row_group(group).total_byte_size > _LARGEST_GROUP:
+            expected = f"expected row groups of at most {_LARGEST_GROUP >> 30} GiB, decompressed: write smaller ones"
+            raise TaskFileError(name, 0, "", expected)
 
 
 def _check_types(name: str, schema: Any) -> None:
