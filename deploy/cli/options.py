@@ -33,7 +33,9 @@ JudgedRuns = Annotated[
 ]
 File = Annotated[Path | None, typer.Argument(help="A YAML configuration; flags win over it.")]
 Form = Annotated[str, typer.Option("--format", help="text, json or md.")]
-TaskSpec = Annotated[str | None, typer.Option(help="NAME or NAME:PATH (default: sample); see `moot tasks`.")]
+TaskSpec = Annotated[
+    str | None, typer.Option(help="NAME, NAME:PATH or a FILE of questions (default: sample); see `moot tasks`.")
+]
 Model = Annotated[str | None, typer.Option(help="Serves every role (default: simulated); see `moot models`.")]
 Role = Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; repeatable.")]
 Agents = Annotated[int | None, typer.Option(help="How many agents answer.")]

@@ -82,7 +82,7 @@ class RunConfig(BaseModel):
     """One run as its user wants it; every field has a default.
 
     Attributes:
-        task: `NAME` or `NAME:PATH`; `moot tasks` lists them.
+        task: `NAME`, `NAME:PATH` or a file of questions; `moot tasks` lists the names.
         protocol: a built-in protocol's name, or `module:Class`.
         model: serves every role that `roles` does not bind.
         roles: by role family, what differs from the defaults of `RoleBinding`: one mapping or a list of them.

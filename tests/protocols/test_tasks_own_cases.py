@@ -236,6 +236,16 @@ def test_moving_gold_answers_about_changes_no_case(write: Write) -> None:
     assert {case.labels for case in one} == {("Yes", "No")}
 
 
+def test_a_spreadsheet_is_told_what_to_do(write: Write) -> None:
+    assert "found an archive or a spreadsheet" in refused(write(b"PK\x03\x04 and so on", "mine.xlsx"))
+
+
+def test_fixed_labels_may_be_numbered(write: Write) -> None:
+    file = write("text,label\ngood,1\nbad,0\n", "sentiment.csv")
+    found = read(f"cases:{file}:question=text,labels=negative/positive")
+    assert [item.gold for item in found] == ["positive", "negative"]
+
+
 def test_standard_input_is_refused() -> None:
     assert refused("cases:-") == (
         "-: expected a file: how its answers are written is known after the last row, so it is read twice"

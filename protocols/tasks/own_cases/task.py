@@ -82,6 +82,10 @@ def open_table(path: str, split: str | None = None) -> Table:
         raise TaskFileError(path, 0, "", expected)
     with source.open() as stream:
         magic = stream.read(6)
+    if magic[:4] == b"PK\x03\x04" or magic[:2] == b"\x1f\x8b":
+        raise TaskFileError(
+            path, 0, "", "expected a table, found an archive or a spreadsheet: unpack it, or save it as CSV"
+        )
     if magic[:4] == b"PAR1" or magic == b"ARROW1" or Path(path).suffix.lower() in _ARROW:
         return ArrowTable(path, [(path, Path(path).expanduser().absolute())])
     return TextTable(source)
