@@ -6,6 +6,7 @@ import unicodedata
 from hashlib import blake2b
 
 from moot.protocols.case import Case
+from moot.protocols.unicode_form import nfkc
 
 SUPPORTED, HALLUCINATED = "supported", "hallucinated"
 
@@ -57,6 +58,6 @@ def text_hash(text: str) -> str:
     >>> text_hash("Is n't  it 5 o'clock ?") == text_hash("isn't it 5 O'Clock"), text_hash("5") == text_hash("6")
     (True, False)
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = nfkc(nfkc(text).casefold())
     kept = "".join(each for each in folded if each.isalnum() or unicodedata.category(each).startswith("M"))
     return blake2b((kept or text.strip()).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

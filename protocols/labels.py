@@ -1,10 +1,15 @@
-"""The one label canonicaliser: from what a model or a file wrote to a label of the closed set."""
+"""The one label canonicaliser: from what a model or a file wrote to a label of the closed set.
+
+`canonical_label` reads what names a label and nothing else, from files and replies. `leading_label` also takes a label
+at the start of an answer that goes on; only replies are read by it.
+"""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
+
+from moot.protocols.unicode_form import nfkc
 
 _YES_NO = {"yes": ("yes", "true", "y", "correct"), "no": ("no", "false", "n", "incorrect")}
 _EDGE = " \t\r\n\"'`*_.,:;!?()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb"
@@ -20,7 +25,7 @@ def fold(text: str) -> str:
     >>> fold('  "Yes." '), fold("(.5)")
     ('yes', '.5')
     """
-    plain = unicodedata.normalize("NFKC", text)
+    plain = nfkc(text)
     bare = plain.strip(_EDGE)
     if bare[:1].isdigit() and _ends_in_point(plain[: len(plain) - len(plain.lstrip(_EDGE))]):
         bare = f".{bare}"
@@ -86,6 +91,113 @@ def canonical_label(
     folded = fold(text)
     if folded in forms:
         return forms[folded]
-    plain = unicodedata.normalize("NFKC", text).strip("\"'`*_ \t\r\n\u2018\u2019\u201c\u201d")
+    plain = nfkc(text).strip("\"'`*_ \t\r\n\u2018\u2019\u201c\u201d")
     lettered = _LETTERED.match(plain.casefold())
     return forms.get(lettered.group(1)) if lettered else None
+
+
+_OPENING = " \t\r\n\"'`*_([{<\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300e"
+_CLOSING = "\"'`*_)]}>\u2018\u2019\u201c\u201d\u00ab\u00bb\u300d\u300f"
+_BRACKETS = ")]}\u300d\u300f"
+# of scripts that put no blank after a mark, and of those that do: none of them stands inside a word or a number
+_FULL_MARKS = "\u3001\u3002\u060c\u061b\u0964\u1362\u1363"
+_BEFORE_ANYTHING_BUT_DIGITS = ",;!"
+_BEFORE_A_BLANK = ".:-\u2013\u2014"
+_JOINED_TO_ANOTHER = re.compile(r"(?:(?:and|or|but|not|nor|maybe|perhaps|possibly)\s+|[/&|+]\s*)+")
+_NEW_LINE = re.compile(r"[ \t]*[\r\n]\s*(?=(\S))")
+_LINE = "\n"
+_LONGEST_LEAD = 64
+"""Characters of quotes, brackets and blanks that may stand before a label."""
+
+
+def leading_label(
+    text: str, labels: tuple[str, ...], choices: tuple[str, ...] = (), aliases: tuple[tuple[str, ...], ...] = ()
+) -> str | None:
+    """The label that an answer begins with, when a delimiter ends it there; None when none does, or several may.
+
+    A delimiter is a comma, full stop, colon, semicolon, exclamation mark, dash, closing or opening bracket, or a new
+    line; one inside a number or a word (`1.5`, `A-level`) is none. Where labels begin alike, the longest that fits
+    counts. An answer that goes on with another label (`A or B`, `No, not sure`) names none. Nothing is searched for
+    elsewhere in the text: "No evidence either way" is not No.
+
+    >>> leading_label("No, the meeting was moved", ("Yes", "No")), leading_label("(B) because", ("A", "B"))
+    ('No', 'B')
+    >>> leading_label("No evidence either way", ("Yes", "No")) is None
+    True
+    >>> leading_label("Not sure: the text is silent", ("Yes", "No", "Not sure"))
+    'Not sure'
+    """
+    forms = _surface_forms(labels, choices, aliases)
+    if not forms:
+        return None
+    longest = max(map(len, forms))
+    lead = text[: len(text) - len(text.lstrip(_OPENING))]
+    if len(lead) > _LONGEST_LEAD:
+        return None
+    # Folding shortens a text at most to a third of its length, blanks aside: so much of it decides.
+    start = _folded_start(text[len(lead) :][: 8 * longest + 512])
+    fitting = {form: rest for form in forms if (rest := _after(form, start)) is not None}
+    if not fitting:
+        return None
+    form = max(fitting, key=len)
+    label, rest = forms[form], fitting[form]
+    if _goes_on_with_another(rest, label, forms) or _may_become_another(form, start, forms):
+        return None
+    return label
+
+
+def _folded_start(text: str) -> str:
+    """A start of a text as `fold` would have it, with its marks; a new line that no sentence crosses stays one."""
+    plain = _NEW_LINE.sub(lambda found: " " if found[1].islower() else _LINE, nfkc(text))
+    return _LINE.join(" ".join(line.split()) for line in plain.casefold().split(_LINE))
+
+
+def _after(form: str, text: str) -> str | None:
+    """What follows a label's spelling at the start of a text, behind the delimiter; None where no delimiter is."""
+    if not text.startswith(form):
+        return None
+    rest = text[len(form) :]
+    bare = rest.lstrip(_CLOSING)
+    if any(mark in _BRACKETS for mark in rest[: len(rest) - len(bare)]):
+        return bare.lstrip(" " + _CLOSING + ",;:.-\u2013\u2014")
+    spaced = bare.lstrip(" ")
+    mark, then = spaced[:1], spaced[1:2]
+    if not mark:
+        return ""
+    if mark == "." and spaced[1:].lstrip(" ")[:1].isdigit():
+        return None  # "No. 5"
+    ends = (
+        mark in _FULL_MARKS
+        or mark == _LINE
+        or (mark in "([" and spaced != bare)
+        or (mark in _BEFORE_ANYTHING_BUT_DIGITS and not then.isdigit())
+        or (mark in _BEFORE_A_BLANK and (not then or then in " \n" or not then.isascii()))
+    )
+    return spaced[1:].lstrip() if ends else None
+
+
+def _goes_on_with_another(rest: str, label: str, forms: dict[str, str]) -> bool:
+    """Whether another label follows as a word of its own, as in `A, B and C` or `yes, but no`."""
+    joined = _JOINED_TO_ANOTHER.match(rest)
+    starts = (rest, rest[joined.end() :]) if joined else (rest,)
+    for start in starts:
+        bare = start.lstrip(_OPENING)
+        for form, other in forms.items():
+            if other == label or not bare.startswith(form):
+                continue
+            after = bare[len(form) :].lstrip(_CLOSING)
+            alone = _after(form, bare) is not None or _JOINED_TO_ANOTHER.match(after.lstrip(" ")) is not None
+            if alone or (joined is not None and start is not rest and not after[:1].isalnum()):
+                return True
+    return False
+
+
+def _may_become_another(form: str, text: str, forms: dict[str, str]) -> bool:
+    """Whether the text also follows, for a word beyond the delimiter, a longer spelling of another label."""
+    for longer, other in forms.items():
+        if other == forms[form] or len(longer) <= len(form) or not longer.startswith(form):
+            continue
+        mark_and_word = re.match(r"\W*\w+", longer[len(form) :])
+        if mark_and_word and not mark_and_word[0][0].isalnum() and text[len(form) :].startswith(mark_and_word[0]):
+            return True
+    return False

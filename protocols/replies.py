@@ -14,7 +14,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.labels import canonical_label, fold
+from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.user_modules import named_object
 
@@ -152,11 +152,13 @@ class Parsed:
         data: the validated reply as plain data.
         answer: canonical label or folded free text; None when the reply has no `answer`.
         repaired: whether the JSON had to be mended.
+        by_prefix: whether the label is the start of an answer that goes on, see `leading_label`.
     """
 
     data: dict[str, Any]
     answer: str | None
     repaired: bool
+    by_prefix: bool = False
 
 
 _FENCE = "```"
@@ -231,12 +233,25 @@ def parse_reply(
         why = _explain(error) if isinstance(error, ValidationError) else str(error)
         raise InvalidReply(f"the reply does not fit: {why}") from error
     answer = getattr(reply, "answer", None)
-    if isinstance(answer, str):
-        label = canonical_label(answer, labels, choices, aliases) if labels else fold(answer)
-        if not label:
-            allowed = ", ".join(labels or ())
-            raise InvalidReply(f"`answer` is {answer[:80]!r}, expected one of: {allowed}")
-        answer = label
-    else:
-        answer = None
-    return Parsed(reply.model_dump(mode="json"), answer, repaired)
+    if not isinstance(answer, str):
+        return Parsed(reply.model_dump(mode="json"), None, repaired)
+    label = canonical_label(answer, labels, choices, aliases) if labels else fold(answer)
+    by_prefix = not label and labels is not None
+    if by_prefix and labels:
+        label = leading_label(answer, labels, choices, aliases)
+    if not label:
+        allowed = ", ".join(labels or ())
+        raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}, expected one of: {allowed}")
+    return Parsed(reply.model_dump(mode="json"), label, repaired, by_prefix)
+
+
+_OUTSIDE = "`answer` is"
+
+
+def is_outside_labels(error: str) -> bool:
+    """Whether the message of an `InvalidReply`, as the record keeps it, says that an answer is none of the labels.
+
+    >>> is_outside_labels("`answer` is 'perhaps', expected one of: Yes, No")
+    True
+    """
+    return error.startswith(_OUTSIDE) and ", expected one of: " in error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.encoders.interface import Rows
+from moot.protocols.unicode_form import nfkc
 
 _LONG_TEXTS = 3_000
 """Characters that take the encoder some milliseconds."""
@@ -70,7 +70,7 @@ class HashedNgramEncoder:
         return rows
 
     def _row(self, text: str) -> npt.NDArray[np.float64]:
-        folded = unicodedata.normalize("NFKC", text).casefold()
+        folded = nfkc(text).casefold()
         row = self._sum(tuple(_WORD.findall(folded) or _MARK.findall(folded)) or _EMPTY)
         length = float(np.sqrt(row @ row))
         if length < 1e-9:  # every feature met its opposite: possible in tiny dimensions

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+
+from moot.protocols.unicode_form import nfkc
 
 Relation = Literal["AGREE", "DENY"]
 About = Literal["claim", "message"]
@@ -52,7 +53,7 @@ def relation_of(text: str) -> Relation | None:
     >>> relation_of("AGREE/DENY: who knows") is None, relation_of("It is so. AGREE") is None
     (True, True)
     """
-    plain = unicodedata.normalize("NFKC", text)
+    plain = nfkc(text)
     first = _FIRST.match(plain) or _FIRST.match(plain, _label_s_end(plain))
     if first is None or _SECOND.match(plain, first.end()):
         return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.protocols.ceda.antonyms import antonym_pairs
 from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, Interval, marked, quantities_of
+from moot.protocols.unicode_form import nfkc
 
 
 def _words(text: str) -> frozenset[str]:
@@ -92,7 +92,7 @@ def wording_of(sentence: str) -> Wording:
     >>> sorted(read.words), read.negation, {unit: str(*found) for unit, found in read.quantities.items()}
     (['feet', 'high', 'tower'], "isn't", {'feet': '1063'})
     """
-    text = unicodedata.normalize("NFKC", sentence).replace("\u2019", "'")
+    text = nfkc(sentence).replace("\u2019", "'")
     numbered: dict[str, frozenset[str]] = {}
     for name, number in _NUMBERED.findall(text):
         if _names_a_thing(name):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
+
+from moot.protocols.unicode_form import nfkc
 
 _MONEY = r"[$\u20ac\u00a3\u00a5]"
 _DASH = r"[-\u2212\u2013]"
@@ -83,7 +84,7 @@ def same_number(one: float, other: float) -> bool:
 
 
 def _plain(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).casefold().replace("{,}", ",")
+    plain = nfkc(text).casefold().replace("{,}", ",")
     plain = _MIXED.sub(" ", plain).replace("\u2044", "/")
     return _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", plain)
 

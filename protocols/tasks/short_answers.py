@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from moot.protocols.labels import fold
+from moot.protocols.unicode_form import nfkc
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _MARKS = frozenset("$+<=>^`|~")
@@ -21,7 +22,7 @@ def normalised(text: str) -> str:
     >>> normalised("The Beatles' song.")
     'beatles song'
     """
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    plain = nfkc(text).casefold()
     kept = "".join(c for c in plain if c not in _MARKS and not unicodedata.category(c).startswith("P"))
     return " ".join(word for word in kept.split() if word not in _ARTICLES) or fold(text)
 

@@ -18,7 +18,7 @@ from moot.protocols.ceda.stance import relation_of
 from moot.protocols.ceda.wording import wording_of
 from moot.protocols.chunking import chunks_of
 from moot.protocols.crit.repeats import first_alike
-from moot.protocols.labels import canonical_label
+from moot.protocols.labels import canonical_label, leading_label
 from moot.protocols.replies import InvalidReply, Position, Reply, parse_reply
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.socrasynth.moderation import read_kappa, read_topics
@@ -44,6 +44,8 @@ SHAPES = {
     "sentences": "A is 5. ",
     "shares": "5%",
     "a list": "1. ",
+    "combining marks": "\u0301\u0323",
+    "labels": "No, not Yes or ",
 }
 
 
@@ -78,6 +80,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "a fenced reply": lambda text: parse_reply(f"```{text}", Position),
     "an answer": _answer,
     "a label": lambda text: canonical_label(text, ("Yes", "No"), (), ()),
+    "the start of an answer": lambda text: leading_label(f"No{text}", ("Yes", "No", "No, not"), (), ()),
     "verdict words": mask_verdict_words,
     "agreement": lambda text: agreement_share([text]),
     "quantities": marked,

@@ -1,0 +1,43 @@
+"""NFKC, the Unicode form in which texts are compared, in time that grows with the length whatever a model wrote."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_AT_ONCE = 256
+"""Characters: sorting a run of combining marks takes the square of its length, so a long run is taken in parts."""
+
+_MARKS_OF_ONE = 32
+"""Characters: no script puts more combining marks on one letter."""
+
+
+def nfkc(text: str) -> str:
+    """Text in NFKC. Only a run of more combining marks than any script uses may be sorted otherwise than by Unicode.
+
+    >>> nfkc("\\uff39\\uff25\\uff33")
+    'YES'
+    """
+    if text.isascii() or len(text) <= _AT_ONCE:
+        return unicodedata.normalize("NFKC", text)
+    parts, start = [], 0
+    while start < len(text):
+        end = _boundary(text, start)
+        parts.append(unicodedata.normalize("NFKC", text[start:end]))
+        start = end
+    return "".join(parts)
+
+
+def _boundary(text: str, start: int) -> int:
+    """Where the next part ends: before a character that no form joins to the one before it, if there is one near."""
+    end = min(len(text), start + _AT_ONCE)
+    for nearer in range(end, max(start, end - _MARKS_OF_ONE), -1):
+        if nearer == len(text) or text[nearer].isspace() or text[nearer].isascii():
+            return nearer
+    for nearer in range(end, max(start, end - _MARKS_OF_ONE), -1):
+        if unicodedata.combining(text[nearer]) == 0 and not _JAMO[0] <= text[nearer] <= _JAMO[1]:
+            return nearer
+    return end
+
+
+_JAMO = ("\u1100", "\u11ff")
+"""Korean letters that join to syllables."""
