@@ -33,6 +33,7 @@ from moot.actors.reply_row import reply_row
 from moot.actors.roles import Roles, family_of
 from moot.actors.sent_request import held_schema, reply_tokens
 from moot.actors.tracing import Span
+from moot.actors.unreadable import unreadable
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Answered, Ask, Event, Unreadable, Usage
@@ -64,6 +65,7 @@ class Agent:
         templates: the run's templates.
         sink: takes the rows of paid replies.
         save_tokens: how much of the token log-probabilities is recorded.
+        save_reasoning: whether hidden reasoning is recorded.
         retry: the retry policy.
         gate: gives leave to every attempt; None for a model that needs none.
         endpoint: the model's name at the gate.
@@ -83,12 +85,14 @@ class Agent:
         gate: Gate | None = None,
         endpoint: str = "",
         price: Price | None = None,
+        save_reasoning: bool = False,
         watch: Watch = UNWATCHED,
     ) -> None:
         self._admitted = AdmittedModel(model, gate, endpoint or model.name, price, watch.meter)
         self._watch = watch
         self._model, self._roles, self._templates, self._sink = model, roles, templates, sink
         self._save_tokens: SaveTokens = save_tokens
+        self._save_reasoning = save_reasoning
         self._retry = retry or RetryPolicy()
         self._life = uuid4().hex[:12]
         self._count = itertools.count()
@@ -173,7 +177,8 @@ class Agent:
         try:
             parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
         except InvalidReply as error:
-            return self._failed(attempt, "unparsable", str(error))
+            free = attempt.schema is None and self._model.capabilities.structured_output != "no"
+            return self._failed(attempt, "unparsable", unreadable(reply, attempt, str(error), can_be_held=free))
         return self._done(attempt, parsed, "reasked")
 
     async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:
@@ -228,6 +233,7 @@ class Agent:
         return await call_with_retries(self._retry, once, sleep=wait, clock=deadline.clock)
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
+        attempt.by_prefix = parsed.by_prefix
         intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._model.capabilities.logprob_stage)
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
@@ -279,7 +285,7 @@ class Agent:
         ask = attempt.ask
         if attempt.reply is not None:
             failpoint(f"{'judge' if ask.role.startswith('judge') else 'agent'}.received")
-        known = reply_row(attempt, suffix, self._save_tokens)
+        known = reply_row(attempt, suffix, self._save_tokens, save_reasoning=self._save_reasoning)
         own = {
             "model": self._model.name,
             "template_hash": self._templates.hash(ask.template),

@@ -30,6 +30,7 @@ class Attempt:
         "ask",
         "at",
         "binding",
+        "by_prefix",
         "deadline",
         "decoding",
         "messages",
@@ -49,7 +50,7 @@ class Attempt:
         self.decoding = sent_decoding(binding, ask.decoding)
         if binding.early_stop is not None and self.decoding.top_logprobs is None:
             self.decoding = msgspec.structs.replace(self.decoding, top_logprobs=1)
-        self.stopped = False
+        self.stopped = self.by_prefix = False
         self.at, self.started = time.time(), time.perf_counter()
         self.messages: tuple[Message, ...] = ()
         self.reply: ModelReply | None = None

@@ -1,7 +1,8 @@
-"""Stopping a streamed reply early, when its first tokens are not of the confidence that was asked for.
+"""Stopping a streamed reply early: when its first tokens are not of the confidence that was asked for, or it loops.
 
-Ours, not a paper's: the source's own tables show early confidence going with more critical failures in some settings
-and fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is off by default.
+The first is ours, not a paper's: the source's own tables show early confidence going with more critical failures in
+some settings and fewer in others. So window, statistic, direction and bound are learned from labelled data, and it is
+off by default.
 """
 
 from __future__ import annotations
@@ -13,13 +14,22 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from moot.actors.models.hidden_reasoning import OPENED, is_thinking, told_apart
 from moot.actors.models.interface import ModelReply, RateHeaders, StreamingModel, StreamPiece, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.token_alignment import without_reasoning
 from moot.metrics.token_confidence import Statistic, window_statistic
 from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.repetition import SEEN_AT_ONCE, is_repetitive
 
 CUT = "cut"
-"""The finish reason of a reply that was stopped."""
+"""The finish reason of a reply that was stopped for its first tokens' confidence, to be asked for again."""
+
+REPETITION = "repetition"
+"""The finish reason of a reply that was stopped because it repeated itself; it is read like any other."""
+
+_LOOKED_AT_EVERY = 64
+"""Characters that come between two looks for repetition."""
 
 
 class EarlyStop(BaseModel):
@@ -69,39 +79,86 @@ async def watched(
     step_key: str,
     schema: ReplySchema | None = None,
 ) -> ModelReply:
-    """A reply that is read while it is written. One that is stopped has the finish reason `CUT` and no usage.
+    """A reply that is read while it is written. One that is stopped has the finish reason `CUT` or `REPETITION`, and
+    no usage. Hidden reasoning is no part of the first tokens, and is not looked at for repetition.
 
     Raises:
         ModelError: as `stream`.
     """
     pieces: list[StreamPiece] = []
-    logprobs: list[float] = []
-    decided = False
+    written = _Written(stop)
     async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as stream:
         async for piece in stream:
             pieces.append(piece)
-            decided = decided or (bool(piece.text) and piece.tokens is None)  # of tokens that are not known
-            if decided or piece.tokens is None:
-                continue
-            logprobs += piece.tokens.logprob.tolist()
-            if len(logprobs) < stop.window:
-                continue
-            decided = True
-            if stop.stops(logprobs) and not piece.finish_reason:
-                return _joined(pieces, CUT)
+            why = written.add(piece)
+            if why and not piece.finish_reason:
+                return _joined(pieces, why)
     return _joined(pieces)
 
 
-def _joined(pieces: Sequence[StreamPiece], cut: str = "") -> ModelReply:
+class _Written:
+    """What has come of a reply, as far as it decides whether to stop it."""
+
+    def __init__(self, stop: EarlyStop) -> None:
+        self._stop = stop
+        self._logprobs: list[float] = []
+        self._decided = False
+        self._begun, self._held = "", list[StreamPiece]()
+        self._may_think = True
+        self._tail, self._unseen = "", 0
+
+    def add(self, piece: StreamPiece) -> str:
+        """The finish reason of a reply that is to be stopped with this piece; empty for one that goes on."""
+        if piece.reasoning and not piece.text:
+            return ""
+        if not self._may_think:
+            return self._seen(piece)
+        self._begun += piece.text
+        self._held.append(piece)
+        if is_thinking(self._begun):
+            return ""
+        self._may_think = False
+        if self._begun.lstrip().startswith(OPENED):
+            return ""
+        return next(filter(None, map(self._seen, self._held)), "")
+
+    def _seen(self, piece: StreamPiece) -> str:
+        if self._too_unsure(piece):
+            return CUT
+        return REPETITION if self._repeats(piece.text) else ""
+
+    def _too_unsure(self, piece: StreamPiece) -> bool:
+        self._decided = self._decided or (bool(piece.text) and piece.tokens is None)  # of tokens that are not known
+        if self._decided or piece.tokens is None:
+            return False
+        self._logprobs += piece.tokens.logprob.tolist()
+        if len(self._logprobs) < self._stop.window:
+            return False
+        self._decided = True
+        return self._stop.stops(self._logprobs)
+
+    def _repeats(self, text: str) -> bool:
+        self._tail = (self._tail + text)[-SEEN_AT_ONCE:]
+        self._unseen += len(text)
+        if self._unseen < _LOOKED_AT_EVERY:
+            return False
+        self._unseen = 0
+        return is_repetitive(self._tail)
+
+
+def _joined(pieces: Sequence[StreamPiece], stopped: str = "") -> ModelReply:
     ended = next((piece.finish_reason for piece in pieces if piece.finish_reason), "stop")
     usage = next((piece.usage for piece in reversed(pieces) if piece.usage is not None), None)
     limits: RateHeaders | None = next((piece.limits for piece in pieces if piece.limits is not None), None)
+    said = told_apart("".join(piece.text for piece in pieces), "".join(piece.reasoning for piece in pieces))
     return ModelReply(
-        text="".join(piece.text for piece in pieces),
-        finish_reason=cut or ended,
-        usage=Usage() if cut or usage is None else usage,
-        tokens=_tokens(pieces),
+        text=said.text,
+        finish_reason=stopped or ended,
+        usage=Usage() if stopped or usage is None else usage,
+        tokens=without_reasoning(_tokens(pieces), said.text, said.reasoning),
         limits=limits,
+        reasoning=said.reasoning,
+        from_reasoning=said.from_reasoning or any(piece.from_reasoning for piece in pieces),
     )
 
 

@@ -80,6 +80,7 @@ def build_agent(
         gate=gate,
         endpoint=endpoint_of(binding),
         price=spec.prices.get(binding.model),
+        save_reasoning=spec.save_reasoning,
         watch=watch,
     )
 

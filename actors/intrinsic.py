@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.token_alignment import UNALIGNED, text_start
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Ask, Intrinsic
@@ -50,12 +51,15 @@ def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: 
     if len(places) != 1:
         return Intrinsic(stage=stage, reason=f"the reply has {len(places)} `answer` keys, not one, to look at")
     tokens = reply.tokens
+    start = text_start(tokens.tokens, reply.text)
+    if start is None:
+        return Intrinsic(stage=stage, reason=UNALIGNED)
     known = answer_probability(
         tokens.tokens,
         tokens.logprob,
         tokens.alt_tokens,
         tokens.alt_logprob,
-        places[0].end(),
+        start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
     return Intrinsic(

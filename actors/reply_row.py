@@ -6,17 +6,21 @@ import time
 from typing import Any
 
 from moot.actors.attempt import Attempt
-from moot.actors.early_stop import CUT
+from moot.actors.early_stop import CUT, REPETITION
+from moot.actors.record.reading import reading
 from moot.actors.record.rows import SaveTokens, image_hashes, messages_json, token_columns
 
 
-def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[str, Any]:
+def reply_row(
+    attempt: Attempt, suffix: str, save_tokens: SaveTokens, *, save_reasoning: bool = False
+) -> dict[str, Any]:
     """The columns that say what was asked, what came back, and what it used.
 
     Args:
         attempt: the ask; its reply may be None.
         suffix: put to path and ids of a reply that does not end its ask.
         save_tokens: how much of the token log-probabilities is recorded.
+        save_reasoning: whether hidden reasoning is recorded.
     """
     ask, decoding, unconfirmed = attempt.ask, attempt.decoding, attempt.unconfirmed
     row: dict[str, Any] = {
@@ -45,6 +49,9 @@ def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[st
             "finish_reason": reply.finish_reason,
             "prompt_tokens": reply.usage.prompt_tokens,
             "completion_tokens": reply.usage.completion_tokens,
+            "reasoning_tokens": reply.usage.reasoning_tokens,
+            "reasoning": (reply.reasoning or None) if save_reasoning else None,
+            "reading": reading(by_prefix=attempt.by_prefix, from_reasoning=reply.from_reasoning),
             "http_attempts": reply.http_attempts,
             "reused_from": reply.replayed.source if reply.replayed else None,
         }
@@ -53,7 +60,7 @@ def reply_row(attempt: Attempt, suffix: str, save_tokens: SaveTokens) -> dict[st
                 "prompt_tokens_stated": reply.stated.prompt_tokens,
                 "completion_tokens_stated": reply.stated.completion_tokens,
             }
-        if reply.finish_reason == CUT and reply.tokens is not None:
+        if reply.finish_reason in (CUT, REPETITION) and reply.tokens is not None:
             row["completion_tokens_estimate"] = len(reply.tokens.tokens)
     if unconfirmed.attempts:
         row |= {

@@ -30,6 +30,7 @@ class RunSpec(BaseModel):
         encoder: the encoder's identity; see `moot.actors.encoders.resolve`.
         encoder_key_env: name of the environment variable with its key; None for the default of its form.
         save_tokens: how much of the token log-probabilities is recorded.
+        save_reasoning: whether hidden reasoning is recorded.
         reuse: folder of a run whose replies answer equal asks, absolute; None for no such run.
         classifier: folder of the classifier of judges' summaries, absolute; None for none.
         classifier_digest: of its card; another one that lies there later is refused.
@@ -63,6 +64,7 @@ class RunSpec(BaseModel):
     encoder: str
     encoder_key_env: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    save_reasoning: bool = False
     reuse: str | None = None
     classifier: str | None = None
     classifier_digest: str | None = None

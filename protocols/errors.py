@@ -123,6 +123,12 @@ class QuorumFailed(MootError):
     """A debate has too few valid replies to go on."""
 
 
+TRUNCATED = "truncated at max_tokens="
+"""How the message of an ask begins whose reply ended at its token limit before it could be read."""
+
+NOT_HELD = "not held to a schema: `--structured on`"
+"""What mends an unreadable reply that was left free."""
+
 REPLAY_DIVERGED = "replay_diverged"
 """The kind of failure of an ask that ends its debate with `ReplayDiverged`."""
 

@@ -56,10 +56,17 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens that the server billed; None where it did not say."""
+    """Tokens that the server billed; None where it did not say.
+
+    Attributes:
+        prompt_tokens: of what was sent.
+        completion_tokens: of the reply, hidden reasoning included where the server counts it there.
+        reasoning_tokens: of hidden reasoning alone.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,6 +97,7 @@ def _message(message: Message) -> dict[str, Any]:
 class _Block(msgspec.Struct):
     type: str
     text: str | None = None
+    thinking: Any = None
 
 
 class _StopDetails(msgspec.Struct):
@@ -122,7 +123,7 @@ _decoder = msgspec.json.Decoder(_Reply)
 
 
 def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | None = None) -> ModelReply:
-    """The reply in the body of a 200 response; the text is that of its text blocks, what was thought is left out.
+    """The reply in the body of a 200 response; the text is that of its text blocks, thinking is apart.
 
     Args:
         body: as received, decompressed.
@@ -143,12 +144,15 @@ def decode_reply(body: bytes, *, limits: RateHeaders | None = None, key: str | N
         raise ModelError("refused", plain(why, key), may_be_billed=True, limits=limits)
     stopped = reply.stop_reason or ""
     text = "".join(block.text or "" for block in reply.content if block.type == "text")
-    refuse_key(key, body, text)
+    thoughts = [block.thinking for block in reply.content if block.type == "thinking"]
+    reasoning = "\n".join(thought for thought in thoughts if isinstance(thought, str) and thought)
+    refuse_key(key, body, text, reasoning)
     return ModelReply(
         text=text,
         finish_reason=_FINISH_REASONS.get(stopped, stopped),
         usage=_usage(reply.usage),
         limits=limits,
+        reasoning=reasoning,
     )
 
 

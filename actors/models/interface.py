@@ -56,7 +56,7 @@ class TokenLogprobs:
     """Log-probabilities of one reply of T tokens with K alternatives each.
 
     Attributes:
-        tokens: the T tokens; joined they give the reply's text.
+        tokens: the T tokens. Joined they hold the reply's text; `token_alignment.text_start` says where.
         logprob: shape (T,), natural log, float32; NaN where the server gave no finite number.
         alt_tokens: T * K alternatives, row by row; padded with "".
         alt_logprob: shape (T, K), float32; padded with NaN.
@@ -108,7 +108,7 @@ class ModelReply:
     """What a backend returns for one call.
 
     Attributes:
-        text: the reply; may be empty.
+        text: the reply, without hidden reasoning; may be empty.
         finish_reason: `stop`, `length`, `content_filter` or the server's own word.
         usage: what the server says that it billed, or an estimate where that is too little for the texts.
         tokens: log-probabilities; None when none were asked for or given.
@@ -116,6 +116,8 @@ class ModelReply:
         limits: what the response's headers said; None when nothing.
         replayed: None for a reply that a model was called for.
         stated: what the server said that it used, where `usage` is an estimate instead; None otherwise.
+        reasoning: what the model thought before it replied, as far as the server gives it; empty when nothing.
+        from_reasoning: whether the server put the reply where reasoning belongs, and left the content empty.
     """
 
     text: str
@@ -126,11 +128,15 @@ class ModelReply:
     limits: RateHeaders | None = None
     replayed: Replayed | None = None
     stated: Usage | None = None
+    reasoning: str = ""
+    from_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPiece:
-    """A part of a reply that is read while it is written. The texts of all pieces, joined, are the reply.
+    """A part of a reply that is read while it is written.
+
+    The texts of all pieces, joined, are the reply, with a `<think>` block at its start if the model wrote one.
 
     Attributes:
         text: what was added; may be empty.
@@ -138,6 +144,8 @@ class StreamPiece:
         finish_reason: as in `ModelReply`, on the piece that ends the text; empty before.
         usage: the counts so far, where the server says them: on the last piece, with some servers on every one.
         limits: on the first piece, what the response's headers said; None otherwise.
+        reasoning: what was added to a field of its own for hidden reasoning; tokens beside it alone are its.
+        from_reasoning: see `ModelReply`; only of a reply that comes as one piece.
     """
 
     text: str
@@ -145,6 +153,8 @@ class StreamPiece:
     finish_reason: str = ""
     usage: Usage | None = None
     limits: RateHeaders | None = None
+    reasoning: str = ""
+    from_reasoning: bool = False
 
 
 class Model(Protocol):

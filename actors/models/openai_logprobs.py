@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moot.actors.models.interface import TokenLogprobs
+from moot.actors.models.token_alignment import text_start
 
 FLOOR = -1000.0
 """Log-probabilities at or below this are a server's way to write minus infinity (vLLM sends -9999)."""
@@ -43,10 +44,11 @@ class WireLogprobs(msgspec.Struct):
 def reply_tokens(
     logprobs: WireLogprobs | None, text: str, alternatives: int | None, body: bytes
 ) -> TokenLogprobs | None:
-    """The tokens of `text`; None unless the server gave log-probabilities; an empty list beside a text is none given.
+    """The tokens as sent; None unless the server gave log-probabilities; an empty list beside a text is none given.
 
     Args:
         logprobs: the choice's, as decoded from `body`.
+        text: what they should join to.
         alternatives: how many were asked for; None when no log-probabilities were.
         body: the JSON, which is read again for the tokens' `bytes` where their texts do not join to `text`.
     """
@@ -108,8 +110,8 @@ _bytes_reply = msgspec.json.Decoder(_BytesReply)
 def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
     """The reply's tokens read from their `bytes`, for tokens that split a character.
 
-    The piece that completes a character holds it, the ones before it are empty, so that the tokens joined are
-    `text`. None when the server sent no bytes, or they are not `text` either.
+    The piece that completes a character holds it, the ones before it are empty, so that the tokens joined hold
+    `text`. None when the server sent no bytes, or `text` is not in them either.
     """
     try:
         logprobs = _bytes_reply.decode(body).choices[0].logprobs
@@ -118,4 +120,4 @@ def tokens_from_bytes(body: bytes, text: str) -> list[str] | None:
         tokens = [decoder.decode(piece) for piece in pieces]
     except (ValueError, IndexError, RecursionError):
         return None
-    return tokens if "".join(tokens) == text else None
+    return None if text_start(tokens, text) is None else tokens

@@ -23,6 +23,13 @@ EVENT_STREAM = "text/event-stream"
 class _Delta(msgspec.Struct):
     content: str | None = None
     refusal: str | None = None
+    reasoning: Any = None
+    reasoning_content: Any = None
+
+    @property
+    def thought(self) -> str:
+        """What it adds to a field for hidden reasoning."""
+        return next((each for each in (self.reasoning, self.reasoning_content) if isinstance(each, str) and each), "")
 
 
 class _Choice(msgspec.Struct):
@@ -80,7 +87,10 @@ async def read_pieces(
 
 def _whole(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> StreamPiece:
     reply = decode_reply(body, decoding, key=key, limits=limits)
-    return StreamPiece(reply.text, reply.tokens, reply.finish_reason or "stop", reply.usage, limits)
+    finish = reply.finish_reason or "stop"
+    return StreamPiece(
+        reply.text, reply.tokens, finish, reply.usage, limits, reply.reasoning, from_reasoning=reply.from_reasoning
+    )
 
 
 class _Reading:
@@ -90,7 +100,7 @@ class _Reading:
         self._alternatives, self._key, self._limits = decoding.top_logprobs, key, limits
         self._refusal = ""
         self._ended = False
-        self._lately = ("", "")
+        self._lately = ("", "", "")
 
     def piece(self, data: bytes) -> StreamPiece | None:
         """What an event adds to the reply; None when that is nothing."""
@@ -103,20 +113,25 @@ class _Reading:
         choice = chunk.choices[0] if chunk.choices else _Choice()
         self._follow(choice)
         text = (choice.delta.content if choice.delta else None) or ""
+        thought = choice.delta.thought if choice.delta else ""
         tokens = reply_tokens(choice.logprobs, text, self._alternatives, data)
-        self._refuse_key(data, text, tokens)
+        self._refuse_key(data, text, thought, tokens)
         usage = None if chunk.usage is None else usage_of(chunk.usage)
-        if not (text or choice.finish_reason or usage or (tokens and tokens.tokens)):
+        if not (text or thought or choice.finish_reason or usage or (tokens and tokens.tokens)):
             return None
         limits, self._limits = self._limits, None
-        return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits)
+        return StreamPiece(text, tokens, choice.finish_reason or "", usage, limits, thought)
 
-    def _refuse_key(self, data: bytes, text: str, tokens: TokenLogprobs | None) -> None:
+    def _refuse_key(self, data: bytes, text: str, thought: str, tokens: TokenLogprobs | None) -> None:
         """As `refuse_key`, also for a key that comes in several pieces."""
         if self._key:
-            said, listed = self._lately[0] + text, self._lately[1] + "".join(tokens.tokens if tokens else ())
-            refuse_key(self._key, data, said, listed)
-            self._lately = (said[-len(self._key) :], listed[-len(self._key) :])
+            listed = "".join(tokens.tokens if tokens else ())
+            said, thinking, named = (
+                before + new for before, new in zip(self._lately, (text, thought, listed), strict=True)
+            )
+            refuse_key(self._key, data, said, thinking, named)
+            kept = len(self._key)
+            self._lately = (said[-kept:], thinking[-kept:], named[-kept:])
 
     def _follow(self, choice: _Choice) -> None:
         if choice.delta is not None and choice.delta.refusal:

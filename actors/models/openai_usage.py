@@ -17,13 +17,16 @@ class WireUsage(msgspec.Struct):
 
     prompt_tokens: Any = None
     completion_tokens: Any = None
+    completion_tokens_details: Any = None
 
 
 def usage_of(usage: WireUsage | None) -> Usage:
     """The counts; None where the server said none, or no number of tokens."""
     if usage is None:
         return Usage()
-    return Usage(token_count(usage.prompt_tokens), token_count(usage.completion_tokens))
+    details = usage.completion_tokens_details
+    reasoning = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return Usage(token_count(usage.prompt_tokens), token_count(usage.completion_tokens), token_count(reasoning))
 
 
 def token_count(value: object) -> int | None:

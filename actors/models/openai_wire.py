@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from moot.actors.models.hidden_reasoning import told_apart
 from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
 from moot.actors.models.openai_json import decode_json
@@ -17,6 +18,7 @@ from moot.actors.models.openai_logprobs import WireLogprobs, reply_tokens
 from moot.actors.models.openai_usage import WireUsage, usage_of
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.response_format import response_format
+from moot.actors.models.token_alignment import without_reasoning
 from moot.protocols.messages import Decoding, Message
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
@@ -112,6 +114,8 @@ def _message(message: Message) -> dict[str, Any]:
 class _Message(msgspec.Struct):
     content: str | None = None
     refusal: str | None = None
+    reasoning: Any = None
+    reasoning_content: Any = None
 
 
 class _Choice(msgspec.Struct):
@@ -173,19 +177,21 @@ def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders
     if not reply.choices or reply.error:
         raise _no_reply(body, reply.error, key)
     choice = reply.choices[0]
-    text = choice.message.content or ""
+    said = told_apart(choice.message.content or "", choice.message.reasoning, choice.message.reasoning_content)
     if choice.finish_reason == "content_filter":
         raise filtered()
     if choice.message.refusal:
         raise ModelError("refused", plain(choice.message.refusal, key))
-    tokens = reply_tokens(logprobs, text, decoding.top_logprobs, body)
-    refuse_key(key, body, text, "".join(tokens.tokens) if tokens else "")
+    tokens = reply_tokens(logprobs, said.text, decoding.top_logprobs, body)
+    refuse_key(key, body, said.text, said.reasoning, "".join(tokens.tokens) if tokens else "")
     return ModelReply(
-        text=text,
+        text=said.text,
         finish_reason=choice.finish_reason or "",
         usage=usage_of(reply.usage),
-        tokens=tokens,
+        tokens=without_reasoning(tokens, said.text, said.reasoning),
         limits=limits,
+        reasoning=said.reasoning,
+        from_reasoning=said.from_reasoning,
     )
 
 

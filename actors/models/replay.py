@@ -13,6 +13,7 @@ import numpy as np
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, Replayed, TokenLogprobs
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.reading import FROM_REASONING, read_by
 from moot.actors.record.recorded_replies import RecordedReplies
 from moot.actors.record.recorded_run import Lookup, RecordedRun, Row
 from moot.actors.record.rows import INVALID_SUFFIX, SHARED, image_hashes, messages_json
@@ -197,10 +198,12 @@ def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
     return ModelReply(
         text=row["text"] or "",
         finish_reason=row["finish_reason"] or "",
-        usage=Usage(row["prompt_tokens"], row["completion_tokens"]),
+        usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
         replayed=Replayed(source, row["logprob_stage"] or "unknown"),
         stated=_stated(row),
+        reasoning=row["reasoning"] or "",
+        from_reasoning=read_by(row["reading"], FROM_REASONING),
     )
 
 

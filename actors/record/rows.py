@@ -148,7 +148,7 @@ def recorded_reply(row: dict[str, Any]) -> RecordedReply:
         data=msgspec.json.decode(row["data"]) if row["data"] is not None else None,
         answer=row["answer"],
         intrinsic=intrinsic,
-        usage=Usage(row["prompt_tokens"], row["completion_tokens"]),
+        usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         outcome=row["outcome"] if row["outcome"] not in ("invalid", "cut") else "failed",
         failure=row["failure"] or "",
         error=row["error"] or "",
@@ -162,7 +162,11 @@ def add_usage(one: Usage, other: Usage) -> Usage:
     def total(a: int | None, b: int | None) -> int | None:
         return None if a is None or b is None else a + b
 
-    return Usage(total(one.prompt_tokens, other.prompt_tokens), total(one.completion_tokens, other.completion_tokens))
+    return Usage(
+        total(one.prompt_tokens, other.prompt_tokens),
+        total(one.completion_tokens, other.completion_tokens),
+        total(one.reasoning_tokens, other.reasoning_tokens),
+    )
 
 
 INVALID_SUFFIX = "~1"

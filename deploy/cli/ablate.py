@@ -52,6 +52,7 @@ def ablate(
     address: options.Address = None,
     cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
+    save_reasoning: options.SaveReasoning = None,
     reuse: options.Reuse = None,
     max_open: options.MaxOpen = None,
     structured: options.Structured = None,

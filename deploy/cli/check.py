@@ -37,6 +37,7 @@ def check(
     address: options.Address = None,
     cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
+    save_reasoning: options.SaveReasoning = None,
     reuse: options.Reuse = None,
     structured: options.Structured = None,
     temperature: options.Temperature = None,

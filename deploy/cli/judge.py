@@ -32,6 +32,7 @@ def judge(
     address: options.Address = None,
     cluster: options.Cluster = None,
     save_tokens: options.SaveTokens = None,
+    save_reasoning: options.SaveReasoning = None,
     reuse: options.Reuse = None,
     max_open: Annotated[int | None, typer.Option(help="Most replies under judgment at once (default: 200).")] = None,
     structured: options.Structured = None,

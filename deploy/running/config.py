@@ -104,6 +104,7 @@ class RunConfig(BaseModel):
         set: settings of the protocol, nested or with dotted keys.
         prompts: a folder of templates that replace the package's.
         save_tokens: how much of the token log-probabilities is recorded.
+        save_reasoning: whether models' hidden reasoning is recorded, as far as servers give it.
         reuse: another run's folder, whose replies answer what is asked in just the same way; None for none.
         max_open: most debates open at once.
         attended: whether a person answers where a protocol asks for one; such debates wait for `moot decide`.
@@ -142,6 +143,7 @@ class RunConfig(BaseModel):
     set: dict[str, Any] = {}
     prompts: str | None = None
     save_tokens: Literal["none", "chosen", "all"] = "all"
+    save_reasoning: bool = False
     reuse: str | None = Field(default=None, min_length=1)
     max_open: int = Field(default=200, ge=1)
     attended: bool = False

@@ -142,6 +142,7 @@ class Prepared:
             encoder=self.config.encoder,
             encoder_key_env=self.config.encoder_key_env,
             save_tokens=self.config.save_tokens,
+            save_reasoning=self.config.save_reasoning,
             reuse=str(self.reuse) if self.reuse else None,
             classifier=str(self.classifier.folder) if self.classifier else None,
             classifier_digest=self.classifier.card.digest if self.classifier else None,

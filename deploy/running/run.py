@@ -57,6 +57,7 @@ class OpenOptions(TypedDict, total=False):
     set: Mapping[str, Any]
     prompts: str | Path | None
     save_tokens: Literal["none", "chosen", "all"]
+    save_reasoning: bool
     reuse: str | Path | None
     max_open: int
     retry_failed: bool

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.models.hidden_reasoning import told_apart
 from moot.actors.models.interface import ModelError, ModelReply, TokenLogprobs
 from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.token_alignment import without_reasoning
 from moot.protocols.messages import Decoding, Message, Usage
 
 IntTable = npt.NDArray[np.int64]
@@ -83,11 +85,14 @@ class Row:
     def finish(self, reason: str, pieces: Pieces) -> None:
         """Hand over the reply, unless its call was cancelled."""
         tokens = pieces.of_reply(self._ids)
+        said = told_apart("".join(tokens))
+        known = None if self.alternatives is None else self._token_logprobs(tokens, self.alternatives, pieces)
         reply = ModelReply(
-            text="".join(tokens),
+            text=said.text,
             finish_reason=reason,
             usage=Usage(len(self.prompt), len(self._ids)),
-            tokens=None if self.alternatives is None else self._token_logprobs(tokens, self.alternatives, pieces),
+            tokens=without_reasoning(known, said.text, said.reasoning),
+            reasoning=said.reasoning,
         )
         try:
             self.call.reply.set_result(reply)

@@ -1,0 +1,79 @@
+"""Hidden reasoning told apart from the reply: fields of its own, and `<think>` blocks inside the text."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+OPENED, CLOSED = "<think>", "</think>"
+_NO_REASONING = ("{", "[", "```")
+"""How a reply begins whose `</think>` is a word of its own: JSON, or a fence around it."""
+
+
+class Said(NamedTuple):
+    """What a model wrote.
+
+    Attributes:
+        text: the reply.
+        reasoning: what it thought before; empty when nothing is known.
+        from_reasoning: whether the reply stood where reasoning belongs, the content being empty.
+    """
+
+    text: str
+    reasoning: str
+    from_reasoning: bool = False
+
+
+def told_apart(content: str, reasoning: object = None, reasoning_content: object = None) -> Said:
+    """Reply and hidden reasoning.
+
+    A server whose model reasons, but that has no parser for it or was told not to think, may put a reply that is held
+    to a schema where reasoning belongs and leave the content empty. So reasoning that is one whole JSON object beside
+    an empty content is the reply. Other reasoning never is.
+
+    Args:
+        content: the text as sent; a `<think>` block at its start, or all up to a lone `</think>`, is reasoning.
+        reasoning, reasoning_content: the fields as sent, whatever they hold; vendors differ in which they use.
+
+    >>> told_apart("<think>It rained.</think>Yes")
+    Said(text='Yes', reasoning='It rained.', from_reasoning=False)
+    >>> told_apart("", None, '{"answer": "Yes"}')
+    Said(text='{"answer": "Yes"}', reasoning='', from_reasoning=True)
+    """
+    field = next((each for each in (reasoning, reasoning_content) if isinstance(each, str) and each), "")
+    thought, text = split_thinking(content)
+    if field and not content.strip() and _is_object(field):
+        return Said(field.strip(), "", from_reasoning=True)
+    return Said(text, "\n".join(part for part in (field, thought) if part))
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """(reasoning, reply) of a text; a block that is never closed is all reasoning.
+
+    >>> split_thinking("It rained.</think>\\n\\nYes"), split_thinking("<think>It rai")
+    (('It rained.', 'Yes'), ('It rai', ''))
+    """
+    start = text.lstrip()
+    if start.startswith(OPENED):
+        thought, _, reply = start.removeprefix(OPENED).partition(CLOSED)
+    elif CLOSED in start and not start.startswith(_NO_REASONING):  # a chat template may have opened the block
+        thought, _, reply = start.partition(CLOSED)
+    else:
+        return "", text
+    return thought.strip(), reply.lstrip()
+
+
+def is_thinking(text: str) -> bool:
+    """Whether a reply that has come so far is still inside a `<think>` block, or may be about to open one."""
+    start = text.lstrip()
+    return CLOSED not in start if start.startswith(OPENED) else OPENED.startswith(start)
+
+
+def _is_object(text: str) -> bool:
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (ValueError, RecursionError):
+        return False
