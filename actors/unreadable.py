@@ -21,6 +21,8 @@ def unreadable(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: 
         error: what was wrong with the text.
         can_be_held: whether the reply was left free by a backend that can hold it to a schema.
     """
+    if reply.replayed is not None and reply.replayed.error:
+        return reply.replayed.error
     if reply.finish_reason == LENGTH:
         thought = ", all of it hidden reasoning" if reply.reasoning and not reply.text.strip() else ""
         return f"{TRUNCATED}{attempt.decoding.max_tokens}{thought}: raise max_tokens"

@@ -12,7 +12,7 @@ _STEP = 64
 """Characters between the places that are looked at."""
 
 _PROBE = 12
-_TRIES = 4
+"""Characters that are looked for first: prose seldom holds so many again soon."""
 
 SEEN_AT_ONCE = _MOST_UNIT * _LEAST_TIMES + _LEAST_LENGTH + _STEP
 """Characters at a text's end that are enough to find every repetition that has just become one."""
@@ -31,13 +31,13 @@ def is_repetitive(text: str) -> bool:
 
 def _runs_from(text: str, start: int) -> bool:
     """Whether a long enough repetition runs from this place."""
-    probe, again = text[start : start + _PROBE], start
-    for _ in range(_TRIES):
-        again = text.find(probe, again + 1, start + _MOST_UNIT + _PROBE)
-        if again < 0:
-            return False
-        unit = again - start
-        end = start + max(_LEAST_LENGTH, _LEAST_TIMES * unit)
-        if end <= len(text) and text[start : end - unit] == text[again:end]:
-            return True
-    return False
+    if text.find(text[start : start + _PROBE], start + 1, start + _MOST_UNIT + _PROBE) < 0:
+        return False
+    # A run is longer than its unit and the longest unit together: the first place at which as much as the longest unit
+    # comes again is one period away, and the shortest one.
+    again = text.find(text[start : start + _MOST_UNIT], start + 1, start + 2 * _MOST_UNIT)
+    if again < 0:
+        return False
+    unit = again - start
+    end = start + max(_LEAST_LENGTH, _LEAST_TIMES * unit)
+    return end <= len(text) and text[start : end - unit] == text[again:end]

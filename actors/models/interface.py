@@ -97,10 +97,12 @@ class Replayed:
     Attributes:
         source: names the recorded reply: `RUN:CASE/ATTEMPT/PATH`.
         logprob_stage: of the model that gave it.
+        error: why the recorded ask failed, when this reply was its last and could not be read; else empty.
     """
 
     source: str
     logprob_stage: Literal["before", "after", "unknown"] = "unknown"
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

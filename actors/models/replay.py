@@ -195,12 +195,13 @@ def _message_difference(was: list[tuple[str, str]], now: list[tuple[str, str]]) 
 
 
 def _reply(row: Row, decoding: Decoding, source: str) -> ModelReply:
+    failed = row["outcome"] == "failed"
     return ModelReply(
         text=row["text"] or "",
         finish_reason=row["finish_reason"] or "",
         usage=Usage(row["prompt_tokens"], row["completion_tokens"], row["reasoning_tokens"]),
         tokens=_tokens(row) if decoding.top_logprobs is not None else None,
-        replayed=Replayed(source, row["logprob_stage"] or "unknown"),
+        replayed=Replayed(source, row["logprob_stage"] or "unknown", (failed and row["error"]) or ""),
         stated=_stated(row),
         reasoning=row["reasoning"] or "",
         from_reasoning=read_by(row["reading"], FROM_REASONING),

@@ -1,0 +1,192 @@
+"""Hidden reasoning on every path that a reply takes: never the answer, counted, its tokens none of the reply's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import pytest
+from loopback import answers, served
+
+from moot.actors.early_stop import EarlyStop, watched
+from moot.actors.intrinsic import intrinsic_of
+from moot.actors.models.anthropic_wire import decode_reply as decode_anthropic
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.hidden_reasoning import Said, told_apart
+from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
+from moot.actors.models.openai_wire import decode_reply
+from moot.actors.models.token_alignment import UNALIGNED, text_start
+from moot.protocols.messages import Ask, Decoding, Message
+
+ASKED = Decoding(top_logprobs=2)
+JSON = '{"answer": "Yes"}'
+
+
+def body(message: dict[str, Any], tokens: list[str] | None = None, finish: str = "stop", **fields: Any) -> bytes:
+    listed = None if tokens is None else {"content": [token(text) for text in tokens]}
+    return json.dumps(
+        {"choices": [{"message": message, "finish_reason": finish, "logprobs": listed}], **fields}
+    ).encode()
+
+
+def token(text: str) -> dict[str, Any]:
+    return {"token": text, "logprob": -0.5, "top_logprobs": [{"token": text, "logprob": -0.5}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "expected"),
+    [
+        ("Yes", {}, Said("Yes", "")),
+        ("Yes", {"reasoning": "It rained."}, Said("Yes", "It rained.")),
+        ("Yes", {"reasoning_content": "It rained."}, Said("Yes", "It rained.")),
+        ("Yes", {"reasoning": None, "reasoning_content": "It rained."}, Said("Yes", "It rained.")),
+        ("Yes", {"reasoning": {"effort": "high"}}, Said("Yes", "")),
+        ("<think>\nIt rained.\n</think>\n\nYes", {}, Said("Yes", "It rained.")),
+        ("\n<think></think>Yes", {}, Said("Yes", "")),
+        ("It rained.\n</think>\n\nYes", {}, Said("Yes", "It rained.")),
+        ("<think>It rai", {}, Said("", "It rai")),
+        # the word alone, in a reply, opens and closes nothing
+        ('{"answer": "</think>"}', {}, Said('{"answer": "</think>"}', "")),
+        ("It says <think> here", {}, Said("It says <think> here", "")),
+        # a schema-held reply where reasoning belongs
+        ("", {"reasoning_content": f" {JSON}\n"}, Said(JSON, "", from_reasoning=True)),
+        (None, {"reasoning": JSON}, Said(JSON, "", from_reasoning=True)),
+        (None, {"reasoning": "I think it is Yes"}, Said("", "I think it is Yes")),
+        (None, {"reasoning": '{"answer": "Ye'}, Said("", '{"answer": "Ye')),
+        (None, {"reasoning": f"So: {JSON}"}, Said("", f"So: {JSON}")),
+        ("No", {"reasoning": JSON}, Said("No", JSON)),
+    ],
+)
+def test_reply_and_reasoning_are_told_apart(content: str | None, fields: dict[str, Any], expected: Said) -> None:
+    reply = decode_reply(body({"content": content, **fields}), Decoding())
+    assert Said(reply.text, reply.reasoning, reply.from_reasoning) == expected
+    assert told_apart(content or "", fields.get("reasoning"), fields.get("reasoning_content")) == expected
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"), [({"reasoning_tokens": 7}, 7), ({}, None), (None, None), ("7", None), ([7], None)]
+)
+def test_reasoning_tokens_are_counted(details: Any, expected: int | None) -> None:
+    usage = {"prompt_tokens": 3, "completion_tokens": 9, "completion_tokens_details": details}
+    assert decode_reply(body({"content": "a"}, usage=usage), Decoding()).usage.reasoning_tokens == expected
+
+
+def test_thinking_of_anthropic_is_apart() -> None:
+    blocks = [{"type": "thinking", "thinking": "It rained."}, {"type": "text", "text": "Yes"}]
+    reply = decode_anthropic(json.dumps({"content": blocks, "stop_reason": "end_turn"}).encode())
+    assert (reply.text, reply.reasoning) == ("Yes", "It rained.")
+
+
+def test_tokens_of_reasoning_are_none_of_the_reply() -> None:
+    tokens = ["<think>", "It ", "rained", "</think>", "\n\n", '{"answer": "', "Yes", '"}', "<eos>"]
+    by_block = decode_reply(body({"content": f"<think>It rained</think>\n\n{JSON}"}, tokens), ASKED)
+    by_field = decode_reply(body({"content": JSON, "reasoning": "It rained"}, tokens), ASKED)
+    for reply in (by_block, by_field):
+        assert reply.tokens is not None
+        assert reply.tokens.tokens == ['{"answer": "', "Yes", '"}']
+        assert reply.tokens.alt_logprob.shape == (3, 2)
+        assert len(reply.tokens.alt_tokens) == 6
+    assert decode_reply(body({"content": "<think>It "}, tokens[:2], "length"), ASKED).tokens is None
+
+
+def _ask() -> Ask:
+    return Ask(
+        case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, reply="r:R", labels=("Yes", "No")
+    )
+
+
+def _reply(text: str, tokens: list[str]) -> ModelReply:
+    decoded = decode_reply(body({"content": text}, tokens), ASKED)
+    assert decoded.tokens is not None
+    return decoded
+
+
+@pytest.mark.parametrize(
+    "around", [([], []), (["```", "json", "\n"], ["\n", "```"]), (["\n\n"], ["\n\n\n"]), (['{"answer": "No"}\n'], [])]
+)
+def test_the_answer_is_found_among_tokens_that_hold_more_than_the_text(around: tuple[list[str], list[str]]) -> None:
+    before, after = around
+    found = intrinsic_of(_reply(JSON, [*before, '{"answer": "', "Yes", '"}', *after]), "Yes", _ask(), "before")
+    assert found is not None
+    assert found.raw == pytest.approx(np.exp(-0.5))
+
+
+def test_what_cannot_be_aligned_is_unknown_and_says_so() -> None:
+    found = intrinsic_of(_reply(JSON, ['{"answer":', ' "', "Yes", '" }']), "Yes", _ask(), "before")
+    assert found is not None
+    assert (found.raw, found.normalised, found.reason) == (None, None, UNALIGNED)
+
+
+@pytest.mark.timeout(30)  # milliseconds; at the square of the length it takes minutes
+def test_alignment_takes_time_that_grows_with_the_length() -> None:
+    assert text_start(["a"] * 2**19, "b" + "a" * 2**18) is None
+    assert text_start(["b", *["a"] * 2**19], "a" * 2**18) == 2**18 + 1
+
+
+async def _events(deltas: list[dict[str, Any]]) -> AsyncIterator[bytes]:
+    for delta in deltas:
+        tokens = [token(text) for text in delta.values()]
+        event = {"choices": [{"delta": delta, "logprobs": {"content": tokens}}]}
+        yield f"data: {json.dumps(event)}\n\n".encode()
+    yield b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+class _Streamed:
+    """Streams deltas as a server would."""
+
+    def __init__(self, deltas: list[dict[str, Any]]) -> None:
+        self._deltas = deltas
+
+    def stream(self, *args: Any, **kwargs: Any) -> Any:
+        return read_pieces(_events(self._deltas), EVENT_STREAM, ASKED)
+
+
+STOP = EarlyStop(window=2, statistic="mean", keep="below", bound=-0.1)
+"""Keeps every reply whose first two tokens are known to be of logprob -0.5."""
+
+
+async def _watched(deltas: list[dict[str, Any]], stop: EarlyStop = STOP) -> ModelReply:
+    streaming: Any = _Streamed(deltas)
+    return await watched(streaming, (Message("user", "?"),), ASKED, stop, step_key="s")
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"reasoning_content": "It "}, {"reasoning_content": "rained"}, {"content": "Yes"}, {"content": ", it did"}],
+        [{"reasoning": "It rained"}, {"content": "Yes"}, {"content": ", it did"}],
+        [{"content": "<think>"}, {"content": "It rained"}, {"content": "</think>"}, {"content": "Yes, it did"}],
+    ],
+)
+async def test_streamed_reasoning_is_apart(deltas: list[dict[str, Any]]) -> None:
+    reply = await _watched(deltas)
+    assert (reply.text, reply.reasoning) == ("Yes, it did", "It rained")
+    assert reply.tokens is not None
+    assert "".join(reply.tokens.tokens) == "Yes, it did"
+
+
+async def test_streamed_reasoning_is_not_among_the_first_tokens() -> None:
+    """Four tokens come before the reply's only one: too few of its own to stop it."""
+    unsure = STOP.model_copy(update={"keep": "above"})
+    reply = await _watched(
+        [*[{"content": part} for part in ("<think>", "a", "b", "</think>")], {"content": "Y"}], unsure
+    )
+    assert (reply.text, reply.finish_reason) == ("Y", "stop")
+    stopped = await _watched([{"content": part} for part in ("Y", "e", "s")], unsure)
+    assert (stopped.text, stopped.finish_reason) == ("Ye", "cut")
+
+
+async def test_a_server_without_a_parser_for_reasoning() -> None:
+    """As vLLM does: the schema-held reply comes as `reasoning_content`, `content` is null."""
+    reply = {"choices": [{"message": {"content": None, "reasoning_content": JSON}, "finish_reason": "stop"}]}
+    async with served(lambda url: CompatibleModel(url, "m"), answers(200, reply)) as model:
+        found = await model.complete((Message("user", "?"),), Decoding(), step_key="s")
+    assert (found.text, found.from_reasoning, found.reasoning) == (JSON, True, "")
+
+
+def test_tokens_of_no_width_are_sliced_too() -> None:
+    bare = TokenLogprobs(["a", "b"], np.zeros(2, np.float32), [], np.empty((2, 0), np.float32))
+    assert text_start(bare.tokens, "b") == 1
