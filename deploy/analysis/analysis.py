@@ -36,6 +36,7 @@ from moot.deploy.analysis.table import Table
 from moot.deploy.analysis.top_features import top_features_table
 from moot.deploy.analysis.trajectories import trajectories, trajectory_tables
 from moot.deploy.reading.record import read_facts
+from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies
 from moot.protocols.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Facts(BaseModel):
             are left out.
         left_out: replies that could not be taken in, by reason.
         simulated: whether any of them is a simulated model's.
+        model_replies: what the models of the runs did, by role and template; empty for a table.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,6 +81,7 @@ class Facts(BaseModel):
     unknown_tokens: int
     left_out: dict[str, int]
     simulated: bool
+    model_replies: list[ModelReplies]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,6 +130,7 @@ def analyze(
     table: str | Path | None = None,
     vocabulary: int | None = None,
     settings: AnalysisSettings | None = None,
+    keep_truncated: bool = False,
 ) -> Analysis:
     """Confidence signals against judged reasoning and correctness, over runs or over a table of your own.
 
@@ -136,6 +140,7 @@ def analyze(
             `moot.deploy.analysis.brought_columns.COLUMNS`.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
         settings: how to count.
+        keep_truncated: whether replies of runs count that ended at their token limit.
 
     Raises:
         ConfigError: neither runs nor a table, or both; a run is named twice; the vocabulary is smaller than what is
@@ -146,13 +151,26 @@ def analyze(
         raise ConfigError("expected the folders of runs, or a table with --table: one of the two")
     runs = tuple(record_path(run) for run in runs)
     simulated = any(read_facts(run).simulated for run in runs)
-    replies = replies_of_table(Path(table), vocabulary) if table is not None else replies_of_runs(runs, vocabulary)
+    replies = (
+        replies_of_table(Path(table), vocabulary)
+        if table is not None
+        else replies_of_runs(runs, vocabulary, keep_truncated=keep_truncated)
+    )
     sources = [name_of(source) for source in runs] if table is None else [str(table)]
-    return analysis_of(replies, sources, settings or AnalysisSettings(), simulated=simulated)
+    return analysis_of(
+        replies, sources, settings or AnalysisSettings(), simulated=simulated, behaviour=model_replies(*runs)
+    )
 
 
-def analysis_of(replies: Replies, sources: Sequence[str], settings: AnalysisSettings, *, simulated: bool) -> Analysis:
-    """Every table and figure over these replies."""
+def analysis_of(
+    replies: Replies,
+    sources: Sequence[str],
+    settings: AnalysisSettings,
+    *,
+    simulated: bool,
+    behaviour: Sequence[ModelReplies] = (),
+) -> Analysis:
+    """Every table and figure over these replies; `behaviour` is what models did in the runs that they are from."""
     measured = measure(replies)
     named, by_domain = strata(replies), strata(replies, "domain")
     by_dataset = [stratum for stratum in named if len(stratum.rows) >= settings.too_few]
@@ -182,10 +200,12 @@ def analysis_of(replies: Replies, sources: Sequence[str], settings: AnalysisSett
         "score_distributions": partial(bars.score_distributions, replies, by_dataset),
         "divergences": partial(bars.divergences, divergences.rows),
     }
-    return Analysis(_facts(measured, sources, simulated), settings, {each.name: each for each in tables}, figures)
+    return Analysis(
+        _facts(measured, sources, simulated, behaviour), settings, {each.name: each for each in tables}, figures
+    )
 
 
-def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts:
+def _facts(measured: Measured, sources: Sequence[str], simulated: bool, behaviour: Sequence[ModelReplies]) -> Facts:
     replies = measured.replies
     lengths = replies.logprobs.lengths[replies.has_logprobs]
     return Facts(
@@ -202,6 +222,7 @@ def _facts(measured: Measured, sources: Sequence[str], simulated: bool) -> Facts
         unknown_tokens=measured.unknown_tokens,
         left_out=dict(replies.left_out),
         simulated=simulated,
+        model_replies=list(behaviour),
     )
 
 

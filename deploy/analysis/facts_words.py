@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from moot.deploy.reading.summaries.model_replies import warnings_of
+from moot.deploy.reading.summaries.model_replies_show import replies_words
+
 if TYPE_CHECKING:
     from moot.deploy.analysis.analysis import Facts
 
@@ -40,6 +43,10 @@ def _lines(facts: Facts) -> Iterator[str]:
             f"{_count(facts.unknown_tokens, 'token', 'tokens')} whose log-probability is none (not finite, or a "
             "vendor's -9999): windows that hold one are left out"
         )
+    if facts.model_replies:
+        yield f"replies in these runs: {replies_words(facts.model_replies)}"
+    for warning in warnings_of(facts.model_replies):
+        yield f"warning: {warning}"
     for reason, count in facts.left_out.items():
         yield f"{_count(count, 'reply', 'replies')} {reason}: left out"
 

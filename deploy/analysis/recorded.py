@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from moot.actors.record.sampling import UNKNOWN, Sampling
 from moot.actors.record.tables import read_table
+from moot.actors.unreadable import LENGTH
 from moot.deploy.analysis.replies import Replies, numbers, texts
 from moot.deploy.analysis.tokens import Tokens, content_of, join_tokens
 from moot.deploy.reading.record import RunFacts, VerdictRow, latest_verdicts, read_facts
@@ -23,6 +24,8 @@ from moot.protocols.registry import PROTOCOLS
 from moot.protocols.rubrics.assessed import ASSESSMENT, AssessmentData, read_assessment
 
 Key = tuple[str, int, str]
+
+_TRUNCATED = "truncated at the token limit (--keep-truncated keeps them)"
 
 
 class _Judged(NamedTuple):
@@ -42,7 +45,9 @@ class _Judged(NamedTuple):
         return case.removeprefix(self.cluster) if case.startswith(self.cluster) else ""
 
 
-def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None) -> Replies:
+def replies_of_runs(
+    folders: Sequence[str | Path], vocabulary: int | None = None, *, keep_truncated: bool = False
+) -> Replies:
     """Every judged reply of these runs.
 
     A debate counts with its latest attempt that has a verdict; replies of failed and open debates are left out and
@@ -51,6 +56,7 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
     Args:
         folders: of runs.
         vocabulary: tokens in the models' vocabulary, for the upper bound of the entropies; None when unknown.
+        keep_truncated: whether replies stay that ended at their token limit.
 
     Raises:
         ConfigError: a run is named twice.
@@ -66,10 +72,14 @@ def replies_of_runs(folders: Sequence[str | Path], vocabulary: int | None = None
     datasets = _datasets([Path(folder) for folder in folders])
     for folder in map(Path, folders):
         found = _judged(folder, _name(folder, folders), datasets[folder], left_out)
+        said = _turns(folder, {each.key for each in found})
+        if not keep_truncated:
+            whole = [each for each in found if said.get(each.key, {}).get("finish_reason") != LENGTH]
+            left_out.update({_TRUNCATED: len(found) - len(whole)} if len(whole) < len(found) else {})
+            found = whole
         judged += found
-        keys = [each.key for each in found]
-        tokens.append(_tokens(folder, keys))
-        turns |= {(_name(folder, folders), key): row for key, row in _turns(folder, set(keys)).items()}
+        tokens.append(_tokens(folder, [each.key for each in found]))
+        turns |= {(_name(folder, folders), key): row for key, row in said.items()}
     if not judged:
         where = ", ".join(str(folder) for folder in folders)
         if left_out:
@@ -145,9 +155,9 @@ def _tokens(folder: Path, keys: Sequence[Key]) -> Tokens:
 
 def _turns(folder: Path, keys: set[Key]) -> dict[Key, Mapping[str, Any]]:
     """Who said them and how they were sampled."""
-    table = read_table(folder, "turns", ["role", "model", "temperature", "top_p", "logprob_stage"])
+    table = read_table(folder, "turns", ["role", "model", "temperature", "top_p", "logprob_stage", "finish_reason"])
     table = table.filter(pc.invert(table["superseded"]))
-    rows = table.select(["role", "model", "temperature", "top_p", "logprob_stage"]).to_pylist()
+    rows = table.select(["role", "model", "temperature", "top_p", "logprob_stage", "finish_reason"]).to_pylist()
     return {key: row for key, row in zip(_keys(table), rows, strict=True) if key in keys}
 
 

@@ -112,7 +112,14 @@ class Calibration(_Result):
     set_line: str
 
 
-def calibrate(folder: str | Path, *, holdout: float = 0.5, seed: int = 0, tolerance: float = 0.01) -> Calibration:
+def calibrate(
+    folder: str | Path,
+    *,
+    holdout: float = 0.5,
+    seed: int = 0,
+    tolerance: float = 0.01,
+    keep_truncated: bool = False,
+) -> Calibration:
     """Choose the gate's thresholds from a run made with `both_branches`.
 
     The cases are split by a seeded hash of their ids. On the validation part every point of a grid over (tau_d,
@@ -124,6 +131,7 @@ def calibrate(folder: str | Path, *, holdout: float = 0.5, seed: int = 0, tolera
         holdout: share of the cases that is held out, in (0, 1).
         seed: of the split.
         tolerance: how much accuracy may be given up for fewer tokens, in [0, 1].
+        keep_truncated: whether cases count that rest on a reply which ended at its token limit.
 
     Raises:
         ConfigError: when the run has no case with both branches, or an argument does not fit.
@@ -137,7 +145,7 @@ def calibrate(folder: str | Path, *, holdout: float = 0.5, seed: int = 0, tolera
     facts = read_facts(folder)
     if not facts.models:
         facts = read_facts(folder, read_replies(folder))
-    cases = read_both_branches(folder, _command(facts))
+    cases = read_both_branches(folder, _command(facts), keep_truncated=keep_truncated)
     held = cases.held_out(holdout, seed)
     if held.all() or not held.any():
         raise ConfigError(

@@ -16,6 +16,7 @@ from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import Noted, Reply, latest_verdicts, read_events, read_replies
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
+from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.protocols.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
@@ -67,12 +68,13 @@ def held_out(case_ids: Sequence[str], share: float, seed: int) -> Bools:
     return np.array([int.from_bytes(digest, "big") / 2**64 < share for digest in ids], np.bool_)
 
 
-def read_both_branches(folder: str | Path, command: str) -> BothBranches:
+def read_both_branches(folder: str | Path, command: str, *, keep_truncated: bool = False) -> BothBranches:
     """Read the cases of a run with `both_branches`.
 
     Args:
         folder: the run's folder.
         command: how to make such a run, for the error.
+        keep_truncated: whether cases stay that rest on a reply which ended at its token limit.
 
     Raises:
         ConfigError: when the run has no case that ran both branches and can be scored.
@@ -86,11 +88,15 @@ def read_both_branches(folder: str | Path, command: str) -> BothBranches:
         raise ConfigError(f"{folder}: no case ran both branches{also}; make such a run with `{command}`")
     gates = {event.key: event for event in events if event.kind == "gate"}
     references, left_out = References.of(folder), Counter[str]()
+    truncated = set[CaseKey]() if keep_truncated else _truncated(folder)
     usable: list[tuple[Noted, Noted, bool, bool]] = []
     for verdict in latest_verdicts(folder):
         gate, both = gates.get(verdict.key), branches.get(verdict.key)
         if verdict.failed or gate is None or both is None:
             left_out["failed" if verdict.failed else "without both branches"] += 1
+            continue
+        if verdict.key in truncated:
+            left_out["with a truncated reply"] += 1
             continue
         skip_right = references.correct(verdict.case_id, both.data["skipped_answer"], verdict.gold)
         debate_right = references.correct(verdict.case_id, both.data["debated_answer"], verdict.gold)
@@ -98,9 +104,20 @@ def read_both_branches(folder: str | Path, command: str) -> BothBranches:
             left_out["cannot be scored"] += 1
             continue
         usable.append((gate, both, skip_right, debate_right))
+    if not usable and left_out["with a truncated reply"]:
+        raise ConfigError(
+            f"{folder}: {left_out['with a truncated reply']} cases rest on truncated replies, and no other is left: "
+            "raise max_tokens, or say --keep-truncated"
+        )
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")
     return _arrays(folder, usable, dict(sorted(left_out.items())))
+
+
+def _truncated(folder: str | Path) -> set[CaseKey]:
+    """The debates that rest on a reply which ended at its token limit."""
+    replies = read_replies(folder)
+    return {reply.key for reply in replies if reply.truncated and reply.outcome in USABLE and not reply.superseded}
 
 
 def _arrays(

@@ -106,7 +106,13 @@ class _Choice:
 
 
 def calibrate_early_stop(
-    folder: str | Path, *, role: str = "agent", holdout: float = 0.5, seed: int = 0, share: float = 0.1
+    folder: str | Path,
+    *,
+    role: str = "agent",
+    holdout: float = 0.5,
+    seed: int = 0,
+    share: float = 0.1,
+    keep_truncated: bool = False,
 ) -> EarlyStopCalibration:
     """Learn which early signal goes with wrong answers, in which direction, and try it on other cases.
 
@@ -120,6 +126,7 @@ def calibrate_early_stop(
         holdout: share of the cases that is held out, in (0, 1).
         seed: of the split and of the bootstrap.
         share: of the replies that shall be stopped, in (0, 0.5].
+        keep_truncated: whether replies count that ended at their token limit.
 
     Raises:
         ConfigError: no reply can be used, or an argument does not fit.
@@ -131,7 +138,7 @@ def calibrate_early_stop(
         raise ConfigError(f"share is the share of replies to stop, above 0 and at most 0.5, not {share:g}")
     folder = record_path(folder)
     facts = read_facts(folder, read_replies(folder))
-    groups, left_out = read_labelled_replies(folder, role)
+    groups, left_out = read_labelled_replies(folder, role, keep_truncated=keep_truncated)
     signals = [_signal(group, holdout, seed, share) for group in groups]
     return EarlyStopCalibration(
         schema_version=facts.schema_version,

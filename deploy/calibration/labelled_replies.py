@@ -14,14 +14,14 @@ import pyarrow as pa
 from moot.actors.record.rows import step_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
+from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.references import References
+from moot.deploy.reading.summaries.model_replies import USABLE
 from moot.metrics.token_confidence import Statistic, window_statistic
 from moot.protocols.errors import ConfigError
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-
-_ANSWERED = ("ok", "repaired", "reasked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,12 @@ class LabelledReplies:
         return found
 
 
-def read_labelled_replies(folder: str | Path, role: str) -> tuple[list[LabelledReplies], dict[str, int]]:
+def read_labelled_replies(
+    folder: str | Path, role: str, *, keep_truncated: bool = False
+) -> tuple[list[LabelledReplies], dict[str, int]]:
     """The replies of a role by model and temperature, and how many of the role's replies were left out, by reason.
+
+    Those that ended at their token limit are left out unless `keep_truncated`.
 
     Replies that were themselves stopped early are left out, and those they were replaced by, too: which ones came to be
     kept is no fair sample.
@@ -64,18 +68,20 @@ def read_labelled_replies(folder: str | Path, role: str) -> tuple[list[LabelledR
     """
     gold, references = _gold(folder), References.of(folder)
     logprobs = _logprobs(folder)
-    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id"]
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
     rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
     left_out: Counter[str] = Counter()
     groups: defaultdict[tuple[str, float | None], list[tuple[str, bool, Floats]]] = defaultdict(list)
     for row in rows:
-        if row["outcome"] not in _ANSWERED or row["superseded"] or row["answer"] is None:
+        if row["outcome"] not in USABLE or row["superseded"] or row["answer"] is None:
             continue
         tokens = logprobs.get(row["reply_id"])
         correct = references.correct(row["case_id"], row["answer"], gold.get(row["case_id"]))
         if (row["case_id"], row["attempt"], row["path"]) in replaced:
             left_out["in place of one that was stopped"] += 1
+        elif row["finish_reason"] == LENGTH and not keep_truncated:
+            left_out["truncated"] += 1
         elif correct is None:
             left_out["cannot be scored"] += 1
         elif tokens is None or not len(tokens):

@@ -27,6 +27,7 @@ def analyze(
     quantile: Annotated[float, typer.Option(help="High confidence is above the upper, low below the lower.")] = 0.25,
     low_quality: Annotated[float, typer.Option(help="A reply with at most this Q is weak.")] = 5.0,
     high_quality: Annotated[float, typer.Option(help="A reply with at least this Q is well reasoned.")] = 8.0,
+    keep_truncated: options.KeepTruncated = False,
     seed: Annotated[int, typer.Option(help="Of resamples, permutations and folds.")] = 0,
     form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
 ) -> None:
@@ -56,7 +57,9 @@ def analyze(
     in_it = runs is not None and len(runs) == 1 and store_of(runs[0]) is None
     if runs and in_it and not out:
         refuse_links(runs[0])
-    found = analyzed(*(runs or ()), table=table, vocabulary=vocabulary, settings=settings)
+    found = analyzed(
+        *(runs or ()), table=table, vocabulary=vocabulary, settings=settings, keep_truncated=keep_truncated
+    )
     folder = out or (runs[0] / "analysis" if runs and in_it else Path("analysis"))
     show_analysis(found, write_analysis(found, folder), form)
 

@@ -154,6 +154,7 @@ def calibrate(
     early_stop: Annotated[bool, typer.Option("--early-stop", help="Learn when to stop a reply early instead.")] = False,
     role: Annotated[str, typer.Option(help="With --early-stop: whose replies.")] = "agent",
     share: Annotated[float, typer.Option(help="With --early-stop: share of the replies to stop.")] = 0.1,
+    keep_truncated: options.KeepTruncated = False,
     form: options.Form = "text",
 ) -> None:
     """Choose the gate's thresholds from a run made with --set both_branches=true, or learn when to stop a reply early
@@ -162,13 +163,16 @@ def calibrate(
         from moot.deploy.calibration.early_stop import calibrate_early_stop
         from moot.deploy.calibration.early_stop_report import show_early_stop
 
-        found = calibrate_early_stop(folder, role=role, holdout=holdout, seed=seed, share=share)
+        found = calibrate_early_stop(
+            folder, role=role, holdout=holdout, seed=seed, share=share, keep_truncated=keep_truncated
+        )
         show_early_stop(found, form)
         return
     from moot.deploy.calibration.calibrate import calibrate as calibrated
     from moot.deploy.calibration.report import show_calibration
 
-    show_calibration(calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance), form)
+    thresholds = calibrated(folder, holdout=holdout, seed=seed, tolerance=tolerance, keep_truncated=keep_truncated)
+    show_calibration(thresholds, form)
 
 
 @app.command()

@@ -55,6 +55,7 @@ Cluster = Annotated[
     list[str] | None, typer.Option(help="Where actors live, KEY=VALUE, such as moderators=8; repeatable.")
 ]
 SaveTokens = Annotated[str | None, typer.Option(help="Log-probabilities: none, chosen or all (the default).")]
+KeepTruncated = Annotated[bool, typer.Option("--keep-truncated", help="Count replies cut at their token limit, too.")]
 SaveReasoning = Annotated[bool | None, typer.Option("--save-reasoning", help="Record models' hidden reasoning, too.")]
 Reuse = Annotated[
     str | None, typer.Option(help="A run's folder: its replies answer equal asks, which then cost nothing.")

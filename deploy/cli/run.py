@@ -14,6 +14,7 @@ from moot.actors.log import configure_terminal
 from moot.actors.placement import cluster_address
 from moot.actors.record.store.uri import below
 from moot.actors.record.tables import read_table
+from moot.deploy.reading.summaries.model_replies import members_without_replies, model_replies, warnings_of
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -129,6 +130,7 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
         check_resumable(each)
     asyncio.run(_check(runs, network=True))
     failed = False
+    held: list[Run] = []
     for each in runs:
         say(f"{each.protocol.name}:", quiet=quiet)
         done = hold_visibly(each, quiet=quiet)
@@ -136,10 +138,13 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
             return tell_interrupted(done, each)
         failed = failed or done.exit_code == EXIT_SOME_FAILED
         tell(done, each, quiet=quiet)
+        held.append(done)
         if done.status == "stopped":
             return EXIT_STOPPED
     show_comparison(compare([read_at(each) for each in runs]))
     print(f"\nnext: moot show {shown(runs[0])}")
+    for done in held:
+        tell_commonest_failure(done)
     return EXIT_SOME_FAILED if failed else EXIT_OK
 
 
@@ -151,13 +156,14 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
     if done.status == "interrupted":
         return tell_interrupted(done, prepared)
     where = shown(prepared)
-    tell(done, prepared, quiet=quiet)
+    tell(done, prepared, quiet=quiet, summarised=True)
     show_summary(summarise(read_at(prepared)))
     print("\nnext:")
     commands = _next_commands(done, prepared, where)
     width = max(len(command) for command, _ in commands)
     for command, about in commands:
         print(f"  {command:<{width}}  {about}")
+    tell_commonest_failure(done)
     return done.exit_code
 
 
@@ -187,8 +193,8 @@ def tell_interrupted(done: Run, prepared: Prepared) -> int:
     return EXIT_INTERRUPTED
 
 
-def tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
-    """What a user has to know besides the figures."""
+def tell(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
+    """What a user has to know besides the figures; `summarised` leaves out what a summary warns of."""
     if done.status == "stopped":
         of = "" if prepared.total is None else f" of {prepared.total:,}"
         print(
@@ -199,6 +205,7 @@ def tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
     if not done.worked:
         say("nothing left to do: every case has a verdict", quiet=quiet)
     _tell_failures(done)
+    _warn_of_replies(done, summarised=summarised)
     if done.parked:
         forms = [each for each in waiting(done.path) if each.case_id in done.parked]
         wait = "waits" if len(done.parked) == 1 else "wait"
@@ -209,7 +216,7 @@ def tell(done: Run, prepared: Prepared, *, quiet: bool) -> None:
 
 
 def _tell_failures(done: Run) -> None:
-    """Failed cases by kind with what helps, and roles that never gave a usable reply."""
+    """Failed cases by kind with what helps."""
     latest = {
         row["case_id"]: row
         for row in sorted(_rows(done, "verdicts", "failure", "error"), key=lambda row: row["attempt"])
@@ -221,12 +228,21 @@ def _tell_failures(done: Run) -> None:
         again = "; --retry-failed gives a new attempt" if set(kinds) - _LASTING else ""
         print(f"{cases(kinds.total())} failed ({what}){again}", file=sys.stderr)
         print(visible_line(f"  {first['case_id']}: {first['error']}"[:_LONGEST]), file=sys.stderr)
-    asked, usable = Counter[str](), Counter[str]()
-    for row in _rows(done, "turns", "role", "outcome"):
-        asked[row["role"]] += row["outcome"] != "invalid"
-        usable[row["role"]] += row["outcome"] not in ("invalid", "failed")
-    for role in sorted(role for role in asked if not usable[role]):
-        print(f"warning: none of the {asked[role]:,} asks of {role} got a usable reply", file=sys.stderr)
+
+
+def _warn_of_replies(done: Run, *, summarised: bool) -> None:
+    """Roles that were often truncated or got nothing usable, with what mends it."""
+    lines = [] if summarised else warnings_of(model_replies(done.path))
+    for member in members_without_replies(done.path):
+        lines.append(f"none of the asks of {member} got a usable reply: try `--structured on`, or another model")
+    for line in lines:
+        print(visible_line(f"warning: {line}"), file=sys.stderr)
+
+
+def tell_commonest_failure(done: Run) -> None:
+    """The last line of a run in which asks failed: why most of them did."""
+    if done.commonest_failure:
+        print(visible_line(f"most frequent failure: {done.commonest_failure}"[:_LONGEST]), file=sys.stderr)
 
 
 def _rows(done: Run, table: str, *columns: str) -> list[dict[str, Any]]:

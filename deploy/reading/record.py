@@ -18,6 +18,7 @@ from moot.actors.record.schema import SCHEMA_VERSION, CaseKey
 from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
+from moot.actors.unreadable import LENGTH
 from moot.protocols.errors import RecordError
 
 
@@ -32,6 +33,7 @@ class Reply(NamedTuple):
         unconfirmed_tokens: at most so many tokens in them.
         received: tokens that had come of a reply that was stopped early; None for any other.
         estimated: whether `prompt` or `completion` is an estimate, as the server said fewer than the texts have.
+        truncated: whether it ended at its token limit.
     """
 
     case_id: str
@@ -49,6 +51,7 @@ class Reply(NamedTuple):
     unconfirmed_tokens: int = 0
     received: int | None = None
     estimated: bool = False
+    truncated: bool = False
 
     @property
     def key(self) -> CaseKey:
@@ -221,7 +224,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
     """Every paid or reused reply, superseded ones included; a person's decisions, which cost nothing, are not."""
     names = ["role", "model", "outcome", "failure", "prompt_tokens", "completion_tokens", "reused_from"]
     more = ["unconfirmed_attempts", "unconfirmed_tokens_max", "completion_tokens_estimate"]
-    more += ["prompt_tokens_stated", "completion_tokens_stated"]
+    more += ["prompt_tokens_stated", "completion_tokens_stated", "finish_reason"]
     table = read_table(folder, "turns", [*names, *more])
     columns = {name: table[name].to_pylist() for name in table.column_names}
     return [
@@ -241,6 +244,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
             tokens or 0,
             received,
             not (stated_prompt is None and stated_completion is None),
+            finish == LENGTH,
         )
         for (
             case,
@@ -259,6 +263,7 @@ def read_replies(folder: str | Path) -> list[Reply]:
             received,
             stated_prompt,
             stated_completion,
+            finish,
         ) in zip(*(columns[name] for name in ("case_id", "attempt", "path", *names, "superseded", *more)), strict=True)
         if role != "person"
     ]

@@ -18,6 +18,7 @@ from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
+from moot.deploy.reading.summaries.model_replies_show import REPLIES_NOTE, replies_words, reply_table
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.reasoning import reasoning_rows
 from moot.deploy.reading.summaries.rulings import ruling_rows
@@ -208,6 +209,7 @@ def _cost_rows(summary: Summary) -> list[tuple[str, str]]:
         used, saved = count(stopped.tokens_used_estimate), count(stopped.tokens_saved_estimate)
         words = f"{count(stopped.replies)} replies, estimated: {used} tokens used, {saved} saved"
         rows.append(("stopped early", words + (f", {count(stopped.unknown)} unknown" if stopped.unknown else "")))
+    rows.append(("replies", replies_words(summary.model_replies)))
     mended = {name: n for name, n in summary.replies.items() if name in ("repaired", "reasked")}
     if mended:
         rows.append(("mended replies", _counts(mended)))
@@ -278,14 +280,33 @@ def summary_text(summary: Summary) -> RenderableType:
     table.add_column(overflow="fold")
     for name, value in summary_rows(summary):
         table.add_row(Text(visible_line(name)), Text(visible_line(value)))
-    parts: list[RenderableType] = [table, *_scores(summary), Text(f"record: {visible_line(summary.run)}", style="dim")]
+    parts: list[RenderableType] = [
+        table,
+        *_scores(summary),
+        *_replies(summary),
+        Text(f"record: {visible_line(summary.run)}", style="dim"),
+    ]
     if summary.detection is not None:
         parts.insert(-1, detection_text(summary.detection))
     if summary.judging is not None:
         parts += [Text(), judging_tables(summary.judging)]
+    parts[:0] = [Text(visible_line(f"warning: {line}"), style="bold yellow") for line in summary.warnings]
     if summary.simulated:
         parts.insert(0, Text(SIMULATED, style="bold yellow"))
     return Group(*parts)
+
+
+def _replies(summary: Summary) -> list[RenderableType]:
+    """What the models did, as a table of its own, where anything is noteworthy."""
+    header, rows = reply_table(summary.model_replies)
+    if not rows:
+        return []
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in header:
+        table.add_column(name)
+    for cells in rows:
+        table.add_row(*(Text(visible_line(cell)) for cell in cells))
+    return [Text(), Text(REPLIES_NOTE, style="dim"), table, Text()]
 
 
 def _scores(summary: Summary) -> list[RenderableType]:
@@ -305,7 +326,10 @@ def summary_markdown(summary: Summary) -> str:
     head = f"# Run {markdown_inline(summary.run)}\n\n"
     if summary.simulated:
         head += f"**{SIMULATED}**\n\n"
+    head += "".join(f"**warning:** {markdown_inline(line)}\n\n" for line in summary.warnings)
+    header, rows = reply_table(summary.model_replies)
+    replies = f"\n\n{REPLIES_NOTE}\n\n{markdown_table(header, rows)}" if rows else ""
     tables = "" if summary.judging is None else f"\n{judging_tables_markdown(summary.judging)}"
     scores = f"\n\n{scores_markdown(summary.scores)}" if summary.scores else ""
     claims = f"\n\n{detection_markdown(summary.detection)}" if summary.detection is not None else ""
-    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + claims + "\n" + tables
+    return head + markdown_table(("", "value"), summary_rows(summary)) + scores + claims + replies + "\n" + tables

@@ -67,6 +67,13 @@ class Run:
 
         return summarise(self.path)
 
+    @cached_property
+    def commonest_failure(self) -> str:
+        """The most frequent reason for which asks failed, with its count and its cure; empty when none failed."""
+        from moot.deploy.reading.summaries.model_replies import commonest_failure
+
+        return commonest_failure(self.path)
+
     def table(self, name: str) -> pa.Table:
         """A table of the record: `cases`, `turns`, `tokens`, `judgments`, `events`, `verdicts`, `embeddings`.
 

@@ -32,6 +32,7 @@ from moot.deploy.reading.summaries.costs import CaseCost, case_costs, relative_c
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
 from moot.deploy.reading.summaries.judged import Judging, judging
 from moot.deploy.reading.summaries.judges import judge_figures, mean_of, verdict_sources
+from moot.deploy.reading.summaries.model_replies import ModelReplies, model_replies, warnings_of
 from moot.deploy.reading.summaries.paired import Paired, audit_difference
 from moot.deploy.reading.summaries.questioned import contradicted, converged
 from moot.deploy.reading.summaries.reasoning import RoleReasoning, reasoning_by_role
@@ -99,6 +100,7 @@ class Summary(BaseModel):
         how: verdicts by how they were reached, failed ones included.
         failures: failed cases by kind.
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome.
+        model_replies: what the models did, by role and template; `warnings` in words, with what mends it.
         stopped_early: replies that were stopped early, with estimates; None when there are none.
         audit: where skipped cases were debated anyway: the skipped answers (first) against the debated ones.
     """
@@ -162,6 +164,8 @@ class Summary(BaseModel):
     failures: dict[str, int]
     asks_failed: dict[str, int]
     replies: dict[str, int]
+    model_replies: list[ModelReplies]
+    warnings: list[str]
     stopped_early: StoppedEarly | None
     audit: Paired | None
 
@@ -204,6 +208,8 @@ def summarise(folder: str | Path) -> Summary:
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
         asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
         replies=_counted(reply.outcome or "unknown" for reply in replies),
+        model_replies=(behaviour := model_replies(folder)),
+        warnings=warnings_of(behaviour),
         wall_s=facts.wall_s,
         audit=audit_difference(counted, events, references),
         **_debating(finished, gated),

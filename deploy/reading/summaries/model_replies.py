@@ -1,0 +1,207 @@
+"""What the models did, by role and template: usable, mended, truncated, repetitive, refused, outside the labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.early_stop import CUT, REPETITION
+from moot.actors.models.token_alignment import UNALIGNED
+from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
+from moot.actors.record.tables import read_table
+from moot.actors.roles import family_of
+from moot.actors.unreadable import LENGTH
+from moot.protocols.errors import NOT_HELD, TRUNCATED
+from moot.protocols.repetition import is_repetitive
+from moot.protocols.replies import is_outside_labels
+
+MOST_TRUNCATED = 0.05
+"""Share of a role's replies above which truncation is warned of."""
+
+USABLE = frozenset({"ok", "repaired", "reasked"})
+"""Outcomes of an ask that got a usable reply."""
+
+_REFUSED = frozenset({"refused", "content_filter"})
+_BY_THE_SERVER = "HTTP "
+_COLUMNS = ("role", "template", "outcome", "failure", "error", "finish_reason", "text", "reading", "p_reason")
+
+
+class ModelReplies(BaseModel):
+    """What models did in one role with one template; also read from records from before it was counted.
+
+    Attributes:
+        role: the family.
+        template: the prompt; empty in the sum over all of them.
+        asks: that have ended.
+        usable: of them, those that got a usable reply; so for the next two.
+        repaired: whose JSON had to be mended.
+        reasked: that were asked a second time.
+        by_prefix: whose label is the start of an answer that goes on.
+        replies: texts that came, those included that could not be read; so for the rest.
+        truncated: that ended at their token limit.
+        repetitive: that repeat one passage without a break.
+        refused: that the model or a filter declined to give.
+        outside_labels: whose answer is none of the labels.
+        from_reasoning: that the server put where hidden reasoning belongs.
+        unaligned: whose tokens do not join to their text, so that the answer's probability is unknown.
+        reasoning_tokens: of hidden reasoning; None when no server said.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    role: str
+    template: str = ""
+    asks: int = 0
+    usable: int = 0
+    repaired: int = 0
+    reasked: int = 0
+    by_prefix: int = 0
+    replies: int = 0
+    truncated: int = 0
+    repetitive: int = 0
+    refused: int = 0
+    outside_labels: int = 0
+    from_reasoning: int = 0
+    unaligned: int = 0
+    reasoning_tokens: int | None = None
+
+    @property
+    def noteworthy(self) -> bool:
+        """Whether anything but plain usable replies came."""
+        return self.usable < self.asks or any(getattr(self, name) for name in _NOTEWORTHY)
+
+
+_COUNTS = tuple(name for name in ModelReplies.model_fields if name not in ("role", "template", "reasoning_tokens"))
+_NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "replies"))
+
+
+def model_replies(*folders: str | Path) -> list[ModelReplies]:
+    """Count runs' replies by role and template, in order; replies that were replaced and persons' decisions are not.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    said: set[tuple[str, str]] = set()
+    for folder in folders:
+        table = read_table(folder, "turns", [*_COLUMNS, "reasoning_tokens"])
+        for row in _rows(table):
+            if row["role"] == "person" or row["superseded"]:
+                continue
+            key = (family_of(row["role"] or ""), row["template"] or "")
+            counts.setdefault(key, Counter()).update(_marks(row))
+            if row["reasoning_tokens"] is not None:
+                said.add(key)
+                counts[key]["reasoning_tokens"] += row["reasoning_tokens"]
+    return [_made(*key, counts[key], known=key in said) for key in sorted(counts)]
+
+
+def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows a batch at a time: the texts of a long run need not be in memory twice."""
+    for batch in table.to_batches(max_chunksize=4096):
+        yield from batch.to_pylist()
+
+
+def _made(role: str, template: str, found: Counter[str], *, known: bool) -> ModelReplies:
+    counts = {name: found[name] for name in _COUNTS}
+    tokens = found["reasoning_tokens"] if known else None
+    return ModelReplies(role=role, template=template, **counts, reasoning_tokens=tokens)
+
+
+def _marks(row: dict[str, Any]) -> Iterator[str]:
+    """The counts that a row of `turns` adds one to."""
+    outcome, text, error = row["outcome"], row["text"], row["error"] or ""
+    if outcome not in ("invalid", CUT):
+        yield "asks"
+    if outcome in USABLE:
+        yield "usable"
+        if outcome != "ok":
+            yield outcome
+        if read_by(row["reading"], BY_PREFIX):
+            yield "by_prefix"
+    if row["failure"] in _REFUSED and not error.startswith(_BY_THE_SERVER):
+        yield "refused"
+    if text is None:
+        return
+    yield "replies"
+    if row["finish_reason"] == LENGTH:
+        yield "truncated"
+    if row["finish_reason"] == REPETITION or is_repetitive(text):
+        yield "repetitive"
+    if is_outside_labels(error):
+        yield "outside_labels"
+    if read_by(row["reading"], FROM_REASONING):
+        yield "from_reasoning"
+    if row["p_reason"] == UNALIGNED:
+        yield "unaligned"
+
+
+def by_role(found: Sequence[ModelReplies]) -> list[ModelReplies]:
+    """The same over all templates of each role."""
+    summed: dict[str, Counter[str]] = {}
+    for each in found:
+        counts = summed.setdefault(each.role, Counter())
+        counts.update({name: getattr(each, name) for name in _COUNTS})
+        counts["reasoning_tokens"] += each.reasoning_tokens or 0
+    known = {each.role for each in found if each.reasoning_tokens is not None}
+    return [_made(role, "", counts, known=role in known) for role, counts in summed.items()]
+
+
+def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
+    """One line, with its remedy, for each role that was often truncated or got nothing usable."""
+    return [line for each in by_role(found) for line in _warnings(each)]
+
+
+def _warnings(role: ModelReplies) -> Iterator[str]:
+    often = role.replies > 0 and role.truncated / role.replies > MOST_TRUNCATED
+    if role.asks and not role.usable:
+        cure = "raise max_tokens" if often else "try `--structured on`, or another model"
+        yield f"none of the {role.asks:,} asks of {role.role} got a usable reply: {cure}"
+    elif often:
+        of = f"{role.truncated:,} of {role.replies:,} replies of {role.role}"
+        yield f"{of} ({100.0 * role.truncated / role.replies:.0f} %) were truncated: raise max_tokens"
+    if role.from_reasoning:
+        yield (
+            f"{role.from_reasoning:,} replies of {role.role} came where hidden reasoning belongs and were read there: "
+            "start the server with its model's reasoning parser"
+        )
+
+
+def members_without_replies(folder: str | Path) -> list[str]:
+    """The full names of roles of which no ask got a usable reply, though others of their family did.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    table = read_table(folder, "turns", ["role", "outcome"])
+    asked = Counter(zip(table["role"].to_pylist(), table["outcome"].to_pylist(), strict=True))
+    usable = {role for role, outcome in asked if outcome in USABLE}
+    families = {family_of(role) for role in usable}
+    return sorted({role for role, _ in asked if role not in usable and family_of(role) in families})
+
+
+def commonest_failure(folder: str | Path) -> str:
+    """The most frequent reason for which asks failed, with its count; empty when none failed.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    table = read_table(folder, "turns", ["outcome", "failure", "error"])
+    failed = [row for row in table.to_pylist() if row["outcome"] == "failed" and not row["superseded"]]
+    reasons = Counter(_reason(row["failure"] or "unknown", row["error"] or "") for row in failed)
+    if not reasons:
+        return ""
+    (reason, count), *_ = reasons.most_common(1)
+    return f"{reason} ({count:,} of {len(failed):,} failed asks)"
+
+
+def _reason(kind: str, error: str) -> str:
+    """What failures have in common: the remedy where one is named, else the message without what a model wrote."""
+    if error.startswith(TRUNCATED) or NOT_HELD in error:
+        return error
+    return f"an answer outside the labels ({kind})" if is_outside_labels(error) else f"{kind}: {error}"
