@@ -1,0 +1,214 @@
+"""What the models did: counted by role and template from columns that old records have, warned of, and left out."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_analysis_runs import _judged
+from test_calibrate import add_case, gate
+from test_calibrate_early_stop import _plant
+
+import moot
+from moot.deploy.analysis.recorded import replies_of_runs
+from moot.deploy.calibration.calibrate import calibrate
+from moot.deploy.calibration.early_stop import calibrate_early_stop
+from moot.deploy.cli.run import execute
+from moot.deploy.reading.show import show
+from moot.deploy.reading.summaries.model_replies import ModelReplies, commonest_failure, model_replies, warnings_of
+from moot.deploy.reading.summaries.summary import summarise
+from moot.protocols.errors import ConfigError, RecordError
+
+OUTSIDE = "`answer` is 'perhaps', expected one of: Yes, No"
+LOOP = '{"answer": "Yes", "reasoning": "' + "It is so. " * 60
+
+
+@pytest.fixture
+def mixed(planted: Callable[..., Path], session: Any) -> Path:
+    """One of each; the columns that came later are null, as in an old record."""
+    session.case("a")
+
+    def reply(path: str, template: str, text: str | None, outcome: str = "ok", **columns: Any) -> None:
+        session.reply("a", path, 10, template=template, text=text, outcome=outcome, **columns)
+
+    reply("opening/agent/0", "opening", "{}", finish_reason="stop")
+    reply("opening/agent/1", "opening", LOOP, "repaired", finish_reason="length")
+    reply("opening/agent/2~1", "opening", "perhaps", "invalid", error=OUTSIDE)
+    reply("opening/agent/2", "opening", "{}", "reasked")
+    reply("round/agent/0", "revision", "perhaps", "failed", failure="unparsable", error=OUTSIDE)
+    reply("round/agent/1", "revision", None, "failed", failure="refused", error="I cannot help with that")
+    reply("round/agent/2", "revision", None, "failed", failure="refused", error="HTTP 401: no such key")
+    reply("round/agent/3", "revision", None, "failed", failure="content_filter", error="stopped")
+    session.verdict("a")
+    return planted(session)
+
+
+def test_replies_are_counted_by_role_and_template(mixed: Path) -> None:
+    opening, revision = model_replies(mixed)
+    counts = {"asks": 3, "usable": 3, "repaired": 1, "reasked": 1, "replies": 4}
+    counts |= {"truncated": 1, "repetitive": 1, "outside_labels": 1}
+    assert opening == ModelReplies(role="agent", template="opening", **counts)
+    assert revision == ModelReplies(role="agent", template="revision", asks=4, replies=1, refused=2, outside_labels=1)
+
+
+def test_what_later_columns_say_is_counted(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a")
+    session.reply("a", "x/agent/0", 9, text="{}", reading="prefix", reasoning_tokens=5, template="t")
+    session.reply("a", "x/agent/1", 9, text="{}", reading="prefix,reasoning", template="t")
+    session.verdict("a")
+    (found,) = model_replies(planted(session))
+    assert (found.by_prefix, found.from_reasoning, found.reasoning_tokens) == (2, 1, 5)
+    assert any("reasoning parser" in line for line in warnings_of([found]))
+
+
+def test_the_summary_and_every_form_of_it_say_so(mixed: Path, printed: Callable[..., str]) -> None:
+    summary = summarise(mixed)
+    assert summary.model_replies == model_replies(mixed)
+    assert summary.warnings == warnings_of(summary.model_replies)
+    assert len(summary.warnings) == 1
+    for form in ("text", "md"):
+        told = printed(lambda console, form=form: show(mixed, form=form, console=console))
+        assert "warning" in told
+        assert "outside labels" in told
+        assert "revision" in told
+
+
+@pytest.mark.parametrize(
+    ("counts", "remedy"),
+    [
+        ({"asks": 100, "usable": 100, "replies": 100, "truncated": 5}, None),
+        ({"asks": 100, "usable": 100, "replies": 100, "truncated": 6}, "max_tokens"),
+        ({"asks": 4, "usable": 0, "replies": 8, "truncated": 8}, "max_tokens"),
+        ({"asks": 4, "usable": 0, "replies": 8}, "--structured on"),
+        ({}, None),
+    ],
+)
+def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy: str | None) -> None:
+    lines = warnings_of([ModelReplies(role="judge", template="t", **counts)])
+    assert len(lines) == (remedy is not None)
+    assert all("judge" in line and str(remedy) in line for line in lines)
+
+
+def test_calibrating_leaves_cases_with_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+    for number in range(40):
+        add_case(session, number, "Yes", "Yes", gate())
+    for row in session.replies[:5] + session.replies[10:12]:  # of the cases 0 and 2
+        row["finish_reason"] = "length"
+    run = planted(session, protocol="selene", encoder="e")
+    found, whole = calibrate(run), calibrate(run, keep_truncated=True)
+    assert found.left_out == {"with a truncated reply": 2}
+    assert found.n_validation + found.n_held_out == 38
+    assert whole.left_out == {}
+
+
+def test_calibrating_with_nothing_but_truncated_replies_says_so(planted: Callable[..., Path], session: Any) -> None:
+    add_case(session, 0, "Yes", "Yes", gate())
+    session.replies[0]["finish_reason"] = "length"
+    with pytest.raises(ConfigError, match="--keep-truncated"):
+        calibrate(planted(session))
+
+
+def test_early_signals_leave_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+    _plant(session, -0.8)
+    for row in session.replies[:7]:
+        row["finish_reason"] = "length"
+    run = planted(session)
+    assert calibrate_early_stop(run).left_out == {"truncated": 7}
+    assert calibrate_early_stop(run, keep_truncated=True).left_out == {}
+
+
+def test_analysing_leaves_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
+    for number in range(3):
+        session.case(f"c{number}")
+        _judged(session, f"c{number}", number)
+        session.verdict(f"c{number}")
+    session.replies[0]["finish_reason"] = "length"
+    run = planted(session)
+    found = replies_of_runs([run])
+    assert len(found) == 2
+    assert list(found.left_out.values()) == [1]
+    assert len(replies_of_runs([run], keep_truncated=True)) == 3
+
+
+def test_analysing_nothing_but_truncated_replies_says_so(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c")
+    _judged(session, "c", 0)
+    session.verdict("c")
+    session.replies[0]["finish_reason"] = "length"
+    with pytest.raises(RecordError, match="--keep-truncated"):
+        replies_of_runs([planted(session)])
+
+
+@contextmanager
+def server_that_says(text: str, finish: str, **message: Any) -> Iterator[str]:
+    """A server on loopback that gives every request the same reply; its URL with a model's name."""
+    choice = {"message": {"content": text, **message}, "finish_reason": finish}
+    body = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(b'{"data": []}')
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(body)
+
+        def _answer(self, raw: bytes) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *args: Any) -> None:
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1#m"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _run(model: str, out: Path, **flags: Any) -> int:
+    given = {"task": "sample", "protocol": "single-agent", "engine": "inline", "limit": 3}
+    return execute(None, {**given, "model": model, "out": str(out), **flags}, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "cure"),
+    [('{"answer": "Yes", "reasoning": "It r', "length", "max_tokens=400"), ("I think so", "stop", "--structured on")],
+)
+def test_the_last_line_of_a_run_is_its_most_frequent_failure(
+    text: str, finish: str, cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server_that_says(text, finish) as model:
+        assert _run(model, tmp_path / "run") == 3
+    told = capsys.readouterr()
+    last = told.err.strip().splitlines()[-1]
+    assert cure in last
+    assert "3 of 3" in last
+    assert "warning: none of the 3 asks of agent" in told.out
+    assert commonest_failure(tmp_path / "run") in last
+
+
+def test_hidden_reasoning_is_recorded_when_asked(tmp_path: Path) -> None:
+    reply = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
+    kept = []
+    with server_that_says(reply, "stop", reasoning_content="Let me see") as model:
+        for saved in (False, True):
+            options: Any = {"task": "sample", "protocol": "single-agent", "engine": "inline", "limit": 1}
+            done = moot.run(**options, model=model, out=tmp_path / str(saved), save_reasoning=saved)
+            kept.append(done.table("turns")["reasoning"].to_pylist())
+            assert done.commonest_failure == ""
+    assert kept == [[None], ["Let me see"]]
