@@ -79,6 +79,11 @@ def test_the_summary_and_every_form_of_it_say_so(mixed: Path, printed: Callable[
         assert "revision" in told
 
 
+def test_a_debate_names_what_was_truncated_in_old_records_too(mixed: Path, printed: Callable[..., str]) -> None:
+    told = printed(lambda console: show(mixed, "a", console=console))
+    assert told.count("truncated") == 1
+
+
 @pytest.mark.parametrize(
     ("counts", "remedy"),
     [

@@ -10,6 +10,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.rows import step_of
 from moot.deploy.reading.distributions import in_a_line
 from moot.deploy.reading.rounds.trace_text import TraceText
@@ -35,6 +36,7 @@ from moot.deploy.reading.transcripts.views import (
     TurnView,
     VerdictView,
 )
+from moot.protocols.errors import TRUNCATED
 
 
 def transcript_text(debate: Transcript) -> RenderableType:
@@ -154,16 +156,26 @@ def turn_head(turn: TurnView) -> str:
     return ", ".join(parts + turn_marks(turn))
 
 
+_TRUNCATED = "truncated at its token limit"
+
+
 def turn_marks(turn: TurnView) -> list[str]:
     """What is odd about a reply."""
+    why = _TRUNCATED if turn.truncated and not turn.error.startswith(TRUNCATED) else turn.error
     marks = {
         "repaired": "its JSON was mended",
         "reasked": "asked again after an unreadable reply",
-        "invalid": f"could not be read: {turn.error}",
+        "invalid": f"could not be read: {why}",
         "cut": "stopped early, asked again",
-        "failed": f"FAILED ({turn.failure}): {turn.error}",
+        "failed": f"FAILED ({turn.failure}): {why}",
     }
     found = [marks[turn.outcome]] if turn.outcome in marks else []
+    if turn.truncated and turn.outcome not in ("invalid", "failed"):
+        found.append(_TRUNCATED)
+    if read_by(turn.reading, BY_PREFIX):
+        found.append("its label is how the answer begins")
+    if read_by(turn.reading, FROM_REASONING):
+        found.append("came where hidden reasoning belongs")
     if turn.asked > 1:
         found.append(f"asked {turn.asked} times")
     if turn.superseded:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
+from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.record import decoded, read_facts
 from moot.deploy.reading.rounds.trace import trace_of
@@ -43,6 +44,8 @@ _TURN_COLUMNS = [
     "prompt_tokens",
     "completion_tokens",
     "reused_from",
+    "finish_reason",
+    "reading",
     "at",
 ]
 
@@ -148,6 +151,8 @@ def _turn(row: dict[str, Any], asked: Counter[str]) -> TurnView:
         asked=asked[row["path"]],
         superseded=row["superseded"],
         reused=row["reused_from"] is not None,
+        truncated=row["finish_reason"] == LENGTH,
+        reading=row["reading"] or "",
     )
 
 

@@ -33,6 +33,8 @@ class TurnView(_View):
         asked: how often it was asked; more than once after a crash.
         superseded: whether a later reply on the same path replaced it.
         reused: whether it was taken from another run.
+        truncated: whether it ended at its token limit.
+        reading: how it was read, where not as it stood; see `moot.actors.record.reading`.
     """
 
     path: str
@@ -52,6 +54,8 @@ class TurnView(_View):
     asked: int
     superseded: bool
     reused: bool
+    truncated: bool = False
+    reading: str = ""
 
     @property
     def tokens(self) -> int | None:
