@@ -241,11 +241,11 @@ def parse_reply(
         label = leading_label(answer, labels, choices, aliases)
     if not label:
         allowed = ", ".join(labels or ())
-        raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}, expected one of: {allowed}")
+        raise InvalidReply(f"{_OUTSIDE} {answer[:80]!r}{_EXPECTED}{allowed}")
     return Parsed(reply.model_dump(mode="json"), label, repaired, by_prefix)
 
 
-_OUTSIDE = "`answer` is"
+_OUTSIDE, _EXPECTED = "`answer` is", ", expected one of: "
 
 
 def is_outside_labels(error: str) -> bool:
@@ -254,4 +254,4 @@ def is_outside_labels(error: str) -> bool:
     >>> is_outside_labels("`answer` is 'perhaps', expected one of: Yes, No")
     True
     """
-    return error.startswith(_OUTSIDE) and ", expected one of: " in error
+    return error.startswith(_OUTSIDE) and bool(error.rpartition(_EXPECTED)[2]) and _EXPECTED in error

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.part_index import PartIndex
 from moot.actors.record.parts import read_groups, read_part
+from moot.actors.record.schema import TABLES, completed
 from moot.actors.record.segments import read_segment
 
 
@@ -50,17 +51,19 @@ class Snapshot:
         return cls(folder, chosen, parts, {each: list(_in_segments(folder, each, None, array)) for each in streams})
 
     def rows(self, table: str, stream: str, columns: Sequence[str], index: PartIndex) -> Iterator[pa.RecordBatch]:
-        """The rows of a table."""
+        """The rows of a table; columns that came after they were written are null."""
         names = list(columns)
+        schema = pa.schema([TABLES[table].field(name) for name in names])
         groups_of = index.groups_of(self.case_ids)
         chosen = pc.field("case_id").isin(pa.array(self.case_ids, pa.string()))
         for part in self.parts:
             if table in part.tables:
                 path = self.folder.table_file(part, table)
                 if groups := groups_of(path):
-                    yield from read_groups(path, groups, names).filter(chosen).to_batches()
+                    found = read_groups(path, groups, names).filter(chosen).to_batches()
+                    yield from (completed(batch, schema) for batch in found)
         for batch in self.segments[stream]:
-            yield batch.select(names)
+            yield completed(batch.select([name for name in names if name in batch.schema.names]), schema)
 
 
 def _in_segments(

@@ -46,6 +46,7 @@ def read_part(file: Path, columns: list[str], only: pc.Expression | None = None)
 
 
 def read_groups(file: Path, groups: list[int], columns: list[str]) -> pa.Table:
-    """Columns of some row groups of a part, in the order given. Raises as `opened`."""
+    """Columns of some row groups of a part, in the order given; only those that it has. Raises as `opened`."""
     with opened(file) as part:
-        return part.read_row_groups(groups, columns=columns).select(columns)
+        there = [name for name in columns if name in part.schema_arrow.names]
+        return part.read_row_groups(groups, columns=there).select(there)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from moot.actors.record.folder import Part, RunFolder
 from moot.actors.record.parts import opened
-from moot.actors.record.schema import TOKEN_COLUMNS, TURNS
+from moot.actors.record.schema import TOKEN_COLUMNS, TURNS, completed
 from moot.actors.record.segments import read_segment
 from moot.actors.record.tables import standing_turns
 from moot.protocols.errors import RecordError
@@ -156,7 +156,7 @@ class RecordedRun:
         try:
             for source, members in sorted(by_source.items()):
                 content = self._content(self._sources[source])
-                chosen = content.select(TURNS.names).take(pa.array([row for row, _ in members], pa.int64()))
+                chosen = _turns_of(content).take(pa.array([row for row, _ in members], pa.int64()))
                 for (row, number), values in zip(members, _as_dicts(chosen), strict=True):
                     found[number] = values | self._tokens(content, row, values["reply_id"])
         except (pa.ArrowException, OSError) as error:
@@ -191,6 +191,11 @@ class RecordedRun:
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in table.columns]
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+
+
+def _turns_of(content: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of `turns`; those that came after the rows were written are null."""
+    return completed(content.select([name for name in TURNS.names if name in content.schema.names]), TURNS)
 
 
 def _as_dicts(rows: pa.RecordBatch) -> Iterator[Row]:

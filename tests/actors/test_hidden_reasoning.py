@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from loopback import answers, served
 
-from moot.actors.early_stop import EarlyStop, watched
+from moot.actors.early_stop import REPETITION, EarlyStop, watched
 from moot.actors.intrinsic import intrinsic_of
 from moot.actors.models.anthropic_wire import decode_reply as decode_anthropic
 from moot.actors.models.compatible import CompatibleModel
@@ -19,7 +19,7 @@ from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply
 from moot.actors.models.token_alignment import UNALIGNED, text_start
-from moot.protocols.messages import Ask, Decoding, Message
+from moot.protocols.messages import Ask, Decoding, Message, Usage
 
 ASKED = Decoding(top_logprobs=2)
 JSON = '{"answer": "Yes"}'
@@ -177,6 +177,15 @@ async def test_streamed_reasoning_is_not_among_the_first_tokens() -> None:
     assert (reply.text, reply.finish_reason) == ("Y", "stop")
     stopped = await _watched([{"content": part} for part in ("Y", "e", "s")], unsure)
     assert (stopped.text, stopped.finish_reason) == ("Ye", "cut")
+
+
+async def test_a_stream_that_repeats_itself_is_stopped() -> None:
+    parts = [{"content": '{"answer": "Yes", "reasoning": "'}, *[{"content": "It is so. "}] * 200]
+    reply = await _watched(parts)
+    assert (reply.finish_reason, reply.usage) == (REPETITION, Usage())
+    assert len(reply.text) < 600
+    thinking = await _watched([*[{"reasoning": "It is so. "}] * 200, {"content": "Yes"}])
+    assert (thinking.finish_reason, thinking.text) == ("stop", "Yes")
 
 
 async def test_a_server_without_a_parser_for_reasoning() -> None:

@@ -98,5 +98,8 @@ def test_an_answer_outside_the_labels_is_told_from_other_errors() -> None:
         _answered("perhaps")
     with pytest.raises(InvalidReply) as missing:
         parse_reply('{"answer": "Yes"}', Position, YES_NO)
+    with pytest.raises(InvalidReply) as empty:
+        _answered("?!", None)
     assert is_outside_labels(str(outside.value))
+    assert not is_outside_labels(str(empty.value)), "without labels nothing is outside them"
     assert not is_outside_labels(str(missing.value))
