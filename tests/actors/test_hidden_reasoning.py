@@ -33,7 +33,8 @@ def body(message: dict[str, Any], tokens: list[str] | None = None, finish: str =
 
 
 def token(text: str) -> dict[str, Any]:
-    return {"token": text, "logprob": -0.5, "top_logprobs": [{"token": text, "logprob": -0.5}]}
+    logprob = -0.25 if text == "Yes" else -0.5
+    return {"token": text, "logprob": logprob, "top_logprobs": [{"token": text, "logprob": logprob}]}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_the_answer_is_found_among_tokens_that_hold_more_than_the_text(around: t
     before, after = around
     found = intrinsic_of(_reply(JSON, [*before, '{"answer": "', "Yes", '"}', *after]), "Yes", _ask(), "before")
     assert found is not None
-    assert found.raw == pytest.approx(np.exp(-0.5))
+    assert found.raw == pytest.approx(np.exp(-0.25))
 
 
 def test_what_cannot_be_aligned_is_unknown_and_says_so() -> None:
@@ -174,6 +175,8 @@ async def test_streamed_reasoning_is_not_among_the_first_tokens() -> None:
     reply = await _watched(
         [*[{"content": part} for part in ("<think>", "a", "b", "</think>")], {"content": "Y"}], unsure
     )
+    assert (reply.text, reply.finish_reason) == ("Y", "stop")
+    reply = await _watched([{"reasoning": "a"}, {"reasoning": "b"}, {"content": "Y"}], unsure)
     assert (reply.text, reply.finish_reason) == ("Y", "stop")
     stopped = await _watched([{"content": part} for part in ("Y", "e", "s")], unsure)
     assert (stopped.text, stopped.finish_reason) == ("Ye", "cut")
