@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from moot.actors.roles import RoleBinding
 from moot.actors.models.off_loop import off_loop_if_long
+from moot.actors.roles import RoleBinding
 from moot.protocols.messages import Ask, Message
 from moot.protocols.templates import Templates
 

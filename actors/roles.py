@@ -13,7 +13,6 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.protocols.errors import unknown_name
 from moot.protocols.messages import Decoding
 
-
 _OURS = frozenset(
     {
         "model",

@@ -11,6 +11,7 @@ SAMPLING_VERSION = "2023-06-01"
 MAX_TEMPERATURE = 1.0
 """Greatest temperature of the models that take one."""
 
+
 def takes_sampling(model: str) -> bool:
     """Whether a model takes `temperature` or `top_p`: those up to Claude 4.6 do, all later ones refuse them.
 

@@ -16,8 +16,8 @@ from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import refuses_response_format
-from moot.actors.models.schema_dialects import DialectName
 from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding, Message
 
@@ -117,10 +117,8 @@ def _candidates(model: Model, trial: Trial) -> Iterator[ModelProfile]:
 def _known(model: Model, schemas: DialectName | Literal["free"], *, listed_labels: bool = True) -> ModelProfile:
     """What the backend declares already."""
     can = model.capabilities
-    omitted = ("temperature", "top_p") if can.max_temperature is None else ()
-    return ModelProfile(
-        schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons, omitted=omitted
-    )
+    known = ModelProfile(schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons)
+    return known if can.max_temperature is not None else known.model_copy(update={"omitted": ("temperature", "top_p")})
 
 
 class _Candidate:

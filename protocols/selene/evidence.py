@@ -20,7 +20,6 @@ from moot.protocols.seeds import seeded
 from moot.protocols.selene.sentences import split_sentences
 from moot.protocols.selene.stand import Stand
 
-
 Piece = Annotated[str, Field(json_schema_extra=longest(600))]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from houses import make_spec, same_for_all
-from pydantic import BaseModel
 
 from moot.actors.agent import Agent
 from moot.actors.limits.envelopes import Grant, Report
@@ -18,6 +17,7 @@ from moot.actors.limits.gate import Gate
 from moot.actors.limits.limiter import Limiter
 from moot.actors.limits.purse import Purse
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.roles import Roles
 from moot.protocols.messages import Ask, Decoding, Event, Message, Usage
@@ -42,7 +42,7 @@ class GatedModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         self.calls += 1
         if self.fails_with is not None:

@@ -16,10 +16,9 @@ from scripted_server import ScriptedServer
 from moot.actors.early_stop import EarlyStop
 from moot.actors.intrinsic import intrinsic_of
 from moot.actors.models.interface import ModelReply, TokenLogprobs
-from moot.protocols.case import Case, Image, LabelledCase
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint
-from moot.protocols.case import Case, LabelledCase
+from moot.protocols.case import Case, Image, LabelledCase
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Ask, Decoding, Usage, Verdict
 from moot.protocols.replies import Position

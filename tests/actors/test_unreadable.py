@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from houses import make_spec, same_for_all
-from pydantic import BaseModel
 from test_agent import KeepingSink
 
 from moot.actors.agent import Agent
 from moot.actors.models.interface import Capabilities, ModelReply
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.roles import RoleBinding, Roles
 from moot.protocols.messages import Ask, Decoding, Message, Usage
 from moot.protocols.templates import Templates
@@ -45,7 +45,7 @@ class ScriptedModel:
         self.sent: list[str] = []
 
     async def complete(
-        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: type[BaseModel] | None = None
+        self, messages: Sequence[Message], decoding: Decoding, *, step_key: str, schema: ReplySchema | None = None
     ) -> ModelReply:
         self.sent.append(messages[-1].content)
         return self._replies.pop(0)

@@ -17,6 +17,7 @@ from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.anthropic_sdk import AnthropicModel
 from moot.actors.models.interface import ModelError
 from moot.actors.models.json_schema import json_schema
+from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.simulated.model import SimulatedModel
 from moot.deploy.simulation.server import SimulateOptions, serve
 from moot.protocols.case import Case, LabelledCase
@@ -318,9 +319,9 @@ class TestFaults:
 
 class TestOurBackend:
     @pytest.mark.parametrize("step_key", ["c/0/opening", "é/0/100%/opening", "x" * 600 + "/0/opening"])
-    @pytest.mark.parametrize("schema", [None, Position])
+    @pytest.mark.parametrize("schema", [None, reply_schema(Position, "anthropic")])
     async def test_same_as_embedded(
-        self, monkeypatch: pytest.MonkeyPatch, step_key: str, schema: type[Position] | None
+        self, monkeypatch: pytest.MonkeyPatch, step_key: str, schema: ReplySchema | None
     ) -> None:
         async with serving(seed=5) as address, backend(address, monkeypatch) as made:
             await made.check()
