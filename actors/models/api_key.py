@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from moot.protocols.errors import MissingKey
 
@@ -19,6 +20,35 @@ _LOOKS_SECRET = re.compile(
 )
 _PASSWORD = re.compile(r"//[^/@\s]+@")
 _QUERY = re.compile(r"(\bhttps?://[^\s?#\"'<>]+)\?[^\s#\"'<>]+", re.IGNORECASE)
+
+
+class Key(Protocol):
+    """Where a key comes from."""
+
+    @property
+    def env(self) -> str | None:
+        """Name of the environment variable with the key; None when it comes from elsewhere, or there is none."""
+        ...
+
+    def read(self) -> str | None:
+        """The key; None when the server needs none. Raises `MissingKey`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GivenKey:
+    """A key of a server that we have started ourselves; not shown.
+
+    Attributes:
+        value: the key.
+    """
+
+    value: str = field(repr=False)
+    env: None = None
+
+    def read(self) -> str:
+        """The key."""
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+from moot.actors.models.api_key import Key
 from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelReply, StreamPiece
 from moot.actors.models.lean_http import LeanHttp
@@ -13,6 +14,7 @@ from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
 from moot.actors.models.openai_wire import decode_reply, encode_request
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.server_kind import dialect_of_server
+from moot.actors.models.step_seed import step_seed
 from moot.protocols.messages import Decoding, Message
 
 _PATH = "/chat/completions"
@@ -31,9 +33,20 @@ class CompatibleModel:
         model: the model's name on that server.
         api_key_env: name of the environment variable with the key; None sends no key.
         connection_limit: most connections open at once; 0 for no limit.
+        key: another source of the key than an environment variable.
+        seed: the run's, from which each request gets one of its own; None sends no seed.
     """
 
-    def __init__(self, base_url: str, model: str, *, api_key_env: str | None = None, connection_limit: int = 0) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key_env: str | None = None,
+        connection_limit: int = 0,
+        key: Key | None = None,
+        seed: int | None = None,
+    ) -> None:
         self.base_url = base_url.rstrip("/")
         self.model = model
         self.name = f"{self.base_url}#{model}"
@@ -46,7 +59,8 @@ class CompatibleModel:
             reasons=family is not None and family.reasons,
             settings=frozenset({"seed", "stop", "repetition_penalty", "reasoning_effort", "extra"}),
         )
-        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit)
+        self._http = LeanHttp(self.base_url, api_key_env=api_key_env, connection_limit=connection_limit, key=key)
+        self._seed = seed
 
     def __repr__(self) -> str:
         return f"CompatibleModel({self.name!r}, api_key_env={self._http.key.env!r})"
@@ -64,7 +78,8 @@ class CompatibleModel:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding, schema=schema)
+        seed = self._seed_of(messages, decoding, step_key)
+        body = encode_request(self.model, messages, decoding, schema=schema, seed=seed)
         received = await self._http.post(_PATH, body, step_key)
         return decode_reply(received.body, decoding, key=received.key, limits=received.limits)
 
@@ -81,7 +96,8 @@ class CompatibleModel:
         Raises:
             ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding, schema=schema, stream=True)
+        seed = self._seed_of(messages, decoding, step_key)
+        body = encode_request(self.model, messages, decoding, schema=schema, stream=True, seed=seed)
         async with (
             self._http.opened(_PATH, body, step_key, accept=EVENT_STREAM) as response,
             aclosing(response.chunks()) as chunks,
@@ -91,6 +107,10 @@ class CompatibleModel:
         ):
             async for piece in pieces:
                 yield piece
+
+    def _seed_of(self, messages: Sequence[Message], decoding: Decoding, step_key: str) -> int | None:
+        seed = self._seed if decoding.seed is None else decoding.seed
+        return None if seed is None else step_seed(seed, messages, step_key, decoding)
 
     async def check(self) -> None:
         """Ask the server for its list of models, which says what kind of server it is; see `LeanHttp.check`."""

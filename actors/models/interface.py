@@ -34,7 +34,7 @@ class Capabilities:
         settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
-        in_process: whether it works in the process that calls it: nobody bills a reply that was not waited for.
+        in_process: whether it works in a process of ours: nobody bills a reply that was not waited for.
     """
 
     max_alternatives: int = 0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import aiohttp
 from yarl import URL
 
-from moot.actors.models.api_key import ApiKey
+from moot.actors.models.api_key import ApiKey, Key
 from moot.actors.models.connection_errors import connection_failure
 from moot.actors.models.interface import ModelError, RateHeaders
 from moot.actors.models.openai_errors import error_from_response, plain
@@ -89,11 +89,14 @@ class LeanHttp:
         base_url: without a trailing slash; holds no user, password or query.
         api_key_env: name of the environment variable with the key; None sends no key.
         connection_limit: most connections open at once; 0 for no limit.
+        key: another source of the key than an environment variable.
     """
 
-    def __init__(self, base_url: str, *, api_key_env: str | None = None, connection_limit: int = 0) -> None:
+    def __init__(
+        self, base_url: str, *, api_key_env: str | None = None, connection_limit: int = 0, key: Key | None = None
+    ) -> None:
         self.base_url = base_url
-        self.key = ApiKey(api_key_env)
+        self.key: Key = ApiKey(api_key_env) if key is None else key
         self._connection_limit = connection_limit
         self._sessions = PerLoop(self._new_session)
 

@@ -59,6 +59,7 @@ class _Request(msgspec.Struct, omit_defaults=True):
     response_format: msgspec.Raw | None = None
     stream: bool = False
     stream_options: dict[str, bool] | None = None
+    seed: int | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -72,12 +73,14 @@ def encode_request(
     *,
     schema: ReplySchema | None = None,
     stream: bool = False,
+    seed: int | None = None,
 ) -> bytes:
     """The request's JSON body. Settings that are None are left out, so the server's default holds.
 
     Args:
         schema: what the server shall hold the reply to; None leaves it free.
         stream: whether to ask for the reply in pieces, with its usage at the end.
+        seed: what the server shall draw the reply from; None leaves it to chance.
 
     Raises:
         ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
@@ -93,6 +96,7 @@ def encode_request(
         response_format=None if schema is None else response_format(schema),
         stream=stream,
         stream_options={"include_usage": True} if stream else None,
+        seed=seed,
     )
     setattr(request, length_field, decoding.max_tokens)
     try:

@@ -12,6 +12,7 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from moot.actors.models.small.name import is_small
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
 from moot.protocols.yaml_file import parsed_yaml
@@ -85,8 +86,8 @@ class PriceTable(BaseModel):
 
     def price(self, model: str) -> Price | None:
         """A model's price: its own, that of the model whose dated snapshot it is, or None when it is not known. What
-        runs in this process costs nothing."""
-        if model.partition("?")[0] == "simulated" or model.startswith(("local/", "replay/")):
+        runs in a process of ours costs nothing."""
+        if model.partition("?")[0] == "simulated" or is_small(model) or model.startswith(("local/", "replay/")):
             return FREE
         return self.models.get(model) or self.models.get(_SNAPSHOT.sub("", model))
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from moot.actors.models.api_key import redact
 from moot.actors.models.interface import Model, Offered
+from moot.actors.models.small.name import SmallName, is_small
+from moot.actors.models.small.weights import with_weights
 from moot.protocols.errors import ConfigError, unknown_name
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ MODELS = {
     "openai/NAME": "OpenAI's service; the key is read from OPENAI_API_KEY",
     "anthropic/NAME": "Anthropic's service; the key is read from ANTHROPIC_API_KEY",
     "replay/RUN": "the recorded replies of the run in that folder and no others; free, without key or network",
+    "small": "a real model of 135M parameters on this machine's processor, weak; needs the extra `small`",
     "local/PATH": "weights in a folder, run by transformers in this process; needs the extra `local`",
     "http://HOST:PORT/v1#NAME": "any OpenAI-compatible server: vLLM, Ollama, llama.cpp, `moot simulate`",
 }
@@ -29,6 +32,7 @@ MODELS = {
 
 EXAMPLES = {
     "simulated": "simulated",
+    "small": "small",
     "openai/NAME": "openai/gpt-4o-mini",
     "anthropic/NAME": "anthropic/claude-haiku-4-5",
     "http://HOST:PORT/v1#NAME": "http://127.0.0.1:8000/v1#simulated",
@@ -36,7 +40,7 @@ EXAMPLES = {
 """By form, a name of it; none for the forms that name a folder."""
 
 
-_OFFERED: dict[str, Offered] = {"openai": "yes", "anthropic": "yes", "url": "on request"}
+_OFFERED: dict[str, Offered] = {"openai": "yes", "anthropic": "yes", "small": "yes", "url": "on request"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,11 @@ class ModelSpec:
     Attributes:
         kind: which backend.
         name: the name as it was written.
-        model: the model's name at its service, or the folder of `replay` and `local`; empty for `simulated`.
+        model: the model's name at its service, or the folder of `replay` and `local`; else empty.
         base_url: the server, without a trailing slash; empty unless `url`.
     """
 
-    kind: Literal["simulated", "openai", "anthropic", "local", "url", "replay"]
+    kind: Literal["simulated", "small", "openai", "anthropic", "local", "url", "replay"]
     name: str
     model: str = ""
     base_url: str = ""
@@ -66,6 +70,8 @@ class ModelSpec:
             return _url_spec(name)
         if name.partition("?")[0] == "simulated":
             return cls("simulated", name)
+        if is_small(name):
+            return cls("small", str(SmallName.parse(name)))
         vendor, slash, model = name.partition("/")
         if vendor == "replay":
             return _replay_spec(name, model)
@@ -125,12 +131,18 @@ def check_base_url(url: str) -> str:
 
 
 def canonical_model(name: str) -> str:
-    """The name under which a model is recorded, priced and limited, however it was spelled; a local path is absolute.
+    """The name under which a model is recorded, priced and limited, however it was spelled; a local path is absolute,
+    and `small` says which weights.
 
     >>> canonical_model("http://127.0.0.1:8000/v1/#m")
     'http://127.0.0.1:8000/v1#m'
+
+    Raises:
+        ConfigError: it has none of the forms in `MODELS`, or holds a password; or the weights of `small` are missing.
     """
     spec = ModelSpec.parse(name)
+    if spec.kind == "small":
+        return str(with_weights(SmallName.parse(name)))
     return f"{spec.base_url}#{spec.model}" if spec.kind == "url" else absolute_model(name)
 
 
@@ -211,6 +223,10 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
         return ReplayModel(Path(spec.model).expanduser())
     if spec.kind == "local":
         return _local(spec, seed, load)
+    if spec.kind == "small":
+        from moot.actors.models.small.model import SmallModel
+
+        return SmallModel(spec.name, seed=seed)
     if spec.kind == "url":
         from moot.actors.models.compatible import CompatibleModel
 

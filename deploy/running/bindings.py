@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moot.actors.models.resolve import ModelSpec, canonical_model
+from moot.actors.models.small.name import is_small
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
@@ -15,6 +16,10 @@ from moot.protocols.floor import DebateProtocol
 
 ALTERNATIVES = 5
 """Alternatives per token that agents ask for when the protocol needs log-probabilities."""
+
+
+SMALL_TIMEOUT_S = 600.0
+"""Seconds that a reply of `small` may take, unless its role says otherwise: a busy processor writes few tokens."""
 
 
 def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[RoleBinding]]:
@@ -102,7 +107,8 @@ def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> lis
         named = {"model": config.model, **config.of_all_roles(), **change}
         recorded = recorded_members(named["model"], family) or [{}]
         chosen = recorded if len(given) == 1 else [recorded[number % len(recorded)]]
-        members += [RoleBinding(**{**defaults, **each, **named}) for each in chosen]
+        patient = {"timeout_s": SMALL_TIMEOUT_S} if is_small(named["model"]) else {}
+        members += [RoleBinding(**{**patient, **defaults, **each, **named}) for each in chosen]
     return members
 
 

@@ -13,6 +13,7 @@ from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.settings import Budget, EndpointLimits
 from moot.actors.models.prices import FREE, Price, price_table
 from moot.actors.models.resolve import canonical_model
+from moot.actors.models.small.name import SmallName, is_small
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.schema import ABANDONED
 from moot.actors.record.tables import read_table
@@ -26,7 +27,7 @@ _FLAGS = ("requests_per_min", "tokens_per_min", "concurrency")
 
 
 def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, EndpointLimits]:
-    """The bounds of every endpoint of the run: what `limits` says of its model, else what holds for all.
+    """The bounds of every endpoint of the run: what `limits` says of its model, else what holds for all, else its own.
 
     Raises:
         ConfigError: `limits` names a model that the run does not use.
@@ -37,14 +38,20 @@ def endpoint_limits(config: RunConfig, members: Iterable[RoleBinding]) -> dict[s
     for name in own_limits:
         if name not in names:
             raise unknown_name("model in `limits`", name, names)
-    for_all = {flag: getattr(config, flag) for flag in _FLAGS}
+    for_all = {flag: bound for flag in _FLAGS if (bound := getattr(config, flag)) is not None}
     found = {}
     for member in members:
         own = own_limits.get(member.model, EndpointLimits()).model_dump(exclude_none=True)
-        limits = EndpointLimits(**{**for_all, **own})
+        limits = EndpointLimits(**{**_of_itself(member.model), **for_all, **own})
         if limits != EndpointLimits():
             found[endpoint_of(member)] = limits
     return found
+
+
+def _of_itself(model: str) -> dict[str, int]:
+    """The bounds that a model has where nobody sets any: what waits in the queue of `small` would wait there at the
+    cost of its deadline."""
+    return {"concurrency": SmallName.parse(model).slots} if is_small(model) else {}
 
 
 def known_prices(config: RunConfig, members: Iterable[RoleBinding]) -> dict[str, Price]:

@@ -6,6 +6,7 @@ from moot.actors.models.interface import Capabilities
 from moot.actors.models.local.model import LocalModel
 from moot.actors.models.replay import recorded_capabilities
 from moot.actors.models.resolve import EXAMPLES, MODELS, ModelBinding, make_model
+from moot.actors.models.small.model import SmallModel
 
 NOTES = {
     "openai/NAME": "some models give no log-probabilities: the trial call before a run finds out",
@@ -55,9 +56,11 @@ def forms() -> dict[str, dict[str, str]]:
 
 
 def _capabilities(form: str) -> Capabilities:
-    """Those of an example; a form that names a folder has none."""
+    """Those of an example; a form that names a folder has none, and `small` may not be installed."""
     if form == "replay/RUN":
         return recorded_capabilities({})
     if form == "local/PATH":
         return LocalModel.capabilities
+    if form == "small":
+        return SmallModel.capabilities
     return make_model(ModelBinding(model=EXAMPLES[form]), seed=0, answer_key=None).capabilities

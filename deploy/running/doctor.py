@@ -31,6 +31,7 @@ _EXTRAS = {
     "local": ("torch", "transformers"),
     "plot": ("matplotlib",),
     "sentence-transformers": ("torch", "sentence-transformers"),
+    "small": ("xllamacpp",),
 }
 _SUM_SLACK = 1e-3
 _LOGPROBS = "log-probabilities"

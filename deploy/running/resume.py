@@ -25,6 +25,9 @@ from moot.deploy.running.prepare import Prepared
 from moot.protocols.errors import RunMismatch
 
 _PACKAGES = ("moot", "ray", "pydantic", "msgspec", "numpy", "pyarrow", "openai", "anthropic", "aiohttp", "jinja2")
+_ENGINES = ("xllamacpp",)
+"""Packages whose version changes what a model of ours replies."""
+
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _SHOWN = 8
@@ -278,7 +281,7 @@ def _now() -> str:
 @cache
 def _versions() -> Mapping[str, str]:
     found = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in (*_PACKAGES, *_ENGINES):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

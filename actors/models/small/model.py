@@ -1,0 +1,149 @@
+"""`small`: a real language model of 135 million parameters, on this machine's processor."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from moot.actors.models.api_key import GivenKey
+from moot.actors.models.compatible import MAX_ALTERNATIVES, CompatibleModel
+from moot.actors.models.interface import Capabilities, ModelError, ModelReply, StreamPiece
+from moot.actors.models.small.name import SmallName
+from moot.actors.models.small.sharing import ServerUse, is_served, runtime_folder, use_server
+from moot.actors.models.small.weights import engine_version, find_weights, with_weights
+from moot.protocols.errors import ModelUnavailable
+from moot.protocols.messages import Decoding, Message
+
+
+class SmallModel:
+    """A `Model` behind the server that all processes of the user share on this machine (see `sharing`).
+
+    Log-probabilities are the model's own, before temperature, `top_p` and schema. Each request carries a seed made of
+    the run's seed, the messages and the step key. With one slot the same calls give the same replies; with several,
+    who else is served at the same time, and what is kept of earlier prompts, changes them by rounding.
+
+    Args:
+        name: one of the forms of `SmallName`.
+        seed: the run's seed.
+
+    Raises:
+        ConfigError: the engine or the weights are not installed, or are other weights than the name's.
+    """
+
+    capabilities = Capabilities(
+        max_alternatives=MAX_ALTERNATIVES,
+        logprob_stage="before",
+        structured_output="yes",
+        streaming=True,
+        seeds=True,
+        in_process=True,
+    )
+
+    def __init__(self, name: str, *, seed: int) -> None:
+        self._name = with_weights(SmallName.parse(name))
+        self.name = str(self._name)
+        self._seed = seed
+        self._connected: tuple[CompatibleModel, ServerUse] | None = None
+        self._connecting = threading.Lock()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> ModelReply:
+        """One reply; the first call starts the server, if nobody has, and so does the first after its death.
+
+        Raises:
+            ModelError: `server`, when no server comes up; else see `CompatibleModel.complete`.
+        """
+        served = await self._served()
+        try:
+            return await served.complete(messages, decoding, step_key=step_key, schema=schema)
+        except ModelError as error:
+            await self._look_again_after(error, served)
+            raise
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: type[BaseModel] | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """The pieces of one reply.
+
+        Raises:
+            ModelError: as `complete`, while iterating.
+        """
+        served = await self._served()
+        try:
+            async with aclosing(served.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except ModelError as error:
+            await self._look_again_after(error, served)
+            raise
+
+    async def check(self) -> None:
+        """Start the server, if nobody has, and ask whether it serves.
+
+        Raises:
+            ModelUnavailable: it does not.
+        """
+        served, _ = await asyncio.to_thread(self._connect)
+        await served.check()
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop and let go of the server; a later call connects again."""
+        connected = await asyncio.to_thread(self._disconnect)
+        if connected is not None:
+            served, use = connected
+            await served.close()
+            use.release()
+
+    async def _served(self) -> CompatibleModel:
+        connected = self._connected
+        if connected is None:
+            try:
+                connected = await asyncio.to_thread(self._connect)
+            except ModelUnavailable as error:
+                raise ModelError("server", str(error)) from None
+        return connected[0]
+
+    async def _look_again_after(self, error: ModelError, served: CompatibleModel) -> None:
+        """Forget a server that has died: the next call starts another, or finds the one that somebody else started."""
+        if error.kind != "connection" or await asyncio.to_thread(is_served, self._folder()):
+            return
+        connected = await asyncio.to_thread(self._disconnect, served)
+        if connected is not None:
+            await served.close()
+            connected[1].release()
+
+    def _connect(self) -> tuple[CompatibleModel, ServerUse]:
+        with self._connecting:
+            if self._connected is None:
+                use = use_server(self._folder(), find_weights(), self._name.slots)
+                key = GivenKey(use.address.key)
+                self._connected = CompatibleModel(use.address.url, "small", key=key, seed=self._seed), use
+            return self._connected
+
+    def _folder(self) -> Path:
+        """The server's: another engine, other weights or another number of slots are another server."""
+        return runtime_folder(f"{self._name.weights}-{self._name.slots}-{engine_version()}")
+
+    def _disconnect(self, served: CompatibleModel | None = None) -> tuple[CompatibleModel, ServerUse] | None:
+        """Give up what is connected, for the caller to close; None when it is not (or no longer) that one."""
+        with self._connecting:
+            if self._connected is None or (served is not None and self._connected[0] is not served):
+                return None
+            connected, self._connected = self._connected, None
+            return connected

@@ -1,0 +1,55 @@
+"""The name of the small model: which weights, and how many replies its server writes at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from moot.protocols.errors import ConfigError
+
+SLOTS = 4
+"""Replies that the server writes at once, unless the name says otherwise."""
+
+MOST_SLOTS = 8
+
+_FORM = re.compile(r"small(?:@(?P<weights>[0-9a-f]{12}))?(?:\?slots=(?P<slots>\d{1,2}))?")
+
+
+def is_small(name: str) -> bool:
+    """Whether a model's name is one of the small model, well-formed or not."""
+    return re.split(r"[@?]", name, maxsplit=1)[0] == "small"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallName:
+    """`small`, taken apart.
+
+    Attributes:
+        weights: the first 12 hexadecimal digits of the SHA-256 of the file of weights; empty: whatever is installed.
+        slots: replies at once. With 1 nothing is kept of earlier prompts, so that a reply can be repeated.
+    """
+
+    weights: str = ""
+    slots: int = SLOTS
+
+    @classmethod
+    def parse(cls, name: str) -> SmallName:
+        """Take `name` apart.
+
+        >>> SmallName.parse("small?slots=1")
+        SmallName(weights='', slots=1)
+
+        Raises:
+            ConfigError: it is malformed.
+        """
+        found = _FORM.fullmatch(name)
+        slots = int(found["slots"] or SLOTS) if found else 0
+        if found is None or not 1 <= slots <= MOST_SLOTS:
+            raise ConfigError(
+                f"model {name[:60]!r}: write small, or small?slots=N with 1 to {MOST_SLOTS} replies at once"
+            )
+        return cls(found["weights"] or "", slots)
+
+    def __str__(self) -> str:
+        weights = f"@{self.weights}" if self.weights else ""
+        return f"small{weights}{'' if self.slots == SLOTS else f'?slots={self.slots}'}"

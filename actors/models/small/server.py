@@ -1,0 +1,113 @@
+"""The process that serves the small model: `python server.py FOLDER WEIGHTS SLOTS`. Imports nothing of ours.
+
+It ends when nobody holds `users` locked any more. `sharing.py` starts it, and says what the files are for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ADDRESS, SERVER_LOCK, USERS_LOCK, LOG = "address.json", "server.lock", "users.lock", "server.log"
+"""Files of the folder: where the server listens, with its key; held locked by it, and by who uses it; what it says."""
+
+READY = b"ready\n"
+"""What it writes to its standard output when it serves."""
+
+LINGER_S = 2.0
+"""Seconds that it waits for another user after the last one has gone: a run's check and the run itself share it."""
+
+CONTEXT = 4096
+"""Tokens of one prompt and its reply."""
+
+_MOST_THREADS = 8
+"""More do not make so small a model faster."""
+
+
+def main(folder: Path, weights: str, slots: int) -> None:
+    """Serve in a process of its own until nobody uses it; returns at once to whoever started it, and does nothing where
+    another server serves."""
+    if os.fork():
+        return  # who started this, and may end long before, has no child left that would be ended with it
+    lock = os.open(folder / SERVER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    key = secrets.token_urlsafe(32)
+    server = _started(weights, slots, key)
+    _write_address(folder, {"url": f"{server.listening_address}/v1", "key": key, "pid": os.getpid()})
+    os.write(1, READY)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _wait_until_unused(folder)
+    (folder / ADDRESS).unlink(missing_ok=True)
+    os._exit(0)  # the engine has threads that nobody joins
+
+
+def _started(weights: str, slots: int, key: str) -> Any:
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = weights
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.n_parallel, params.n_ctx = slots, CONTEXT * slots
+    params.n_gpu_layers = 0
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads(_cores())
+    # What is kept of a prompt changes how the next one is computed, and so, by rounding, the reply.
+    params.cache_prompt = slots > 1
+    params.cache_ram_mib = 0
+    params.ui = params.endpoint_slots = False
+    params.verbosity = 1
+    return xllamacpp.Server(params)
+
+
+def threads(cores: int) -> int:
+    """One less than there are cores, which others need too; one at least: threads that share a core only spin.
+
+    >>> threads(1), threads(2), threads(6), threads(64)
+    (1, 1, 5, 8)
+    """
+    return max(1, min(_MOST_THREADS, cores - 1))
+
+
+def _cores() -> int:
+    """Cores that this process may use, by affinity and by the quota of its container."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(cores, int(quota) // int(period)))
+    except (OSError, ValueError):  # no such file, or `max`
+        return cores
+
+
+def _write_address(folder: Path, address: dict[str, str | int]) -> None:
+    making = folder / f"{ADDRESS}.{os.getpid()}"
+    with open(os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(address, file)
+    making.rename(folder / ADDRESS)
+
+
+def _wait_until_unused(folder: Path) -> None:
+    """Return with `users` locked, so that nobody comes to use what is about to end."""
+    users = os.open(folder / USERS_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    while True:
+        fcntl.flock(users, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_UN)
+        time.sleep(LINGER_S)
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        return
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,222 @@
+"""One server for all processes of a user on this machine: started by the first that needs it, gone with the last.
+
+In a folder that only the user can read lie four files. `start.lock` is held while a process looks whether there is a
+server, and starts one. `users.lock` is held, shared, by everybody who uses it. `server.lock` is held by the server, so
+that one which died is told from one that lives. `address.json` says where it listens, and its key. The kernel lets go
+of a lock when its process ends, in whatever way: the server waits for that, and then ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from moot.actors.models.small import server
+from moot.protocols.errors import ModelUnavailable
+
+START_TIMEOUT_S = 60.0
+"""Seconds that reading the weights may take."""
+
+MOST_DEATHS, DEATHS_WITHIN_S = 5, 60.0
+"""A server that dies so often within so many seconds is not started again."""
+
+_LOOK_AGAIN_S = 0.02
+_START_LOCK, _DEATHS = "start.lock", "deaths.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens.
+
+    Attributes:
+        url: the base of its API.
+        key: what it asks for.
+    """
+
+    url: str
+    key: str = field(repr=False)
+
+
+class ServerUse:
+    """A server that lives as long as this is held, or its process.
+
+    Args:
+        address: the server's.
+        lock: descriptor of the file that it holds locked.
+
+    Attributes:
+        address: as above.
+    """
+
+    def __init__(self, address: Address, lock: int) -> None:
+        self.address = address
+        self._release = weakref.finalize(self, os.close, lock)
+
+    def release(self) -> None:
+        """Use it no longer."""
+        self._release()
+
+
+def runtime_folder(name: str) -> Path:
+    """The folder of that name for the files of a server, made if need be; only the user can read it.
+
+    Raises:
+        ModelUnavailable: somebody else has made it, or can read it.
+    """
+    base = Path(tempfile.gettempdir()) / f"moot-small-{os.getuid()}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    found = base.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise ModelUnavailable(f"{base} must be a folder of yours that nobody else can read (chmod 700): remove it")
+    folder = base / name
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def use_server(folder: Path, weights: Path, slots: int) -> ServerUse:
+    """Use the folder's server; one is started if there is none. Blocks for as long as that takes.
+
+    Args:
+        folder: see `runtime_folder`.
+        weights: the file.
+        slots: replies at once.
+
+    Raises:
+        ModelUnavailable: no server comes up, or each one dies.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    starting = _locked(folder / _START_LOCK, fcntl.LOCK_EX, deadline)
+    try:
+        using = _locked(folder / server.USERS_LOCK, fcntl.LOCK_SH, deadline)
+        try:
+            address = _living(folder, deadline) or _start(folder, weights, slots, deadline)
+        except BaseException:
+            os.close(using)
+            raise
+        return ServerUse(address, using)
+    finally:
+        os.close(starting)
+
+
+def is_served(folder: Path) -> bool:
+    """Whether the folder's server lives. Blocks while one is being started."""
+    starting = _locked(folder / _START_LOCK, fcntl.LOCK_EX, time.monotonic() + START_TIMEOUT_S)
+    try:
+        return _is_held(folder / server.SERVER_LOCK)
+    finally:
+        os.close(starting)
+
+
+def _living(folder: Path, deadline: float) -> Address | None:
+    """The address of a server that lives; None when there is none."""
+    while _is_held(folder / server.SERVER_LOCK):
+        if (address := _read_address(folder)) is not None:
+            return address
+        _wait(deadline)  # it is just ending, or whoever started it was killed meanwhile
+    return None
+
+
+def _start(folder: Path, weights: Path, slots: int, deadline: float) -> Address:
+    if (folder / server.ADDRESS).exists():
+        _note_death(folder)
+        (folder / server.ADDRESS).unlink()
+    command = [sys.executable, "-P", server.__file__, str(folder), str(weights.absolute()), str(slots)]
+    with (
+        open(os.open(folder / server.LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd="/",
+            start_new_session=True,  # no Ctrl-C of ours ends what others use, too
+        ) as process,
+    ):
+        assert process.stdout is not None
+        readable, _, _ = select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        said = process.stdout.readline() if readable else b""
+    address = _read_address(folder)
+    if said != server.READY or address is None:
+        why = _last_line(folder / server.LOG) if readable else f"not ready within {START_TIMEOUT_S:g} s"
+        raise ModelUnavailable(f"the server of model 'small' could not be started: {why}")
+    return address
+
+
+def _note_death(folder: Path) -> None:
+    """Remember that a server has died, which did not end in order.
+
+    Raises:
+        ModelUnavailable: too many have.
+    """
+    now = time.monotonic()  # counts from the machine's start, for all its processes
+    try:
+        earlier = [float(at) for at in json.loads((folder / _DEATHS).read_text())]
+    except (OSError, ValueError, TypeError):
+        earlier = []
+    deaths = [at for at in earlier if now - DEATHS_WITHIN_S < at <= now]
+    if len(deaths) >= MOST_DEATHS:
+        raise ModelUnavailable(
+            f"the server of model 'small' has died {MOST_DEATHS} times within {DEATHS_WITHIN_S:g} s: "
+            f"{_last_line(folder / server.LOG)}"
+        )
+    (folder / _DEATHS).write_text(json.dumps([*deaths, now]))
+
+
+def _read_address(folder: Path) -> Address | None:
+    try:
+        read = json.loads((folder / server.ADDRESS).read_text())
+        return Address(str(read["url"]), str(read["key"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").split("\n")
+    except OSError:
+        lines = []
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "it says nothing of why")
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process holds the file locked."""
+    file = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _locked(path: Path, how: int, deadline: float) -> int:
+    """A descriptor of the file, locked."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    while True:
+        try:
+            fcntl.flock(file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            try:
+                _wait(deadline)
+            except ModelUnavailable:
+                os.close(file)
+                raise
+        else:
+            return file
+
+
+def _wait(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise ModelUnavailable(f"the server of model 'small' was not ready within {START_TIMEOUT_S:g} s")
+    time.sleep(_LOOK_AGAIN_S)
