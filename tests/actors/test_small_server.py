@@ -136,6 +136,8 @@ def test_a_user_that_comes_soon_after_the_last_finds_it(model: SmallModel) -> No
     first.end()
     second = User()
     assert second.server == first.server
+    time.sleep(LINGER_S + 0.5)
+    assert (folder_of(model) / ADDRESS).exists(), "it is used again"
     second.end()
     until_ended(folder_of(model))
     third = User()

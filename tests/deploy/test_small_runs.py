@@ -112,6 +112,23 @@ async def test_replies_of_a_real_model() -> None:
     await model.close()
 
 
+async def test_one_slot_repeats_a_reply_whatever_came_before() -> None:
+    model = SmallModel("small?slots=1", seed=3)
+    start = Message("system", "You are careful and brief. " * 20)
+    texts = {"one": "Is water wet? Say why.", "other": "Is fire cold? Say why."}
+    decoding = Decoding(temperature=1.0, top_p=1.0, max_tokens=20, top_logprobs=3)
+    said = [
+        await model.complete([start, Message("user", texts[step])], decoding, step_key=step)
+        for step in ("one", "other", "one")
+    ]
+    first, _, again = (reply.tokens for reply in said)
+    assert first is not None
+    assert again is not None
+    assert said[0].text == said[2].text != said[1].text
+    np.testing.assert_array_equal(first.alt_logprob, again.alt_logprob)
+    await model.close()
+
+
 async def test_the_doctor_finds_nothing_wrong() -> None:
     found = {each.what: each for each in await examine(ModelBinding(model="small"))}
     assert {each.state for each in found.values()} == {"ok"}
