@@ -14,6 +14,7 @@ from moot.actors.models.interface import ModelError, ModelReply, RateHeaders
 from moot.actors.models.openai_errors import plain, refuse_key
 from moot.actors.models.openai_json import strict_json
 from moot.actors.models.openai_usage import token_count
+from moot.actors.models.openai_wire import with_extra
 from moot.actors.models.reply_schema import ReplySchema
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -33,6 +34,7 @@ class _Request(msgspec.Struct, omit_defaults=True):
     temperature: float | None = None
     top_p: float | None = None
     output_config: dict[str, Any] | None = None
+    stop_sequences: tuple[str, ...] | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -59,9 +61,10 @@ def encode_request(
         temperature=temperature,
         top_p=top_p,
         output_config=None if schema is None else _held_to(schema),
+        stop_sequences=decoding.stop or None,
     )
     try:
-        return _encode(request)
+        return with_extra(_encode(request), decoding.extra)
     except UnicodeEncodeError:
         raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
 

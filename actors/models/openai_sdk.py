@@ -21,6 +21,7 @@ from moot.actors.models.per_loop import PerLoop
 from moot.actors.models.rate_headers import rate_headers
 from moot.actors.models.reply_bound import bounded, bounded_client
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.step_seed import step_seed
 from moot.protocols.errors import MissingKey
 from moot.protocols.messages import Decoding, Message
 
@@ -87,7 +88,7 @@ class OpenAIModel:
         Raises:
             ModelError: see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema)
+        body = self._request(messages, decoding, step_key, schema)
         key = self._read_key()
         try:
             response = await self._clients.get().post(
@@ -113,7 +114,7 @@ class OpenAIModel:
         Raises:
             ModelError: while iterating; see `moot.actors.models.openai_errors` for the kinds.
         """
-        body = encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema, stream=True)
+        body = self._request(messages, decoding, step_key, schema, stream=True)
         key = self._read_key()
         response = await self._opened(body, _headers(step_key, EVENT_STREAM), key)
         try:
@@ -127,6 +128,18 @@ class OpenAIModel:
                     yield piece
         finally:
             await response.aclose()
+
+    def _request(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        step_key: str,
+        schema: ReplySchema | None,
+        *,
+        stream: bool = False,
+    ) -> bytes:
+        seed = None if decoding.seed is None else step_seed(decoding.seed, messages, step_key, decoding)
+        return encode_request(self.model, messages, decoding, _LENGTH_FIELD, schema=schema, stream=stream, seed=seed)
 
     async def _opened(self, body: bytes, headers: dict[str, str], key: str | None) -> httpx2.Response:
         try:

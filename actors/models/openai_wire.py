@@ -60,6 +60,9 @@ class _Request(msgspec.Struct, omit_defaults=True):
     stream: bool = False
     stream_options: dict[str, bool] | None = None
     seed: int | None = None
+    stop: tuple[str, ...] | None = None
+    repetition_penalty: float | None = None
+    reasoning_effort: str | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -97,12 +100,24 @@ def encode_request(
         stream=stream,
         stream_options={"include_usage": True} if stream else None,
         seed=seed,
+        stop=decoding.stop or None,
+        repetition_penalty=decoding.repetition_penalty,
+        reasoning_effort=decoding.reasoning_effort,
     )
     setattr(request, length_field, decoding.max_tokens)
     try:
-        return _encode(request)
+        return with_extra(_encode(request), decoding.extra)
     except UnicodeEncodeError:
         raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
+
+
+def with_extra(body: bytes, extra: str) -> bytes:
+    """A request's body with the keys of a JSON object behind its own.
+
+    >>> with_extra(b'{"model":"m"}', '{"top_k":5}')
+    b'{"model":"m","top_k":5}'
+    """
+    return body if not extra else body[:-1] + b"," + extra.encode()[1:]
 
 
 def _message(message: Message) -> dict[str, Any]:

@@ -97,7 +97,7 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
             f"{model.name} cannot hold replies to a schema: say `--structured off`, or leave `structured: true` out "
             f"of its roles ({why})"
         )
-    found, given = await _Candidate(model, trial, _known(model, "free")).tried()
+    found, given = await _Candidate(model, trial, declared_profile(model, "free")).tried()
     if why:
         _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=why)
     return found, given
@@ -111,11 +111,13 @@ def _candidates(model: Model, trial: Trial) -> Iterator[ModelProfile]:
     listed = (True, False) if any(reply.labels for reply in trial.replies) else (True,)
     for dialect in dialects:
         for labels in listed:
-            yield _known(model, dialect, listed_labels=labels)
+            yield declared_profile(model, dialect, listed_labels=labels)
 
 
-def _known(model: Model, schemas: DialectName | Literal["free"], *, listed_labels: bool = True) -> ModelProfile:
-    """What the backend declares already."""
+def declared_profile(
+    model: Model, schemas: DialectName | Literal["free"], *, listed_labels: bool = True
+) -> ModelProfile:
+    """What the backend declares of itself, for a model that is not tried or not tried yet."""
     can = model.capabilities
     known = ModelProfile(schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons)
     return known if can.max_temperature is not None else known.model_copy(update={"omitted": ("temperature", "top_p")})

@@ -8,11 +8,10 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from moot.actors.models.api_key import GivenKey
 from moot.actors.models.compatible import MAX_ALTERNATIVES, CompatibleModel
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, StreamPiece
+from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.small.name import SmallName
 from moot.actors.models.small.sharing import ServerUse, is_served, runtime_folder, use_server
 from moot.actors.models.small.weights import engine_version, find_weights, with_weights
@@ -39,7 +38,9 @@ class SmallModel:
         max_alternatives=MAX_ALTERNATIVES,
         logprob_stage="before",
         structured_output="yes",
+        dialect="llama.cpp",
         streaming=True,
+        settings=frozenset({"seed", "stop", "repetition_penalty", "extra"}),
         seeds=True,
         in_process=True,
     )
@@ -57,7 +58,7 @@ class SmallModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> ModelReply:
         """One reply; the first call starts the server, if nobody has, and so does the first after its death.
 
@@ -77,7 +78,7 @@ class SmallModel:
         decoding: Decoding,
         *,
         step_key: str,
-        schema: type[BaseModel] | None = None,
+        schema: ReplySchema | None = None,
     ) -> AsyncGenerator[StreamPiece, None]:
         """The pieces of one reply.
 
