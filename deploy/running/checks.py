@@ -15,7 +15,7 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import PROBE_RETRIES, AskedReply, Trial, declared_profile, probe
+from moot.actors.models.probe import PROBE_RETRIES, AskedReply, Trial, probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
@@ -66,8 +66,6 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
                     found[binding] = recorded.get(binding)
                 elif not is_embedded(binding.model):
                     found[binding] = await _probe(model, roles, prepared)
-                elif model.capabilities.structured_output == "yes":
-                    found[binding] = declared_profile(model, model.capabilities.dialect)
         finally:
             await model.close()
     await _check_encoder(prepared, network)

@@ -20,6 +20,7 @@ from small_server import keep_in
 from tiny_debate import TEMPLATES
 
 from moot.actors.models.interface import ModelError
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.resolve import ModelBinding, canonical_model
 from moot.actors.models.small import sharing
 from moot.actors.models.small.model import SmallModel
@@ -103,7 +104,11 @@ async def test_replies_of_a_real_model() -> None:
     assert cold.tokens.tokens[0] == cold.tokens.alt_tokens[0], "the likeliest at temperature 0"
     decoding = Decoding(temperature=0.3, top_p=0.9, max_tokens=40)
     assert not (await model.complete(ASK, decoding, step_key="free")).text.lstrip().startswith("{")
-    assert (await model.complete(ASK, decoding, step_key="s", schema=Position)).text.lstrip().startswith("{")
+    assert (
+        (await model.complete(ASK, decoding, step_key="s", schema=reply_schema(Position, "llama.cpp")))
+        .text.lstrip()
+        .startswith("{")
+    )
     with pytest.raises(ModelError) as caught:
         await model.complete([Message("user", "word " * 5000)], Decoding(), step_key="long")
     assert caught.value.kind == "context_length"
