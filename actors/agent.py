@@ -20,7 +20,7 @@ from moot.actors.conversation import reask_messages, rendered
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal
+from moot.actors.intrinsic import Stage, intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.meter import SURPRISAL
@@ -234,7 +234,7 @@ class Agent:
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
         attempt.by_prefix = parsed.by_prefix
-        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._model.capabilities.logprob_stage)
+        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._stage(attempt))
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
@@ -244,6 +244,12 @@ class Agent:
             **intrinsic_columns(intrinsic),
         )
         return answered
+
+    def _stage(self, attempt: Attempt) -> Stage:
+        """Where the log-probabilities of the attempt's reply are taken."""
+        profile = attempt.binding.profile
+        masked = profile is not None and profile.masked_logprobs and attempt.schema is not None
+        return "masked" if masked else self._model.capabilities.logprob_stage
 
     def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
@@ -293,7 +299,7 @@ class Agent:
             "process_id": self._process_id,
         }
         if attempt.reply is not None and attempt.reply.tokens is not None:
-            own["logprob_stage"] = logprob_stage(attempt.reply, self._model.capabilities.logprob_stage)
+            own["logprob_stage"] = logprob_stage(attempt.reply, self._stage(attempt))
             if (surprisal := mean_surprisal(attempt.reply.tokens)) is not None:
                 self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = Unconfirmed()

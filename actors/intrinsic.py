@@ -17,8 +17,13 @@ from moot.protocols.messages import Ask, Intrinsic
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
-Stage = Literal["before", "after", "unknown"]
-"""Whether log-probabilities are taken before or after temperature and top-p."""
+Stage = Literal["before", "after", "masked", "unknown"]
+"""Whether log-probabilities are taken before or after temperature and top-p, or after a schema's mask: tokens that the
+schema forbids have none then, and the only token that it permits has a probability of 1."""
+
+
+_CERTAIN = 1.0 - 1e-6
+"""From here on a probability behind a mask says that there was no choice."""
 
 
 def logprob_stage(reply: ModelReply, stage: Stage) -> Stage:
@@ -62,10 +67,13 @@ def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: 
         start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
+    if stage == "masked" and known.raw is not None and known.raw >= _CERTAIN:
+        return Intrinsic(stage=stage, reason="its schema permits nothing else at the answer's first token")
+    masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
     return Intrinsic(
         normalised=known.normalised,
-        printed=known.printed,
-        raw=known.raw,
+        printed=None if masked else known.printed,
+        raw=None if masked else known.raw,
         bound_shift=None if math.isnan(known.bound_shift) else known.bound_shift,
         stage=stage,
         reason=known.reason,

@@ -78,7 +78,8 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
         raw: the answer's raw probability at its first token.
         bound_shift: how far `normalised` could move because a label was not among the listed alternatives;
             None when no label was.
-        stage: whether the server takes probabilities before or after temperature; `unknown` when it does not say.
+        stage: whether the server takes probabilities before or after temperature, or after a schema's mask (`masked`;
+            then `raw` and `printed` are unknown); `unknown` when it does not say.
         reason: why `normalised` is None; empty otherwise.
     """
 
@@ -86,7 +87,7 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
     printed: float | None = None
     raw: float | None = None
     bound_shift: float | None = None
-    stage: Literal["before", "after", "unknown"] = "unknown"
+    stage: Literal["before", "after", "masked", "unknown"] = "unknown"
     reason: str = ""
 
 

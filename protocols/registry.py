@@ -243,6 +243,7 @@ class OwnProtocol:
         needs_claims: its `needs_claims`, else False: whether it checks claims only.
         reads_documents: its `reads_documents`, else False: whether it searches the run's documents.
         judges_apart: its `judges_apart`, else False: whether judges should not be models that debate, too.
+        sample: its `sample`, else `sample`: the task that `moot doctor --protocol` tries it on.
         replies: its `replies`, else empty: by role family, the reply types that it asks for; a run tries the schemas of
             these before it begins, that of `Position` for a family that is not named.
         reply_tokens: its `reply_tokens`, else empty: by role family, the longest reply that it needs in tokens, unless
@@ -264,6 +265,7 @@ class OwnProtocol:
         self.needs_claims: bool = bool(getattr(inner, "needs_claims", False))
         self.reads_documents: bool = bool(getattr(inner, "reads_documents", False))
         self.judges_apart: bool = bool(getattr(inner, "judges_apart", False))
+        self.sample: str = str(getattr(inner, "sample", "sample"))
         self.replies: dict[str, tuple[type[BaseModel], ...]] = dict(getattr(inner, "replies", {}))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))

@@ -38,7 +38,7 @@ class Capabilities:
     """
 
     max_alternatives: int = 0
-    logprob_stage: Literal["before", "after", "unknown"] = "unknown"
+    logprob_stage: Literal["before", "after", "masked", "unknown"] = "unknown"
     images: bool = False
     structured_output: Offered = "no"
     dialect: DialectName = "portable"
@@ -101,7 +101,7 @@ class Replayed:
     """
 
     source: str
-    logprob_stage: Literal["before", "after", "unknown"] = "unknown"
+    logprob_stage: Literal["before", "after", "masked", "unknown"] = "unknown"
     error: str = ""
 
 

@@ -34,6 +34,13 @@ _SHORT = 64
 """Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
 
 
+_OPENING_TOKENS = 2
+"""Tokens at the start of a held reply that its schema alone decides: the bracket, and the quote of the first key."""
+
+_SURE = 1e-4
+"""Nats below which a token counts as certain."""
+
+
 @dataclass(frozen=True, slots=True)
 class AskedReply:
     """A reply that a run will ask for.
@@ -180,6 +187,7 @@ class _Candidate:
                 self._check_refusal(error.message, schema)
                 return None
             self._note_reasoning(reply)
+            self._note_mask(reply, schema)
             if schema is not None and not _is_held(reply, schema):
                 self._check_ignored(f"it takes a schema and replies {reply.text.strip()[:60]!r}")
             return reply
@@ -190,6 +198,14 @@ class _Candidate:
         if not self._profile.reasons and (all_hidden or reply.usage.reasoning_tokens or reply.reasoning):
             self._profile = self._profile.model_copy(update={"reasons": True})
             _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
+
+    def _note_mask(self, reply: ModelReply, schema: ReplySchema | None) -> None:
+        """A model that was asked to say Yes and is sure of every mark of a JSON object had no other choice."""
+        if schema is None or reply.tokens is None or len(reply.tokens.tokens) < _OPENING_TOKENS:
+            return
+        opening = reply.tokens.logprob[:_OPENING_TOKENS]
+        if bool(np.all(np.isfinite(opening)) and np.all(opening > -_SURE)):
+            self._profile = self._profile.model_copy(update={"masked_logprobs": True})
 
     def _check_ignored(self, why: str) -> None:
         """A schema that is taken and not kept to is not sent, unless a role insists."""

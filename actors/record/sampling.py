@@ -13,7 +13,7 @@ class Sampling(NamedTuple):
 
     Attributes:
         temperature, top_p: None when unknown or the server's default.
-        stage: `before` or `after` temperature and top-p, or `unknown`.
+        stage: `before` or `after` temperature and top-p, `masked` (after a schema's mask), or `unknown`.
     """
 
     temperature: float | None
@@ -29,7 +29,12 @@ class Sampling(NamedTuple):
     def words(self) -> str:
         """Such as `T 0.3, top-p 0.9, log-probabilities before them`."""
         t, p = ("?" if value is None else f"{value:g}" for value in (self.temperature, self.top_p))
-        stage = {UNKNOWN: "at an unknown stage", "before": "before them", "after": "after them"}.get(
-            self.stage, self.stage
-        )
-        return f"T {t}, top-p {p}, log-probabilities {stage}"
+        return f"T {t}, top-p {p}, log-probabilities {_STAGES.get(self.stage, self.stage)}"
+
+
+_STAGES = {
+    UNKNOWN: "at an unknown stage",
+    "before": "before them",
+    "after": "after them",
+    "masked": "after their schema's mask",
+}

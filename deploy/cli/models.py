@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from moot.deploy.cli import options
+
 
 def models() -> None:
     """List the forms of a model's name, and what each declares that it can do."""
@@ -23,24 +25,39 @@ def doctor(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="Debate a few bundled cases with the model.")
+    ] = None,
+    set_: options.Setting = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many cases of them.")] = 2,
 ) -> None:
-    """Say what works: what is installed here, and with --model whether a model can be used."""
+    """Say what works: what is installed here, and with --model whether a model can be used.
+
+    With --protocol, too, the model debates a few cases of a sample; a table says how it followed each prompt.
+    """
     import asyncio
 
     from moot.actors.models.resolve import ModelBinding
     from moot.deploy.reading.text import visible_line
     from moot.deploy.running.doctor import examine, machine
-    from moot.deploy.running.flags import flag_of
+    from moot.deploy.running.doctor_protocol import try_protocol
+    from moot.deploy.running.flags import flag_of, parse_settings
     from moot.deploy.running.validated import validated
+    from moot.protocols.errors import ConfigError
 
+    if protocol is not None and model is None:
+        raise ConfigError("--protocol: say which --model is to be tried")
     found = list(machine())
     if model is not None:
         named = {"model": model, "api_key_env": api_key_env, "base_url": base_url}
-        found += asyncio.run(
-            examine(validated(ModelBinding, named, typed={key: flag_of(key) for key in named}), prices)
-        )
+        binding = validated(ModelBinding, named, typed={key: flag_of(key) for key in named})
+        found += asyncio.run(examine(binding, prices))
     width = max(len(each.what) for each in found)
     for each in found:
         print(f"{each.state:<8}{each.what:<{width}}  {visible_line(each.said)}")
     if any(each.state == "failed" for each in found):
         raise typer.Exit(2)
+    if protocol is not None:
+        tried = asyncio.run(try_protocol(binding, protocol, parse_settings(set_ or ()), limit))
+        print("", *map(visible_line, tried.lines()), sep="\n")
+        raise typer.Exit(0 if tried.finished == tried.cases else 3)

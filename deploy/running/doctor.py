@@ -16,10 +16,16 @@ import numpy as np
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.prices import Price, price_table
+from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.resolve import ModelBinding, canonical_model, make_model
+from moot.actors.roles import RoleBinding
 from moot.deploy.running.declared import declared, in_one_line
+from moot.protocols.case import case_slots
 from moot.protocols.errors import UserError
 from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.replies import InvalidReply, Position, parse_reply
+from moot.protocols.tasks import open_task
+from moot.protocols.templates import Templates
 
 TIMEOUT_S = 60.0
 """Seconds that the call may take: a server may have to load its weights first."""
@@ -95,6 +101,8 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
         called, used = await _called(model)
         found += called
+        if used is not None:
+            found += [await _opening(model, held=held) for held in (False, True) if not held or _holds(model)]
     except UserError as error:
         found.append(Finding("reachable", "failed", str(error)))
     finally:
@@ -136,6 +144,31 @@ async def _called(model: Model) -> tuple[list[Finding], Usage | None]:
     if asks:
         found.append(logprobs_finding(reply.tokens))
     return found + _limits(reply.limits), usage
+
+
+def _holds(model: Model) -> bool:
+    return model.capabilities.structured_output != "no"
+
+
+async def _opening(model: Model, *, held: bool) -> Finding:
+    """One real opening of a debate, free or held to its schema: whether it can be read."""
+    what = "an opening, held to a schema" if held else "an opening, free"
+    case = next(iter(open_task("sample").cases())).case
+    messages = Templates().render("selene/opening", case_slots(case), "")
+    hot = model.capabilities.max_temperature is not None
+    decoding = Decoding() if hot else Decoding(temperature=None, top_p=None)
+    if model.capabilities.reasons:
+        decoding = msgspec.structs.replace(decoding, max_tokens=decoding.max_tokens + RoleBinding().reasoning_tokens)
+    schema = reply_schema(Position, model.capabilities.dialect, case.labels) if held else None
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            reply = await model.complete(messages, decoding, step_key="moot/doctor/opening", schema=schema)
+        parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
+    except (ModelError, InvalidReply) as error:
+        return Finding(what, "note", f"unusable: {error}")
+    except TimeoutError:
+        return Finding(what, "note", f"no reply within {TIMEOUT_S:g} s")
+    return Finding(what, "ok", "usable")
 
 
 async def _reply(model: Model, decoding: Decoding) -> ModelReply:

@@ -43,12 +43,14 @@ class Ceda:
         needs_logprobs: never.
         needs_claims: always: its cases are claims, with their two labels.
         reads_documents, classifies: whether it asks the run's library and the run's classifier.
+        sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         most_members: how many of a role family it asks, where not all.
         reply_tokens, temperatures: by role family, or one for each member, unless the run says otherwise.
     """
 
     name = "ceda"
+    sample = "sample-claims"
     roles: tuple[str, ...] = ("debater", "judge", "vision")
     speakers: tuple[str, ...] = ("vision",)
     needs_logprobs = False

@@ -40,11 +40,13 @@ class ConstructorAuditor:
         without_logprobs: how to go on with a model that gives none.
         judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
         judges_apart: always: judges should not be models that debate, too.
+        sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
     """
 
     name = "constructor-auditor"
+    sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
     without_logprobs = (

@@ -57,12 +57,14 @@ class Evince:
         needs_logprobs: never.
         needs_labels: always.
         judges_apart: whether judges should not be models that debate, too.
+        sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
     """
 
     needs_logprobs = False
     needs_labels = True
+    sample = "sample-symptoms"
     judges_apart = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
         {"agent": (Prediction, FollowUps), "judge": (Reading,)}

@@ -31,12 +31,14 @@ class JudgePanel:
         needs_logprobs: never.
         needs_reply: always: a case is a reply to judge.
         speakers: nobody: what is judged was said elsewhere.
+        sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: the longest reply of a judge, unless the run says otherwise.
         temperatures: 0 for a single pass, unless the run says otherwise; repeated passes at 0 would only repeat.
     """
 
     name = "judge-panel"
+    sample = "sample-replies"
     roles: tuple[str, ...] = ("judge",)
     speakers: tuple[str, ...] = ()
     needs_logprobs = False

@@ -55,6 +55,8 @@ def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignal
     """The signals of the openings; `embeddings` has one row per stand."""
     stated = [stand.confidence for stand in stands]
     intrinsic = [stand.intrinsic for stand in stands]
+    if len({stand.stage == "masked" for stand in stands if stand.stage}) > 1:
+        intrinsic = [None] * len(intrinsic)  # shares of the permitted labels beside the models' own probabilities
     return GateSignals(
         disagreement=known(semantic_disagreement(embeddings)),
         misalignment=known(confidence_misalignment(stated, intrinsic)),

@@ -45,12 +45,14 @@ class SocraSynth:
         roles: `agent` (0 argues for, 1 against), `moderator` (fixes the topics), `judge` (the panel).
         needs_logprobs: never.
         judges_apart: always: judges should not be models that debate, too.
+        sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
             speaks on every topic.
     """
 
     name = "socrasynth"
+    sample = "sample-subjects"
     roles: tuple[str, ...] = ("agent", "moderator", "judge")
     needs_logprobs = False
     judges_apart = True
