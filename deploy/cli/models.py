@@ -25,9 +25,7 @@ def doctor(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,
-    protocol: Annotated[
-        str | None, typer.Option(help="Debate a few bundled cases with the model.")
-    ] = None,
+    protocol: Annotated[str | None, typer.Option(help="Debate a few bundled cases with the model.")] = None,
     set_: options.Setting = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="How many cases of them.")] = 2,
 ) -> None:
@@ -38,7 +36,7 @@ def doctor(
     import asyncio
 
     from moot.actors.models.resolve import ModelBinding
-    from moot.deploy.reading.text import visible_line
+    from moot.deploy.reading.text import visible, visible_line
     from moot.deploy.running.doctor import examine, machine
     from moot.deploy.running.doctor_protocol import try_protocol
     from moot.deploy.running.flags import flag_of, parse_settings
@@ -59,5 +57,5 @@ def doctor(
         raise typer.Exit(2)
     if protocol is not None:
         tried = asyncio.run(try_protocol(binding, protocol, parse_settings(set_ or ()), limit))
-        print("", *map(visible_line, tried.lines()), sep="\n")
+        print("", *map(visible, tried.lines()), sep="\n")
         raise typer.Exit(0 if tried.finished == tried.cases else 3)

@@ -73,6 +73,10 @@ def _as_paths(value: Any) -> Any:
     return value
 
 
+_OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profile")
+"""What can be said of a member; its profile is found out."""
+
+
 def _as_choice(value: Any) -> Any:
     """`on`, `off` and `auto` as True, False and None; YAML reads the first two so by itself."""
     return {"on": True, "off": False, "auto": None}.get(value, value) if isinstance(value, str) else value
@@ -242,8 +246,8 @@ def check_members(roles: Mapping[str, Iterable[Mapping[str, Any]]], where: str =
             raise ConfigError(f"{where}`roles.{family}`: expected at least one model")
         for member in members:
             for key in member:
-                if key not in RoleBinding.model_fields:
-                    unknown = unknown_name("key", str(key), RoleBinding.model_fields)
+                if key not in _OF_MEMBERS:
+                    unknown = unknown_name("key", str(key), _OF_MEMBERS)
                     raise _prefixed(f"{where}`roles.{family}`: ", unknown)
             binding = validated(RoleBinding, member, f"{where}roles.{family}: ")
             named = binding.model_dump(include=set(ModelBinding.model_fields))

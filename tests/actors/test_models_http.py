@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, ModelError
-from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import Trial, probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.protocols.case import Image
@@ -204,7 +203,8 @@ async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
 )
 async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
     async with served(make, handler) as model:
-        assert await probe(model, Trial(WITH_LOGPROBS, 5.0)) == (ModelProfile(schemas="free"), expected)
+        profile, given = await probe(model, Trial(WITH_LOGPROBS, 5.0))
+    assert (profile.schemas, given) == ("free", expected)
 
 
 async def test_probe_of_an_unknown_model(make: MakeModel) -> None:

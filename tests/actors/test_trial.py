@@ -77,7 +77,7 @@ def holds(body: Body) -> tuple[int, Any]:
 )
 async def test_every_schema_is_tried_in_the_dialect_of_the_server(owner: str, dialect: str) -> None:
     profile, _, seen, logs = await tried(holds, Trial(DECODING, 5.0, REPLIES), owner)
-    assert profile == ModelProfile(schemas=dialect)  # type: ignore[arg-type]
+    assert profile == ModelProfile(schemas=dialect, server=dialect)  # type: ignore[arg-type]
     names = [set((schema_of(body) or {})["properties"]) for body in seen]
     assert names == [{"answer", "reasoning", "confidence"}, {"support", "score", "rationale"}]
     assert [body["max_tokens"] for body in seen] == [300, 64]
@@ -139,12 +139,39 @@ async def test_a_setting_that_nobody_wrote_down_is_left_out_once() -> None:
         await tried(answer, Trial(DECODING, 5.0, REPLIES, written=frozenset({"temperature"})))
 
 
-async def test_a_model_that_only_reasons_is_no_reason_to_leave_replies_free() -> None:
+async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() -> None:
     def answer(body: Body) -> tuple[int, Any]:
         return 200, completion("", finish_reason="length")
 
-    profile, _, _, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
-    assert profile.schemas == "portable"
+    profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES))
+    assert (profile.schemas, profile.reasons) == ("portable", True)
+    assert "thinks before it replies" in logs[0]
+
+
+async def test_a_chat_template_without_a_system_role() -> None:
+    def answer(body: Body) -> tuple[int, Any]:
+        system = any(message["role"] == "system" for message in body["messages"])
+        return refusal("System role not supported") if system else holds(body)
+
+    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
+    assert (profile.folds_system, profile.schemas) == (True, "portable")
+    (message,) = seen[-1]["messages"]
+    assert "one word" in message["content"]
+
+
+@pytest.mark.parametrize(("logprob", "masked"), [(0.0, True), (-2.3, False)])
+async def test_whether_log_probabilities_are_taken_behind_the_mask(logprob: float, masked: bool) -> None:
+    """Whoever was asked to say Yes and is sure of a bracket had no choice."""
+    one = {"token": '{"', "logprob": logprob, "top_logprobs": [{"token": '{"', "logprob": logprob}]}
+
+    def answer(body: Body) -> tuple[int, Any]:
+        status, said = holds(body)
+        said["choices"][0]["logprobs"] = {"content": [one] * 3}
+        return status, said
+
+    asks = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=1)
+    profile, _, _, _ = await tried(answer, Trial(asks, 5.0, REPLIES, needs_logprobs=True))
+    assert profile.masked_logprobs is masked
 
 
 async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> None:
@@ -157,7 +184,7 @@ async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> 
 
     asked = (AskedReply(Position, many, 300),)
     vllm, _, _, logs = await tried(answer, Trial(DECODING, 5.0, asked), "vllm")
-    assert vllm == ModelProfile(schemas="vllm", listed_labels=False)
+    assert vllm == ModelProfile(schemas="vllm", server="vllm", listed_labels=False)
     assert not logs
 
 

@@ -55,7 +55,7 @@ def test_calls_that_a_debates_deadline_has_cancelled_are_unconfirmed(
 ) -> None:
     with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
         model, out = f"http://127.0.0.1:{port}/v1#m", tmp_path / "run"
-        done = moot.run(model=model, out=out, debate_timeout_s=deadline_s, limit=2, **engine)
+        done = moot.run(model=model, out=out, structured="off", debate_timeout_s=deadline_s, limit=2, **engine)
     assert done.failed == 2
     _assert_all_told(done, "cancelled")
 
@@ -66,7 +66,8 @@ async def test_a_stop_leaves_calls_unconfirmed_and_none_repaid(
 ) -> None:
     monkeypatch.setattr("moot.actors.arena.DRAIN_S", 0.2)
     with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
-        options = {"model": f"http://127.0.0.1:{port}/v1#m", "out": str(tmp_path / "run"), "limit": 4, **engine}
+        model, out = f"http://127.0.0.1:{port}/v1#m", str(tmp_path / "run")
+        options = {"model": model, "out": out, "structured": "off", "limit": 4, **engine}
         session = Session(prepare(moot.RunConfig.build(None, options)))
         holding = await _debating(session)
         async with asyncio.timeout(60):

@@ -415,6 +415,7 @@ def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
     """The calls under way are waited for no longer, and the session is not ended in order."""
     with simulated_server(None, **ANSWERS_ONLY_THE_PROBE) as port:
         more = ["--engine", "inline", "--model", f"http://127.0.0.1:{port}/v1#simulated", "--out", "run"]
+        more += ["--structured", "off"]
         words = [sys.executable, "-m", "moot", "run", "--limit", "2", *more]
         with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as first:
             last = time.monotonic() + 60.0

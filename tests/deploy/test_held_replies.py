@@ -11,6 +11,7 @@ import pytest
 import yaml
 from scripted_server import ScriptedServer
 
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.probe import STEP_KEY
 from moot.deploy.running.run import arun
 
@@ -40,7 +41,7 @@ async def test_what_is_found_is_recorded_and_used_again(tmp_path: Path, server: 
     await hold(tmp_path / "run", server, 1)
     recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
     (member,) = recorded["bindings"]["agent"]
-    assert member["profile"] == {"schemas": "portable", "listed_labels": True, "omitted": []}
+    assert ModelProfile.model_validate(member["profile"]) == ModelProfile(schemas="portable")
     (wanted,) = asked(server).values()
     assert wanted["json_schema"]["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
     trials = server.calls[STEP_KEY]

@@ -285,9 +285,9 @@ async def test_a_first_start_that_fails_leaves_no_folder_but_keeps_a_library(
 async def test_a_folder_that_is_in_use_costs_no_trial_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
-    async def counted(prepared: Any) -> None:
+    async def counted(prepared: Any) -> Any:
         asked.append(prepared)
-        await check_models(prepared)
+        return await check_models(prepared)
 
     monkeypatch.setattr("moot.deploy.running.open_run.check_models", counted)
     async with opened(tmp_path / "run"):

@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 
 import moot
 from moot.actors.inline import InlineArchive
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
@@ -236,8 +237,8 @@ def test_what_is_wrong_is_found_before_anything_is_written(
 def test_a_server_without_log_probabilities_is_refused_with_both_ways_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def no(*_: object) -> bool:
-        return False
+    async def no(*_: object) -> tuple[ModelProfile, bool]:
+        return ModelProfile(schemas="free"), False
 
     monkeypatch.setattr("moot.deploy.running.checks.probe", no)
     with simulated_server() as model:

@@ -266,7 +266,7 @@ def test_questions_with_their_first_answer_are_supported_claims(write: Write) ->
     ]
     assert [item.case.id for item in open_task(spec).cases()] == ["nq-0", "9"]
     assert [item.case.labels for item in open_task(f"nq:{file}:as=questions").cases()] == [None] * 3
-    fails(f"nq:{write(row, {**row, 'answer': 'Ann'})}:as=claims", 2, "answer", "expected a list of texts")
+    fails(f"nq:{write(row, {**row, 'answer': 7})}:as=claims", 2, "answer", "expected a list of texts")
 
 
 def test_options_of_nq_are_checked(write: Write) -> None:
