@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -52,12 +53,14 @@ class ModelSpec:
         name: the name as it was written.
         model: the model's name at its service, or the folder of `replay` and `local`; else empty.
         base_url: the server, without a trailing slash; empty unless `url`.
+        more_urls: further servers of the same model.
     """
 
     kind: Literal["simulated", "small", "openai", "anthropic", "local", "url", "replay"]
     name: str
     model: str = ""
     base_url: str = ""
+    more_urls: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, name: str) -> ModelSpec:
@@ -98,13 +101,20 @@ def _local_spec(name: str, folder: str) -> ModelSpec:
 
 
 def _url_spec(name: str) -> ModelSpec:
-    base_url, _, model = name.partition("#")
-    base_url = check_base_url(base_url)
+    base_urls, _, model = name.partition("#")
+    base_url, *more_urls = [check_base_url(url) for url in _each_server(base_urls)]
     if not model.strip() or not model.isprintable():
         raise ConfigError(
             f"model {base_url!r} does not say which model of the server: add #NAME, as in {base_url}#NAME"
         )
-    return ModelSpec("url", name, model=model, base_url=base_url)
+    return ModelSpec("url", name, model=model, base_url=base_url, more_urls=tuple(more_urls))
+
+
+def _each_server(urls: str) -> list[str]:
+    """The URLs behind `http://a:8000,b:8000/v1`: one for each server."""
+    scheme, _, rest = urls.partition("://")
+    hosts, slash, path = rest.partition("/")
+    return [f"{scheme}://{host}{slash}{path}" for host in hosts.split(",")]
 
 
 def check_base_url(url: str) -> str:
@@ -143,7 +153,21 @@ def canonical_model(name: str) -> str:
     spec = ModelSpec.parse(name)
     if spec.kind == "small":
         return str(with_weights(SmallName.parse(name)))
-    return f"{spec.base_url}#{spec.model}" if spec.kind == "url" else absolute_model(name)
+    if spec.kind == "url":
+        return pool_name((spec.base_url, *spec.more_urls), spec.model)
+    return absolute_model(name)
+
+
+def pool_name(base_urls: Sequence[str], model: str) -> str:
+    """The name of a model behind one server, or behind several.
+
+    >>> pool_name(["http://a:8000/v1", "http://b:8000/v1"], "m")
+    'http://a:8000,b:8000/v1#m'
+    """
+    scheme, _, first = base_urls[0].partition("://")
+    host, slash, path = first.partition("/")
+    hosts = [host, *(url.partition("://")[2].partition("/")[0] for url in base_urls[1:])]
+    return f"{scheme}://{','.join(hosts)}{slash}{path}#{model}"
 
 
 def is_embedded(name: str) -> bool:
@@ -228,6 +252,10 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
 
         return SmallModel(spec.name, seed=seed)
     if spec.kind == "url":
+        if spec.more_urls:
+            from moot.actors.models.server_pool import ServerPool
+
+            return ServerPool((spec.base_url, *spec.more_urls), spec.model, api_key_env=binding.api_key_env)
         from moot.actors.models.compatible import CompatibleModel
 
         return CompatibleModel(spec.base_url, spec.model, api_key_env=binding.api_key_env)

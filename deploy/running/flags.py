@@ -41,13 +41,26 @@ def parse_roles(flags: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
     roles: dict[str, list[dict[str, Any]]] = {}
     for flag in flags:
         family, equals, models = flag.partition("=")
-        names = [name.strip() for name in models.split(",")]
+        names = _models_of(models)
         if not (family.strip() and equals and all(names)):
             raise ConfigError(f"--role {redact(flag)!r}: expected NAME=MODEL[,MODEL...], such as judge=simulated")
         if family.strip() in roles:
             raise ConfigError(f"--role {family.strip()} is given twice: list its models with commas")
         roles[family.strip()] = [{"model": name} for name in names]
     return roles
+
+
+def _models_of(models: str) -> list[str]:
+    """The models between commas; those between the servers of one URL do not count.
+
+    >>> _models_of("openai/a,http://x:1,y:2/v1#m,simulated")
+    ['openai/a', 'http://x:1,y:2/v1#m', 'simulated']
+    """
+    found: list[str] = []
+    for part in models.split(","):
+        whole = not found or not found[-1].startswith(("http://", "https://")) or "#" in found[-1]
+        found = [*found, part.strip()] if whole else [*found[:-1], f"{found[-1]},{part.strip()}"]
+    return found
 
 
 def parse_settings(flags: Iterable[str], name: str = "--set", such_as: str = "gate.tau_d=0.2") -> dict[str, Any]:

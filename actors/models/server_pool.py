@@ -1,0 +1,148 @@
+"""Several servers behind one model's name: calls go to the least busy one, and a dead one is left out for a while."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+
+import structlog
+
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.interface import ModelError, ModelReply, StreamPiece
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.resolve import pool_name
+from moot.protocols.errors import ModelUnavailable
+from moot.protocols.messages import Decoding, Message
+
+_log = structlog.get_logger(__name__)
+
+LEFT_OUT_S = 10.0
+"""Seconds for which a server whose connection failed gets no calls, while another one works."""
+
+_DEAD = frozenset({"connection", "server"})
+"""Kinds of failure after which a server is left out."""
+
+
+@dataclass(slots=True)
+class _Member:
+    """A server of the pool.
+
+    Attributes:
+        model: its client.
+        in_flight: calls under way.
+        out_until: time until which it is left out, by the pool's clock.
+    """
+
+    model: CompatibleModel
+    in_flight: int = 0
+    out_until: float = 0.0
+
+
+class ServerPool:
+    """A model served by several servers alike; one instance serves any number of calls at once.
+
+    A call that fails is not repeated here: whoever retries it meets another server.
+
+    Args:
+        base_urls: of the servers, two or more.
+        model: the model's name, the same on each.
+        api_key_env: name of the environment variable with their key; None sends no key.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        base_urls: Sequence[str],
+        model: str,
+        *,
+        api_key_env: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members = [_Member(CompatibleModel(url, model, api_key_env=api_key_env)) for url in base_urls]
+        self._clock = clock
+        self.name = pool_name(base_urls, model)
+        self.capabilities = self._members[0].model.capabilities
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: ReplySchema | None = None,
+    ) -> ModelReply:
+        """One request to one of the servers.
+
+        Raises:
+            ModelError: as `CompatibleModel.complete`.
+        """
+        with self._chosen() as model:
+            return await model.complete(messages, decoding, step_key=step_key, schema=schema)
+
+    async def stream(
+        self,
+        messages: Sequence[Message],
+        decoding: Decoding,
+        *,
+        step_key: str,
+        schema: ReplySchema | None = None,
+    ) -> AsyncGenerator[StreamPiece, None]:
+        """One request to one of the servers, whose reply is given while it comes.
+
+        Raises:
+            ModelError: while iterating.
+        """
+        with self._chosen() as model:
+            async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    @contextmanager
+    def _chosen(self) -> Iterator[CompatibleModel]:
+        """The least busy server that is not left out; of none such, the one that comes back first."""
+        now = self._clock()
+        alive = [member for member in self._members if member.out_until <= now]
+        if alive:
+            member = min(alive, key=lambda each: each.in_flight)
+        else:
+            member = min(self._members, key=lambda each: each.out_until)
+        member.in_flight += 1
+        try:
+            yield member.model
+            member.out_until = 0.0
+        except ModelError as error:
+            if error.kind in _DEAD:
+                if member.out_until == 0.0:
+                    _log.warning("a server is left out for a while", server=member.model.base_url, why=error.message)
+                member.out_until = self._clock() + LEFT_OUT_S
+            raise
+        finally:
+            member.in_flight -= 1
+
+    async def check(self) -> None:
+        """Ask each server for its list of models; those that do not answer are left out.
+
+        Raises:
+            ModelUnavailable: none of them answers.
+            MissingKey: the key's environment variable is not set.
+        """
+        dialects, why = set(), ""
+        for member in self._members:
+            try:
+                await member.model.check()
+                dialects.add(member.model.capabilities.dialect)
+            except ModelUnavailable as error:
+                why = str(error)
+                member.out_until = self._clock() + LEFT_OUT_S
+                _log.warning("a server does not answer", server=member.model.base_url, why=why)
+        if not dialects:
+            raise ModelUnavailable(why)
+        dialect = dialects.pop() if len(dialects) == 1 else "portable"
+        self.capabilities = replace(self.capabilities, dialect=dialect)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later call opens new ones."""
+        for member in self._members:
+            await member.model.close()

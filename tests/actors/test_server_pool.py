@@ -1,0 +1,116 @@
+"""Several servers behind one model's name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
+from http_backends import DECODING, MESSAGES, completion
+
+from moot.actors.models.interface import ModelError
+from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, make_model
+from moot.actors.models.server_pool import LEFT_OUT_S, ServerPool
+from moot.deploy.running.flags import parse_roles
+from moot.protocols.errors import ConfigError, ModelUnavailable
+
+
+class Servers:
+    """Two servers; what each was asked, and whether it fails."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[int] = Counter()
+        self.failing: set[int] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.awaited = -1
+        self.now = 100.0
+
+    async def handle(self, number: int, request: web.Request) -> web.Response:
+        self.calls[number] += 1
+        if self.calls.total() == self.awaited:
+            self.gate.set()
+        await self.gate.wait()
+        if number in self.failing:
+            return web.json_response({"error": {"message": "out of order"}}, status=500)
+        return web.json_response(completion())
+
+
+@asynccontextmanager
+async def pool(servers: Servers, count: int = 2) -> AsyncIterator[ServerPool]:
+    async with AsyncExitStack() as stack:
+        urls = []
+        for number in range(count):
+            app = web.Application()
+            app.router.add_post("/v1/chat/completions", partial(servers.handle, number))
+            server = TestServer(app)
+            await server.start_server()
+            stack.push_async_callback(server.close)
+            urls.append(str(server.make_url("/v1")))
+        model = ServerPool(urls, "m", clock=lambda: servers.now)
+        stack.push_async_callback(model.close)
+        yield model
+
+
+async def test_calls_are_spread_by_load() -> None:
+    servers = Servers()
+    servers.gate.clear()
+    servers.awaited = 6
+    async with pool(servers) as model:
+        await asyncio.gather(*(model.complete(MESSAGES, DECODING, step_key=f"c/{n}") for n in range(6)))
+    assert servers.calls == {0: 3, 1: 3}
+
+
+async def test_a_server_that_fails_is_left_out_and_tried_again() -> None:
+    servers = Servers()
+    servers.failing = {0}
+    async with pool(servers) as model:
+        with pytest.raises(ModelError):
+            await model.complete(MESSAGES, DECODING, step_key="c/0")
+        for number in range(4):
+            await model.complete(MESSAGES, DECODING, step_key=f"c/{number}")
+        assert servers.calls == {0: 1, 1: 4}
+        servers.failing, servers.now = set(), servers.now + LEFT_OUT_S
+        await model.complete(MESSAGES, DECODING, step_key="c/9")
+        assert servers.calls == {0: 2, 1: 4}
+
+
+async def test_with_all_of_them_down_one_is_asked_all_the_same() -> None:
+    servers = Servers()
+    servers.failing = {0, 1}
+    async with pool(servers) as model:
+        for _ in range(3):
+            with pytest.raises(ModelError):
+                await model.complete(MESSAGES, DECODING, step_key="c")
+        servers.failing = set()
+        await model.complete(MESSAGES, DECODING, step_key="c")
+
+
+async def test_one_that_answers_is_enough_to_begin() -> None:
+    servers = Servers()
+    async with pool(servers, count=1) as alive:
+        url = alive.name.removeprefix("http://").partition("/")[0]
+        found = make_model(ModelBinding(model=f"http://127.0.0.1:{unused_port()},{url}/v1#m"), seed=0, answer_key=None)
+        await found.check()
+        await found.complete(MESSAGES, DECODING, step_key="c")
+        await found.close()
+    with pytest.raises(ModelUnavailable):
+        await found.check()
+    await found.close()
+
+
+def test_the_name_of_several_servers() -> None:
+    name = "http://a:8000,b:9000/v1/#m"
+    assert canonical_model(name) == "http://a:8000,b:9000/v1#m"
+    spec = ModelSpec.parse(name)
+    assert (spec.base_url, spec.more_urls, spec.model) == ("http://a:8000/v1", ("http://b:9000/v1",), "m")
+    assert canonical_model("http://a:8000/v1#m") == "http://a:8000/v1#m"
+    with pytest.raises(ConfigError):
+        ModelSpec.parse("http://a:8000,,b/v1#m")
+    members = parse_roles([f"agent=simulated,{name}"])["agent"]
+    assert [member["model"] for member in members] == ["simulated", name]
