@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
 from moot.deploy.planning.order import Timed, waits_for
@@ -125,6 +126,22 @@ class Reading:
         prompt, completion = row["prompt_tokens"], row["completion_tokens"]
         reserved = (prompt or 0) + max(row["max_tokens"] or 0, completion or 0)
         return Step(self._numbers[row["model"]], after, gap_s, busy_s, requests, prompt, completion, reserved)
+
+
+def most_under_way(rows: Iterable[Row]) -> int:
+    """Most calls that were under way at once; 0 where no row says how long it took.
+
+    An ask has one call after another under way: from when it has waited for leave as long as it did to its last reply.
+    """
+    asks: dict[tuple[str, str, float], tuple[float, float]] = {}
+    for row in rows:
+        if row["latency_s"] is not None:
+            key = (row["case_id"], row["path"].partition("~")[0], row["at"] or 0.0)
+            latency, waited = asks.get(key, (0.0, 0.0))
+            asks[key] = max(latency, row["latency_s"]), max(waited, row["waited_s"] or 0.0)
+    changes = [(at + min(waited, latency), 1) for (_, _, at), (latency, waited) in asks.items()]
+    changes += [(at + latency, -1) for (_, _, at), (latency, _) in asks.items()]
+    return max(accumulate(change for _, change in sorted(changes)), default=0)  # an end comes before a begin
 
 
 def _adopted(

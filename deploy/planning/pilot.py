@@ -75,6 +75,7 @@ class Pilot:
         shared: replies that several cases share; each is counted with one of the debates that were open then.
         waits_unknown: calls of a record from before waits were written down.
         interrupted: gaps in debates that a new session or a person's decision falls into, which count as none.
+        under_way: most calls that were under way at once, over all models.
     """
 
     name: str
@@ -96,3 +97,4 @@ class Pilot:
     shared: int
     waits_unknown: int
     interrupted: int
+    under_way: int

@@ -18,7 +18,7 @@ from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
 from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.programme import Programme, programme_of
 from moot.deploy.planning.read import read_pilot
-from moot.deploy.planning.remarks import remarks
+from moot.deploy.planning.remarks import beyond_pilot, remarks
 from moot.deploy.planning.resampled import resampled
 from moot.deploy.planning.scenario import Constraint, Scenario
 from moot.deploy.planning.settings import PlanSettings
@@ -54,6 +54,7 @@ class RunPlan:
         simulated: cases that were simulated; the others go at the same pace.
         level: coverage of the intervals.
         remarks: what a reader must know: what was assumed, and what the pilot could not say.
+        warnings: why the plan may promise too much.
     """
 
     pilot: str
@@ -79,6 +80,7 @@ class RunPlan:
     simulated: int
     level: float
     remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def plan(pilot: str | Path, *, prices: str | None = None, **settings: Any) -> RunPlan:
@@ -119,6 +121,10 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
     others = resampled(programme, scenario, settings.cases, random)
     per_s = others.around(used.calls.value / seen.time_s if seen.time_s > 0.0 else 0.0, others.calls_per_s)
     needed, needed_low, needed_high = (_needs(each, pilot, settings, scenario, placement) for each in per_s)
+    in_flight = _at_most(
+        math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),
+        others.around_pair(seen.in_flight, others.in_flight),
+    )
     return RunPlan(
         pilot=pilot.name,
         protocol=pilot.protocol,
@@ -131,10 +137,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         # By the cases that it draws a simulation may end before what each bound takes on average.
         time_s=others.around(max(seen.time_s, *alone.values()), others.time_s),
         totals=used,
-        in_flight=_at_most(
-            math.inf if scenario.concurrency is None else scenario.concurrency * len(pilot.models),
-            others.around_pair(seen.in_flight, others.in_flight),
-        ),
+        in_flight=in_flight,
         open_debates=_at_most(scenario.max_open, others.around_pair(seen.open_debates, others.open_debates)),
         needs=needed,
         needs_low=needed_low,
@@ -147,6 +150,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         simulated=seen.simulated,
         level=LEVEL,
         remarks=tuple(remarks(pilot, settings, placement, used)),
+        warnings=tuple(beyond_pilot(pilot, in_flight[1].value)),
     )
 
 

@@ -13,7 +13,7 @@ from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.record.schema import ASKED
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
-from moot.deploy.planning.debates import Reading, Row
+from moot.deploy.planning.debates import Reading, Row, most_under_way
 from moot.deploy.planning.pilot import FEW, Pilot
 from moot.deploy.reading.record import read_facts
 from moot.protocols.case import is_shared_id
@@ -99,6 +99,7 @@ def read_pilot(folder: str | Path, *, prices: PriceTable | None = None, seed: in
         shared=len(shared),
         waits_unknown=reading.waits_unknown,
         interrupted=reading.interrupted,
+        under_way=most_under_way(row for row in rows if _paid(row)),
     )
 
 

@@ -36,6 +36,22 @@ def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: To
     yield from _assumed(pilot, settings, placement)
 
 
+def beyond_pilot(pilot: Pilot, under_way: float) -> Iterator[str]:
+    """The warning of a plan that has more calls under way than the pilot showed its servers to answer.
+
+    Args:
+        pilot: the pilot; one whose models answer in the run's own processes shows no server at all.
+        under_way: in the plan, 95 % of the time at most.
+    """
+    shown = pilot.under_way
+    if not pilot.in_process and shown and round(under_way) > shown:
+        yield (
+            f"this plan has up to {under_way:,.0f} calls under way, and the pilot showed {shown:,} to be served at "
+            "most: a server that is full answers later, so that the run may take many times as long; plan with "
+            f"--concurrency {max(1, shown // max(1, len(pilot.models)))}, or from a pilot with as many under way"
+        )
+
+
 def debates(n: int) -> str:
     """So many debates.
 

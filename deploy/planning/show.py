@@ -35,6 +35,7 @@ class Shown(BaseModel):
     level: float
     seed: int
     remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def check_form(form: str) -> None:
@@ -64,7 +65,8 @@ def _text(found: RunPlan) -> RenderableType:
     for name, value in _rows(found):
         table.add_row(Text(name), Text(visible_line(value)))
     notes = [Text(f"- {visible_line(remark)}") for remark in found.remarks]
-    return Group(table, Text(), *notes)
+    warnings = [Text(f"warning: {visible_line(warning)}\n") for warning in found.warnings]
+    return Group(*warnings, table, Text(), *notes)
 
 
 def _rows(found: RunPlan) -> Iterator[tuple[str, str]]:
@@ -250,4 +252,5 @@ def _json(found: RunPlan) -> Shown:
         level=found.level,
         seed=found.settings.seed,
         remarks=found.remarks,
+        warnings=found.warnings,
     )

@@ -37,7 +37,7 @@ def debate(number: int, steps: tuple[Step, ...], **others: bool) -> Debate:
     return replace(known, **others)  # type: ignore[arg-type]
 
 
-def made(debates: tuple[Debate, ...], price: Price | None = None) -> Pilot:
+def made(debates: tuple[Debate, ...], price: Price | None = None, under_way: int = 200) -> Pilot:
     return Pilot(
         name="runs/made",
         protocol="selene",
@@ -58,6 +58,7 @@ def made(debates: tuple[Debate, ...], price: Price | None = None) -> Pilot:
         shared=0,
         waits_unknown=0,
         interrupted=0,
+        under_way=under_way,
     )
 
 

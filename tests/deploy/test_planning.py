@@ -19,6 +19,7 @@ from moot.actors.limits.settings import PERMIT_TTL_S, WINDOW_S
 from moot.actors.models.prices import Price
 from moot.deploy.planning.bounds import alone_s
 from moot.deploy.planning.costs import BUSY_SHARE
+from moot.deploy.planning.debates import most_under_way
 from moot.deploy.planning.plan import RunPlan, plan_of
 from moot.deploy.planning.programme import programme_of
 from moot.deploy.planning.scenario import Scenario
@@ -283,3 +284,31 @@ def test_the_longest_of_many_debates_is_the_bound_of_latency() -> None:
     many = alone_s(PROGRAMME, EVERYONE, FREE, 10_000)["latency"]
     assert few == pytest.approx(np.mean([each.alone_s for each in PILOT.debates]))
     assert many == pytest.approx(max(each.alone_s for each in PILOT.debates))
+
+
+@pytest.mark.parametrize(("settings", "warned"), [({}, True), ({"concurrency": 5}, False), ({"limit_rpm": 60}, False)])
+def test_more_calls_than_the_pilot_had_under_way_are_warned_of_on_top(settings: dict[str, int], warned: bool) -> None:
+    pilot = made(PILOT.debates, PILOT.prices[0], under_way=5)
+    found = plan_of(pilot, PlanSettings(cases=500, **settings))
+    assert bool(found.warnings) == warned == (found.in_flight[1].value > 5)
+    console = Console(width=500, record=True, file=StringIO())
+    show_plan(found, console=console)
+    assert console.export_text().startswith("warning: ") == warned
+    if warned:
+        assert "--concurrency 5" in found.warnings[0]
+
+
+def test_a_pilot_in_the_own_processes_shows_no_server() -> None:
+    pilot = replace(made(PILOT.debates, PILOT.prices[0], under_way=5), in_process=True)
+    assert plan_of(pilot, PlanSettings(cases=500)).warnings == ()
+
+
+def test_calls_that_wait_for_leave_are_not_under_way() -> None:
+    def row(path: str, at: float, latency_s: float | None, waited_s: float = 0.0) -> dict[str, object]:
+        return {"case_id": "a", "path": path, "at": at, "latency_s": latency_s, "waited_s": waited_s}
+
+    asked_again = [row("x", 0.0, 1.0), row("x~1", 0.0, 2.0)]
+    assert most_under_way(asked_again) == 1
+    assert most_under_way([*asked_again, row("y", 0.5, 4.0, waited_s=1.5), row("z", 9.0, None)]) == 1
+    assert most_under_way([*asked_again, row("y", 0.5, 4.0, waited_s=1.4)]) == 2
+    assert most_under_way([]) == 0

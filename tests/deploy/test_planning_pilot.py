@@ -211,3 +211,14 @@ def test_planning_needs_no_ray(record: Path) -> None:
         "sys.exit('ray' in sys.modules or 'fastapi' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 0
+
+
+def test_a_plan_says_how_much_its_pilot_showed_of_the_server(tmp_path: Path) -> None:
+    with simulated_server(None, port=0, latency_ms=30.0) as port:
+        model = f"http://127.0.0.1:{port}/v1#simulated"
+        task = rows_file(tmp_path / "rows.jsonl", 0, 6)
+        run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model, concurrency=2)
+    assert read_pilot(tmp_path / "run").under_way == 2
+    (warning,) = plan(tmp_path / "run", cases=10_000).warnings
+    assert "--concurrency 2" in warning
+    assert plan(tmp_path / "run", cases=10_000, concurrency=2).warnings == ()
