@@ -12,8 +12,8 @@ from typing import Any
 
 from moot.actors.log import configure_terminal
 from moot.actors.placement import cluster_address
-from moot.actors.record.store.uri import below
 from moot.actors.record.tables import read_table
+from moot.deploy.cli.several import left_out, several
 from moot.deploy.reading.summaries.model_replies import members_without_replies, model_replies, warnings_of
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
@@ -23,15 +23,12 @@ from moot.deploy.running.documents import Shelf
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.interrupt import hold_in_thread
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK, EXIT_SOME_FAILED, EXIT_STOPPED, Run
-from moot.deploy.running.places import default_out
 from moot.deploy.running.plan_calls import plan
 from moot.deploy.running.prepare import Prepared, prepare, warn
 from moot.deploy.running.progress import progress_listener
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.running.session import Session
-from moot.protocols.errors import REPLAY_DIVERGED, ConfigError
-from moot.protocols.registry import PROTOCOLS, make_protocol
-from moot.protocols.tasks import open_task
+from moot.protocols.errors import REPLAY_DIVERGED
 
 _NAMED = 3
 """Waiting cases that are named."""
@@ -58,7 +55,7 @@ def execute(
     configure_terminal(log_level)
     config = RunConfig.build(file, flags, flag_of)
     names = [name.strip() for name in config.protocol.split(",")]
-    runs = _prepared(config, names)
+    runs = _prepared(config, names, quiet=quiet)
     if dry_run:
         asyncio.run(_check(runs, network=False))
         for each in runs:
@@ -70,52 +67,15 @@ def execute(
     return _compared(runs, quiet=quiet)
 
 
-def _prepared(config: RunConfig, names: Sequence[str]) -> list[Prepared]:
+def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
     """The run, or one per protocol; these have their libraries beside them in one place."""
     if len(names) == 1:
         return [prepare(config)]
     made = several(config, names)
+    for line in (line for each in made for line in left_out(config, each)):
+        say(line, quiet=quiet)
     shelf = Shelf(Path(str(made[0].out)).parent)
     return [prepare(each, shelf=shelf) for each in made]
-
-
-def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
-    """One configuration per protocol, each with the folder OUT/PROTOCOL.
-
-    `agents`, `roles`, `docs` and `classifier` reach only the protocols that have a use for them, so that one command
-    can compare a debate with a single agent.
-
-    Raises:
-        ConfigError: a protocol is unknown, named twice, or nobody has a use for a role, documents or a classifier.
-    """
-    if not all(names) or len(set(names)) < len(names):
-        raise ConfigError(f"protocol {config.protocol!r}: expected different names between the commas")
-    out = config.out or default_out("", open_task(config.task).name, config.seed, config.model)
-    made = []
-    unasked, searched, classified = set(config.roles), False, False
-    for name in names:
-        protocol = make_protocol(name)
-        roles = protocol.roles
-        reads, classifies = (bool(getattr(protocol, each, False)) for each in ("reads_documents", "classifies"))
-        searched, classified = searched or reads, classified or classifies
-        unasked -= set(roles)
-        fixed = name in PROTOCOLS and "agents" in PROTOCOLS[name].fixed
-        changes = {
-            "protocol": name,
-            "out": below(out, name.replace(":", "-")),
-            "agents": None if fixed else config.agents,
-            "roles": {family: members for family, members in config.roles.items() if family in roles},
-            "docs": config.docs if reads else (),
-            "classifier": config.classifier if classifies else None,
-        }
-        made.append(config.model_copy(update=changes))
-    if unasked:
-        raise ConfigError(f"none of these protocols asks the role {min(unasked)!r}")
-    if config.docs and not searched:
-        raise ConfigError("--docs: none of these protocols searches documents")
-    if config.classifier and not classified:
-        raise ConfigError("--classifier: none of these protocols asks one")
-    return made
 
 
 async def _check(runs: Sequence[Prepared], *, network: bool) -> None:

@@ -13,6 +13,7 @@ from moot.deploy.running.config import RunConfig
 from moot.deploy.running.recorded import recorded_members, replayed_run
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.floor import DebateProtocol
+from moot.protocols.registry import PROTOCOLS
 
 ALTERNATIVES = 5
 """Alternatives per token that agents ask for when the protocol needs log-probabilities."""
@@ -29,7 +30,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
     `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
     own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
-    some of a family's members says how many in `most_members`.
+    some of a family's members says how many in `most_members`; whoever is replayed with more was not named here.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -45,9 +46,9 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     bindings = {}
     for family in protocol.roles:
         members = _members(config, family, {"max_tokens": lengths[family]} if family in lengths else {})
-        _check_all_are_asked(family, members, most.get(family))
+        _check_all_are_asked(family, config.roles.get(family, ()), most.get(family), protocol.name)
         if family in temperatures:
-            members = _at_temperatures(family, members, temperatures[family])
+            members = _at_temperatures(family, members, temperatures[family], protocol.name)
         if protocol.needs_logprobs and family in speakers(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
@@ -71,19 +72,22 @@ def shown_pictures(protocol: DebateProtocol) -> frozenset[str]:
     return (speakers(protocol) | judges) & frozenset(protocol.roles)
 
 
-def _check_all_are_asked(family: str, members: Sequence[RoleBinding], most: int | None) -> None:
+def _check_all_are_asked(family: str, members: Sequence[object], most: int | None, protocol: str) -> None:
     """Refuse members that the protocol would never ask."""
     if most is not None and len(members) > most:
-        raise ConfigError(f"role {family!r} has {len(members)} members: the protocol asks {most} only")
+        entry = PROTOCOLS.get(protocol)
+        counted = entry is not None and "agents" in entry.settings_model.model_fields and "agents" not in entry.fixed
+        more = f" (--agents {len(members)} asks them all)" if family == "agent" and counted else ""
+        raise ConfigError(f"role {family!r} has {len(members)} members: protocol {protocol!r} asks {most} only{more}")
 
 
 def _at_temperatures(
-    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float]
+    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float], protocol: str
 ) -> list[RoleBinding]:
     """The members at the protocol's temperature, or each at its own."""
     if not isinstance(temperatures, Sequence):
         return [_at_temperature(member, temperatures) for member in members]
-    _check_all_are_asked(family, members, len(temperatures))
+    _check_all_are_asked(family, members, len(temperatures), protocol)
     return [_at_temperature(members[i % len(members)], each) for i, each in enumerate(temperatures)]
 
 

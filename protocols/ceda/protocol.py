@@ -59,7 +59,7 @@ class Ceda:
     classifies = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType({"judge": (JudgeReply,)})
     reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
-    most_members: Mapping[str, int] = MappingProxyType({"vision": 1})
+    most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
 
     def __init__(self, settings: CedaSettings | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from moot.protocols.calls import CallPlan
@@ -42,6 +43,7 @@ class ConstructorAuditor:
         judges_apart: always: judges should not be models that debate, too.
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
+        most_members: how many of a role family it asks, where not all.
         reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
     """
 
@@ -49,6 +51,7 @@ class ConstructorAuditor:
     sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
+    most_members: Mapping[str, int] = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
     without_logprobs = (
         "`--set logprobs=false` goes on without them: such replies are counted and left out of the signal analysis"
     )

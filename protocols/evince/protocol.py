@@ -59,6 +59,7 @@ class Evince:
         judges_apart: whether judges should not be models that debate, too.
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
+        most_members: how many agents it asks.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
     """
 
@@ -75,6 +76,7 @@ class Evince:
         self.settings = settings if settings is not None else EvinceSettings()
         self.name = name
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
+        self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect: equal ones debate alike."""

@@ -54,6 +54,7 @@ class Selene:
         roles: `agent`, and `judge` unless no judge is asked.
         replies: by role family, the reply types that are asked for beside free text.
         needs_logprobs: whether the gate needs token log-probabilities as configured.
+        most_members: how many agents it asks.
         without_logprobs: how to go on with a model that gives none.
     """
 
@@ -70,6 +71,7 @@ class Selene:
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (Position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
+        self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
     def for_encoder(self, encoder: str) -> Selene:
         """This protocol for a run with `encoder`; see `SeleneSettings.for_encoder`.

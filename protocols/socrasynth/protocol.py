@@ -47,6 +47,7 @@ class SocraSynth:
         judges_apart: always: judges should not be models that debate, too.
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
+        most_members: how many of a role family it asks, where not all.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise: one reply of a side
             speaks on every topic.
     """
@@ -63,6 +64,7 @@ class SocraSynth:
             "judge": (Reading, Comparison),
         }
     )
+    most_members: Mapping[str, int] = MappingProxyType({"agent": 2, "moderator": 1})
 
     def __init__(self, settings: SocraSynthSettings | None = None) -> None:
         self.settings = settings if settings is not None else SocraSynthSettings()

@@ -9,8 +9,9 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
+from moot.deploy.cli.several import left_out, several
 from moot.deploy.running.bindings import bind_roles
-from moot.deploy.running.config import RunConfig
+from moot.deploy.running.config import RunConfig, nested
 from moot.deploy.running.prepare import prepare, warn
 from moot.deploy.running.run import run
 from moot.protocols.case import Case
@@ -40,6 +41,12 @@ class Long(Silent):
     """Its judges have much to say."""
 
     reply_tokens: ClassVar[dict[str, int]] = {"judge": 1500}
+
+
+class Duet(Silent):
+    """Asks two agents."""
+
+    most_members: ClassVar[dict[str, int]] = {"agent": 2}
 
 
 LIKE = "http://127.0.0.1:9/v1#like"
@@ -125,3 +132,103 @@ class TestMembersAtTheirOwnTemperatures:
         config = RunConfig.build(None, {"roles": {family: ["simulated"] * (asked + 1)}})
         with pytest.raises(ConfigError, match=f"'{family}'.* {asked} only"):
             bind_roles(config, make_protocol("ceda"))
+
+
+class TestEveryMemberIsAsked:
+    @pytest.mark.parametrize(
+        ("protocol", "settings", "family", "asked"),
+        [
+            ("selene", {}, "agent", 3),
+            ("selene", {"agents": 4}, "agent", 4),
+            ("single-agent", {}, "agent", 1),
+            ("majority-vote", {}, "agent", 3),
+            ("evince", {}, "agent", 2),
+            ("socrasynth", {}, "agent", 2),
+            ("socrasynth", {}, "moderator", 1),
+            ("constructor-auditor", {}, "constructor", 1),
+            ("constructor-auditor", {}, "auditor", 1),
+            ("constructor-auditor", {}, "synthesizer", 1),
+            ("ceda", {}, "debater", 2),
+            ("ceda", {}, "vision", 1),
+        ],
+    )
+    def test_one_more_than_are_asked_is_refused(
+        self, protocol: str, settings: dict[str, int], family: str, asked: int
+    ) -> None:
+        made = make_protocol(protocol, settings)
+        allowed = RunConfig.build(None, {"roles": {family: ["simulated"] * asked}})
+        assert len(bind_roles(allowed, made)[family]) == asked
+        more = RunConfig.build(None, {"roles": {family: ["simulated"] * (asked + 1)}})
+        with pytest.raises(ConfigError, match=f"'{family}' has {asked + 1} members.*{asked} only") as refused:
+            bind_roles(more, made)
+        counted = family == "agent" and protocol in ("selene", "majority-vote", "evince")
+        assert (f"--agents {asked + 1}" in str(refused.value)) == counted
+
+    def test_judges_are_all_asked(self) -> None:
+        five = RunConfig.build(None, {"roles": {"judge": ["simulated"] * 5}})
+        for name in ("selene", "evince", "socrasynth", "constructor-auditor", "ceda", "judge-panel"):
+            assert len(bind_roles(five, make_protocol(name))["judge"]) == 5
+
+    def test_an_own_protocol_says_how_many_it_asks(self) -> None:
+        made = OwnProtocol("m:Duet", Duet())
+        with pytest.raises(ConfigError, match="asks 2 only"):
+            bind_roles(RunConfig.build(None, {"roles": {"agent": ["simulated"] * 3}}), made)
+
+    def test_a_replay_of_more_members_is_read_as_far_as_it_is_asked(self, tmp_path: Path) -> None:
+        roles = {"agent": ["simulated", "simulated?competence=0.9", "simulated"]}
+        done = run(task="sample", limit=1, engine="inline", roles=roles, out=tmp_path / "first")
+        config = RunConfig.build(None, {"model": f"replay/{done.path}", "out": str(tmp_path / "again")})
+        assert bind_roles(config, make_protocol("single-agent"))["agent"]
+
+
+class TestProtocolsSideBySide:
+    """What `--protocol A,B` hands to each."""
+
+    def test_a_setting_of_one_protocol_reaches_that_one_only(self) -> None:
+        flags = {"set": {"selene.gate.tau_d": 0.2, "evince": {"agents": 3}, "selene": {"gate": {"tau_m": 0.4}}}}
+        made = several(RunConfig.build(None, flags), ["selene", "evince"])
+        assert [nested(each.set) for each in made] == [{"gate": {"tau_d": 0.2, "tau_m": 0.4}}, {"agents": 3}]
+
+    def test_it_counts_more_than_a_setting_of_all(self) -> None:
+        config = RunConfig.build(None, {"set": {"gate.tau_d": 0.1, "majority-vote.vote.samples": 5}})
+        made = several(config, ["selene", "majority-vote"])
+        assert [nested(each.set) for each in made] == [
+            {"gate": {"tau_d": 0.1}},
+            {"gate": {"tau_d": 0.1}, "vote": {"samples": 5}},
+        ]
+        config = RunConfig.build(None, {"set": {"gate.tau_d": 0.1, "selene.gate.tau_d": 0.2}})
+        made = several(config, ["selene", "majority-vote"])
+        assert [nested(each.set)["gate"]["tau_d"] for each in made] == [0.2, 0.1]
+
+    def test_a_setting_that_one_lacks_names_the_way_out(self) -> None:
+        config = RunConfig.build(None, {"set": {"gate.tau_d": 0.2}})
+        with pytest.raises(ConfigError, match=r"'evince'.*`gate`.*PROTOCOL\.KEY"):
+            several(config, ["selene", "evince"])
+
+    def test_a_setting_of_a_protocol_that_does_not_run_is_refused(self) -> None:
+        config = RunConfig.build(None, {"set": {"ceda.max_turns": 4}})
+        with pytest.raises(ConfigError, match=r"ceda\.max_turns"):
+            several(config, ["selene", "evince"])
+
+    def test_roles_that_one_lacks_are_told_and_it_goes_on(self, tmp_path: Path) -> None:
+        file = tmp_path / "run.yaml"
+        file.write_text("roles: {agent: [simulated, simulated], judge: simulated}\n")
+        made = several(RunConfig.build(file), ["selene", "single-agent"])
+        assert [{family: len(each.roles[family]) for family in each.roles} for each in made] == [
+            {"agent": 2, "judge": 1},
+            {"agent": 1},
+        ]
+        told = [left_out(RunConfig.build(file), each) for each in made]
+        assert told[0] == []
+        assert any("'judge'" in line for line in told[1])
+        assert any("'agent'" in line and "1 of 2" in line for line in told[1])
+
+    def test_a_member_that_no_protocol_asks_is_refused(self) -> None:
+        config = RunConfig.build(None, {"roles": {"agent": ["simulated"] * 4}})
+        with pytest.raises(ConfigError, match="'agent' has 4 members"):
+            several(config, ["selene", "single-agent"])
+
+    def test_a_role_that_a_setting_takes_away_is_not_asked(self) -> None:
+        flags = {"set": {"evince": {"crit_turns": "none", "gate": False}}, "roles": {"judge": ["simulated"]}}
+        with pytest.raises(ConfigError, match=r"none of these .*'judge'"):
+            several(RunConfig.build(None, flags), ["evince", "single-agent"])

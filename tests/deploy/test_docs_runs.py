@@ -19,7 +19,8 @@ import moot
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.retrieval import build
 from moot.actors.retrieval.library import StoredLibrary
-from moot.deploy.cli.run import execute, several
+from moot.deploy.cli.run import execute
+from moot.deploy.cli.several import several
 from moot.deploy.running import documents
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.plan_calls import plan
