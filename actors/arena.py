@@ -115,6 +115,7 @@ class Past:
         self, finished: Mapping[CaseKey, bool], content: Mapping[str, str], *, retry_failed: bool = False
     ) -> None:
         self._content = dict(content)
+        self._verdicts = len(finished)
         self._latest: dict[str, tuple[int, bool]] = {}
         for (case_id, attempt), failed in finished.items():
             if attempt >= self._latest.get(case_id, (-1, False))[0]:
@@ -133,6 +134,11 @@ class Past:
     def known(self) -> int:
         """How many cases the record knows."""
         return len(self._content)
+
+    @property
+    def outdated(self) -> int:
+        """How many verdicts on record count no more: of attempts that another one has followed, or is to follow."""
+        return self._verdicts - sum(not (failed and self._retry_failed) for _, failed in self._latest.values())
 
     def has_ended(self, case_id: str) -> bool:
         """Whether a debate of this case has a verdict on record."""

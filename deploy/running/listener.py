@@ -28,7 +28,7 @@ class Listener(Protocol):
         ...
 
     def counts(self, counts: Counts) -> None:
-        """Totals of the whole run, now and then."""
+        """Totals of the whole run, now and then; of a case that got another attempt, the verdict of the last one."""
         ...
 
     def events(self, events: Sequence[StreamedEvent]) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeVar
 
+import msgspec
 import structlog
 
 from moot.actors.arena import Archive, Arena, Past, Runtime
@@ -60,6 +61,7 @@ class Session:
         self._stop_asked = False
         self._out_of_time = False
         self._told_of, self._told_at = 0, 0.0
+        self._outdated = 0
 
     def stop(self) -> None:
         """Drain: nothing new starts, calls under way finish, the record is flushed. From any thread."""
@@ -123,6 +125,7 @@ class Session:
             await self._unless_stopped(build_run_library(prepared, self._listener.indexed))
             past = await asyncio.to_thread(recorded_past, prepared)
             left = await asyncio.to_thread(_left, prepared, past)
+            self._outdated = past.outdated
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
@@ -204,7 +207,9 @@ class Session:
                 self._listener.events(found)
             if time.monotonic() - self._told_at >= _SIGNALS_S:
                 await self._tell_signals(archive)
-        self._listener.counts(await archive.counts())
+        counts = await archive.counts()
+        failed = max(0, counts.failed - self._outdated)  # only a case that failed gets another attempt
+        self._listener.counts(msgspec.structs.replace(counts, failed=failed))
 
     async def _tell_recorded_signals(self, folder: RunFolder) -> None:
         """Of a run that has nothing left to do: those of its record."""

@@ -23,10 +23,11 @@ from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
-from moot.actors.record.progress import StreamedEvent
+from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.running import session
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import decide, waiting
+from moot.deploy.running.listener import Silent
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import prepare, warn
 from moot.deploy.running.run import RunOptions, arun, run, stream
@@ -515,3 +516,64 @@ async def test_failed_cases_are_told_and_can_be_retried(tmp_path: Path) -> None:
     again = await arun(**{**options, "retry_failed": True})
     assert [row["attempt"] for row in rows(again, "verdicts", case_id="mine-1")] == [0, 1]
     assert again.failed == 1
+
+
+async def test_a_case_that_is_tried_again_is_one_case_and_what_failed_before_is_over(tmp_path: Path) -> None:
+    broken = True
+
+    async def mended(request: web.Request) -> web.Response:
+        if broken and request.headers.get(REQUEST_ID_HEADER) != STEP_KEY:
+            return web.json_response({"error": {"message": "not today"}}, status=400)
+        content = '{"answer": "Yes", "reasoning": "x", "confidence": 0.9}'
+        return web.json_response({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
+
+    class Counted(Silent):
+        def began(self, total: int | None, done: int) -> None:
+            seen.append((done, total))
+
+        def counts(self, counts: Counts) -> None:
+            seen.append((counts.finished + counts.failed, counts.failed))
+
+    app = web.Application()
+    app.router.add_route("*", "/v1/{tail:.*}", mended)
+    async with TestServer(app) as server:
+        model = f"{server.make_url('/v1')}#m"
+        options = {**small(tmp_path / "run"), "limit": 4, "protocol": "single-agent", "model": model}
+        options = {key: str(value) if key == "out" else value for key, value in options.items()}
+        seen: list[tuple[int, int | None]] = []
+        first = await Session(prepare(RunConfig.build(None, options)), Counted()).hold()
+        assert (seen[0], seen[-1], first.summary.asks_failed) == ((0, 4), (4, 4), {"request": 4})
+        broken = False
+        seen = []
+        await Session(prepare(RunConfig.build(None, options | {"retry_failed": True})), Counted()).hold()
+        assert (seen[0], seen[-1]) == ((0, 4), (4, 0))
+        options["limit"] = 5
+        seen = []
+        more = await Session(prepare(RunConfig.build(None, options)), Counted()).hold()
+    assert (seen[0], seen[-1]) == ((4, 5), (5, 0))
+    assert (more.done, more.failed, more.summary.asks_failed) == (5, 0, {})
+
+
+async def test_retried_cases_are_done_when_they_are_done_again(tmp_path: Path) -> None:
+    class Failing:
+        roles = ()
+
+        async def run(self, case: Case, floor: Floor) -> Verdict:
+            raise ValueError("no")
+
+    class Counted(Silent):
+        def began(self, total: int | None, done: int) -> None:
+            seen.append((done, total))
+
+        def counts(self, counts: Counts) -> None:
+            seen.append((counts.finished + counts.failed, total))
+
+    seen: list[tuple[int, int | None]] = []
+    total = 3
+    options = {"engine": "inline", "out": str(tmp_path / "run"), "retry_failed": True}
+    for _ in range(3):
+        seen.clear()
+        prepared = prepare(RunConfig.build(None, options), task=QUESTIONS[:total], protocol=Failing())
+        await Session(prepared, Counted()).hold()
+        assert (seen[0], seen[-1]) == ((0, total), (total, total))
+        assert all(done <= total for done, _ in seen)

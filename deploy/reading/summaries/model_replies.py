@@ -178,8 +178,8 @@ def members_without_replies(folder: str | Path) -> list[str]:
     Raises:
         RecordError: the record cannot be read.
     """
-    table = read_table(folder, "turns", ["role", "outcome"])
-    asked = Counter(zip(table["role"].to_pylist(), table["outcome"].to_pylist(), strict=True))
+    rows = _of_latest_attempts(read_table(folder, "turns", ["role", "outcome"]).to_pylist())
+    asked = Counter((row["role"], row["outcome"]) for row in rows)
     usable = {role for role, outcome in asked if outcome in USABLE}
     families = {family_of(role) for role in usable}
     return sorted({role for role, _ in asked if role not in usable and family_of(role) in families})
@@ -192,12 +192,21 @@ def commonest_failure(folder: str | Path) -> str:
         RecordError: the record cannot be read.
     """
     table = read_table(folder, "turns", ["outcome", "failure", "error"])
-    failed = [row for row in table.to_pylist() if row["outcome"] == "failed" and not row["superseded"]]
+    rows = _of_latest_attempts(table.to_pylist())
+    failed = [row for row in rows if row["outcome"] == "failed" and not row["superseded"]]
     reasons = Counter(_reason(row["failure"] or "unknown", row["error"] or "") for row in failed)
     if not reasons:
         return ""
     (reason, count), *_ = reasons.most_common(1)
     return f"{reason} ({count:,} of {len(failed):,} failed asks)"
+
+
+def _of_latest_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of each case's latest attempt: an earlier one has been made up for."""
+    latest: dict[str, int] = {}
+    for row in rows:
+        latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
+    return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
 
 
 def _reason(kind: str, error: str) -> str:

@@ -99,7 +99,7 @@ class Summary(BaseModel):
         wall_s: over all sessions; None when one is unknown (a killed one is).
         how: verdicts by how they were reached, failed ones included.
         failures: failed cases by kind.
-        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome.
+        asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
         model_replies: what the models did, by role and template; `warnings` in words, with what mends it.
         stopped_early: replies that were stopped early, with estimates; None when there are none.
         audit: where skipped cases were debated anyway: the skipped answers (first) against the debated ones.
@@ -180,6 +180,8 @@ def summarise(folder: str | Path) -> Summary:
     replies = read_replies(folder)
     facts = read_facts(folder, replies)
     verdicts = latest_verdicts(folder)
+    attempts = {verdict.case_id: verdict.attempt for verdict in verdicts}
+    latest = [reply for reply in replies if reply.attempt == attempts.get(reply.case_id, reply.attempt)]
     references = References.of(folder)
     events = read_events(folder, _KINDS)
     cases = set(read_table(folder, "cases", [])["case_id"].to_pylist()) | {v.case_id for v in verdicts}
@@ -206,8 +208,8 @@ def summarise(folder: str | Path) -> Summary:
         reused=_reused(facts, verdicts),
         how=_counted(verdict.how or "unknown" for verdict in verdicts),
         failures=_counted(verdict.failure or "unknown" for verdict in verdicts if verdict.failed),
-        asks_failed=_counted(reply.failure or "unknown" for reply in replies if reply.outcome == "failed"),
-        replies=_counted(reply.outcome or "unknown" for reply in replies),
+        asks_failed=_counted(reply.failure or "unknown" for reply in latest if reply.outcome == "failed"),
+        replies=_counted(reply.outcome or "unknown" for reply in latest),
         model_replies=(behaviour := model_replies(folder)),
         warnings=warnings_of(behaviour),
         wall_s=facts.wall_s,
