@@ -10,6 +10,7 @@ import structlog
 
 from moot.actors.desk import Desk, Person
 from moot.actors.failpoints import failpoint
+from moot.actors.limits.affordable import Affordable
 from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.record.closing import Ended
 from moot.actors.record.progress import Counts, StreamedEvent
@@ -171,18 +172,25 @@ class Arena:
         cases: the task's cases, read lazily.
         past: what the record already holds.
         person: answers forms while the run lives; None leaves the debates that ask waiting.
+        affordable: how many debates the run's budgets let be open; None for a run without.
 
     Attributes:
         stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
-        self, runtime: Runtime, cases: Iterator[LabelledCase], past: Past, person: Person | None = None
+        self,
+        runtime: Runtime,
+        cases: Iterator[LabelledCase],
+        past: Past,
+        person: Person | None = None,
+        affordable: Affordable | None = None,
     ) -> None:
         self._runtime, self._cases, self._past = runtime, cases, past
         self._held = [0] * len(runtime.seats)
-        self._person = person
+        self._person, self._affordable = person, affordable
         self._exhausted = False
+        self._change = asyncio.Event()
         self._reading = asyncio.Lock()
         self._stopping = asyncio.Event()
         self._desks: list[Desk] = []
@@ -228,16 +236,20 @@ class Arena:
         desk = self._desks[number]
         while True:
             again += desk.take()
-            batch = again or await self._next(min(self._room(number), HANDFUL))
+            change = self._change
+            batch = again or await self._next(number)
             if batch and self.stopping:
                 return
             again = []
             waiting |= {(a.case.id, a.attempt): a for a in batch}
             self._held[number] = len(waiting)
             if not waiting:
-                if not desk.busy:
+                if desk.busy:
+                    await desk.news()
+                elif self._exhausted:
                     return
-                await desk.news()
+                else:  # until a debate elsewhere has ended, the budget covers no other one
+                    await change.wait()
                 continue
             wait = not batch or not self._room(number)
             try:
@@ -251,19 +263,28 @@ class Arena:
             failpoint("driver.fed")
             self._settle(report.done, waiting, desk)
             self._held[number] = len(waiting)
+            if report.done:
+                self._change.set()
+                self._change = asyncio.Event()
             if wait and desk.busy and not report.done:
                 await desk.news(_GLANCE_S)
 
     def _room(self, number: int) -> int:
-        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty."""
+        """How many more cases a seat may have: beyond its places only when no other seat's place is left empty, and
+        over all seats no more than the budgets cover."""
         places = max(1, self._runtime.max_open // len(self._held))
         others = self._held[:number] + self._held[number + 1 :]
         most = places * _AHEAD if all(held >= places for held in others) else places
-        return max(0, most - self._held[number])
+        room = most - self._held[number]
+        if self._affordable is not None:
+            room = min(room, self._affordable.most_open - sum(self._held))
+        return max(0, room)
 
     def _settle(self, done: Sequence[Outcome], waiting: dict[CaseKey, Assignment], desk: Desk) -> None:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
+            if self._affordable is not None:
+                self._affordable.used(outcome.paid, whole=outcome.status in ("finished", "failed"))
             if outcome.status == "parked" and assignment is not None:
                 desk.put(assignment, outcome)
             if outcome.status == "stopped":
@@ -273,10 +294,12 @@ class Arena:
         asked = desk.case_ids
         self._runtime.archive.forget([outcome.case_id for outcome in done if outcome.case_id not in asked])
 
-    async def _next(self, count: int) -> list[Assignment]:
-        """Up to `count` debates that are not done yet, registered with the record."""
+    async def _next(self, number: int) -> list[Assignment]:
+        """Debates that are not done yet, as many as a seat has room for, registered with the record."""
         async with self._reading:
-            taken = await asyncio.to_thread(self._take, count) if not self._exhausted else []
+            count = 0 if self._exhausted else min(self._room(number), HANDFUL)
+            taken = await asyncio.to_thread(self._take, count) if count else []
+            self._held[number] += len(taken)
         if taken:
             await self._runtime.archive.register([labelled for labelled, _ in taken])
         return [assignment for _, assignment in taken]

@@ -79,6 +79,7 @@ class CaseFloor:
         house: shared parts.
         history: what the journal holds of it, if the debate has run before.
         decided: by path, what a person at hand has decided since.
+        paid: by model, what calls use that are made from here is added to it.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class CaseFloor:
         house: House,
         history: History | None = None,
         decided: Mapping[str, Decision] | None = None,
+        paid: dict[str, ModelUsage] | None = None,
     ) -> None:
         self.case = case
         self.attempt = attempt
@@ -108,6 +110,7 @@ class CaseFloor:
         self.completion_tokens = 0
         self.calls_without_usage = 0
         self.usage: dict[str, ModelUsage] = {}
+        self._paid = {} if paid is None else paid
 
     async def ask(
         self,
@@ -289,6 +292,8 @@ class CaseFloor:
             if answered.failure == Draining.kind or self._house.drain.is_set():
                 await _put_aside()
             raise Unpaid(f"{answered.failure}: {answered.error}")
+        usage = answered.usage
+        self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
         return answered
 
     def _count(self, answered: Answered) -> None:

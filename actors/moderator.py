@@ -16,7 +16,7 @@ from moot.actors.failpoints import failpoint
 from moot.actors.floor import CaseFloor, Parked, Unpaid
 from moot.actors.house import House
 from moot.actors.meter import DEBATES_OPEN
-from moot.actors.record.closing import Closing, Ended
+from moot.actors.record.closing import Closing, Ended, ModelUsage
 from moot.actors.record.recovery import History
 from moot.actors.tracing import Span
 from moot.protocols.case import Case
@@ -55,6 +55,7 @@ class Outcome(msgspec.Struct, frozen=True):
         why: what stops the run; empty unless `stopped`.
         path, form: what a person is asked, and where; none unless `parked`.
         ended: the verdict, for those who asked to be told.
+        paid: by model, what calls used that were made since the debate was assigned.
     """
 
     case_id: str
@@ -64,6 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
     path: str = ""
     form: Form | None = None
     ended: Ended | None = None
+    paid: dict[str, ModelUsage] = {}
 
 
 class _Waits(NamedTuple):
@@ -170,25 +172,26 @@ class Moderator:
             async with self._places:
                 history = await self._house.scribe.history(*key) if assignment.replay else None
             tracer, span = self._house.watch.tracer, None
+            paid: dict[str, ModelUsage] = {}
             for _ in range(_MAX_REPLAYS):
                 try:
                     async with self._places:
                         span = span or tracer.debate(tracer.context(*key))
                         with self._counted_as_open():
-                            ended = await self._debate(assignment, history)
+                            ended = await self._debate(assignment, history, paid)
                 except Unpaid as stop:
-                    self._done(Outcome(*key, "stopped", str(stop)))
+                    self._done(Outcome(*key, "stopped", str(stop), paid=paid))
                     return
                 failpoint("moderator.debate_closed")
                 if isinstance(ended, _Waits):
                     await self._kept(assignment, ended.replies)
-                    self._done(Outcome(*key, "parked", path=ended.path, form=ended.form))
+                    self._done(Outcome(*key, "parked", path=ended.path, form=ended.form, paid=paid))
                     return
                 if await self._house.scribe.commit(ended.closing):
                     failpoint("moderator.committed")
                     _end(span, ended.closing, self._protocol)
                     status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
-                    self._done(Outcome(*key, status, ended=ended if assignment.tell else None))
+                    self._done(Outcome(*key, status, ended=ended if assignment.tell else None, paid=paid))
                     return
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)
@@ -225,11 +228,13 @@ class Moderator:
         self._report.done.append(outcome)
         self._news.set()
 
-    async def _debate(self, assignment: Assignment, history: History | None) -> Ended | _Waits:
+    async def _debate(
+        self, assignment: Assignment, history: History | None, paid: dict[str, ModelUsage]
+    ) -> Ended | _Waits:
         """Run the protocol once."""
         started = time.perf_counter()
         deadline = asyncio.timeout(self._debate_timeout_s)
-        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history, assignment.decided)
+        floor = CaseFloor(assignment.case, assignment.attempt, self._house, history, assignment.decided, paid)
         try:
             if assignment.invalid:
                 return _ended(floor, None, "invalid_case", assignment.invalid, 0.0)

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from moot.actors.arena import Past, Runtime
+from moot.actors.limits.affordable import Affordable
 from moot.actors.moderator import Assignment, Outcome
 from moot.actors.recall import Recall
 from moot.actors.seating import Seating
@@ -34,18 +35,25 @@ class Reception:
         past: what the record already holds.
         followed: whether anybody may want a debate's events; without them `trail` knows of none.
         in_words: says for people what has stopped the run.
+        affordable: how many debates the run's budgets let be open; None for a run without.
 
     Attributes:
         stopped_by: what put debates aside that nobody asked to stop: a budget, an endpoint; empty otherwise.
     """
 
     def __init__(
-        self, runtime: Runtime, past: Past, *, followed: bool = True, in_words: Callable[[str], str] = str
+        self,
+        runtime: Runtime,
+        past: Past,
+        *,
+        followed: bool = True,
+        in_words: Callable[[str], str] = str,
+        affordable: Affordable | None = None,
     ) -> None:
         self._in_words = in_words
         self._runtime, self._past, self._followed = runtime, past, followed
         self._visits: dict[str, Visit] = {}
-        self._seating = Seating(runtime, self._visits.get, self._settle)
+        self._seating = Seating(runtime, self._visits.get, self._settle, affordable)
         self._trails = Trails()
         self._ending: list[str] = []
         self._recall = Recall(runtime.archive)

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from moot.actors.arena import DRAIN_S, HANDFUL, Runtime, SeatLost
+from moot.actors.limits.affordable import Affordable
 from moot.actors.moderator import Outcome
 from moot.actors.record.schema import CaseKey
 from moot.actors.visit import Visit
@@ -26,10 +27,15 @@ class Seating:
         runtime: the engine.
         visit_of: the visit of a case that somebody waits for; None when nobody does.
         settle: takes what has ended.
+        affordable: how many debates may be at moderators; None for no bound.
     """
 
     def __init__(
-        self, runtime: Runtime, visit_of: Callable[[str], Visit | None], settle: Callable[[Sequence[Outcome]], None]
+        self,
+        runtime: Runtime,
+        visit_of: Callable[[str], Visit | None],
+        settle: Callable[[Sequence[Outcome]], None],
+        affordable: Affordable | None = None,
     ) -> None:
         self._runtime, self._visit_of, self._settle = runtime, visit_of, settle
         self._queues: list[deque[Visit]] = [deque() for _ in runtime.seats]
@@ -37,6 +43,7 @@ class Seating:
         self._wake = [asyncio.Event() for _ in runtime.seats]
         self._busy = [asyncio.Event() for _ in runtime.seats]
         self._draining = False
+        self._affordable, self._coming = affordable, 0
 
     def talks(self) -> Iterable[Coroutine[Any, Any, None]]:
         """What talks to the moderators, to be run side by side; each ends only with an error or when cancelled."""
@@ -60,6 +67,7 @@ class Seating:
         with suppress(ValueError):
             self._queues[visit.seat].remove(visit)
         self._held[visit.seat].pop(visit.key, None)
+        self._feed_again()
         await self._runtime.seats[visit.seat].withdraw([visit.key])
 
     async def drain(self) -> None:
@@ -81,9 +89,13 @@ class Seating:
         while True:
             await self._wake[number].wait()
             self._wake[number].clear()
-            while queue:
-                visits = [queue.popleft() for _ in range(min(len(queue), HANDFUL))]
-                visits = await self._registered(visits)
+            while count := min(len(queue), HANDFUL, self._room()):
+                visits = [queue.popleft() for _ in range(count)]
+                self._coming += count
+                try:
+                    visits = await self._registered(visits)
+                finally:
+                    self._coming -= count
                 if self._draining:
                     break
                 self._held[number] |= {visit.key: visit for visit in visits}
@@ -97,6 +109,19 @@ class Seating:
                     left = [visit.key for visit in visits if not self._is_waited_for(visit)]
                     if left:  # withdrawn while they were on their way
                         await seat.withdraw(left)
+
+    def _room(self) -> int:
+        """How many more debates may be handed over."""
+        if self._affordable is None:
+            return HANDFUL
+        return max(0, self._affordable.most_open - self._coming - sum(len(held) for held in self._held))
+
+    def _feed_again(self) -> None:
+        """There may be room now for what the budgets have kept back."""
+        if self._affordable is not None:
+            for queue, wake in zip(self._queues, self._wake, strict=True):
+                if queue:
+                    wake.set()
 
     async def _registered(self, visits: Sequence[Visit]) -> list[Visit]:
         """Make the record know the cases of visits; those that were not withdrawn meanwhile."""
@@ -138,4 +163,7 @@ class Seating:
     def _ended(self, number: int, done: Sequence[Outcome]) -> None:
         for outcome in done:
             self._held[number].pop((outcome.case_id, outcome.attempt), None)
+            if self._affordable is not None:
+                self._affordable.used(outcome.paid, whole=outcome.status in ("finished", "failed"))
         self._settle(done)
+        self._feed_again()

@@ -23,6 +23,7 @@ from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.actors.record.store.uri import is_uri
 from moot.actors.trails import Trail
+from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -129,7 +130,8 @@ class OpenRun:
             raise
         self._runtime = runtime
         words = partial(in_words, config=prepared.config)
-        self._reception = Reception(runtime, past, followed=self._followed, in_words=words)
+        covered = affordable(prepared, spent)
+        self._reception = Reception(runtime, past, followed=self._followed, in_words=words, affordable=covered)
         self._reception.open()
 
     async def hold(self, case: Mapping[str, object] | LabelledCase) -> Held:

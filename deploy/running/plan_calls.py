@@ -14,8 +14,9 @@ from moot.deploy.running.prepare import Prepared, inner
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
+from moot.protocols.templates import Templates
 
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def plan(prepared: Prepared) -> Plan:
     least_calls = most_calls = least_tokens = most_tokens = 0
     for labelled in prepared.cases():
         found = calls_of(labelled.case, judges)
-        prompt = _prompt_tokens(prepared, found)
+        prompt = prompt_tokens(prepared.templates, found)
         least_calls += found.least.count
         most_calls += found.most.count
         least_tokens += found.least.count * prompt
@@ -101,6 +102,7 @@ def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
     return f"{docs.documents:,} in {chunks}{by}"
 
 
-def _prompt_tokens(prepared: Prepared, found: CallPlan) -> int:
-    messages = prepared.templates.render(found.template, found.slots)
-    return math.ceil(sum(len(message.content) for message in messages) / _CHARACTERS_PER_TOKEN)
+def prompt_tokens(templates: Templates, found: CallPlan) -> int:
+    """About how many tokens a prompt without replies has, by a plan of calls."""
+    messages = templates.render(found.template, found.slots)
+    return math.ceil(sum(len(message.content) for message in messages) / CHARACTERS_PER_TOKEN)

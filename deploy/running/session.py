@@ -19,6 +19,7 @@ from moot.actors.record.owner import Owner
 from moot.actors.record.signal_recovery import recover_signals
 from moot.actors.record.tables import read_table
 from moot.actors.spec import RunSpec
+from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.first_start import leaves_nothing
@@ -128,9 +129,10 @@ class Session:
             self._outdated = past.outdated
             self._listener.began(prepared.total, (prepared.total or 0) - (left or 0))
             spent = await asyncio.to_thread(spent_before, folder, prepared.prices, record.earlier)
+            covered = await asyncio.to_thread(affordable, prepared, spent)
             runtime = make_runtime(prepared, prepared.spec(epoch, spent, bool(record.earlier)))
             await self._started(runtime, folder if in_vain else None)
-            arena = self._arena = Arena(runtime, prepared.cases(), past, self._person)
+            arena = self._arena = Arena(runtime, prepared.cases(), past, self._person, covered)
             await self._debate(arena, runtime)
             if prepared.mirror is not None:  # writers elsewhere have written the record
                 await asyncio.to_thread(prepared.mirror.pull)
