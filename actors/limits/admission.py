@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from moot.actors.limits.envelopes import EndpointGrant, EndpointReport
 from moot.actors.limits.saturation import Saturation
@@ -29,10 +30,12 @@ class Need:
     Attributes:
         tokens: estimate of its prompt and completion tokens, for the rate.
         budgets: upper bounds by budget, `usd` or `tokens`; empty without budgets.
+        debate: names the debate that it is of; empty for a call of none.
     """
 
     tokens: int = 0
     budgets: Mapping[str, float] = field(default_factory=dict)
+    debate: str = ""
 
 
 class Admission:
@@ -81,8 +84,22 @@ class _Lease:
         self.number, self.requests, self.tokens, self.expires_at = number, requests, tokens, expires_at
 
 
+class Waiting(NamedTuple):
+    """A call that waits for leave."""
+
+    age: int
+    need: Need
+    waiter: asyncio.Future[Admission]
+
+
+def _age(waiting: Waiting) -> int:
+    return waiting.age
+
+
 class Queue:
-    """Calls to one endpoint, first come, first served.
+    """Calls to one endpoint: those of the oldest debate first, and of one debate as they came.
+
+    What is stopped early, by its user or by a budget, has whole debates then, and not a part of each.
 
     Args:
         endpoint: its name.
@@ -102,7 +119,7 @@ class Queue:
         self._clock, self.finish = clock, finish
         self._rated = limits.requests_per_min is not None or limits.tokens_per_min is not None
         self._most_tokens = limits.tokens_per_min
-        self.waiting: deque[tuple[Need, asyncio.Future[Admission]]] = deque()
+        self.waiting: list[Waiting] = []
         self._in_use = self._slots = 0
         self._leases: deque[_Lease] = deque()
         self._starts: deque[float] = deque(maxlen=4096)
@@ -154,10 +171,10 @@ class Queue:
     def _foreseen(self, need: Need) -> int:
         return 0 if self._most_tokens is None else min(need.tokens, self._most_tokens)
 
-    def wait(self, need: Need) -> asyncio.Future[Admission]:
-        """Queue a call."""
+    def wait(self, need: Need, age: int = 0) -> asyncio.Future[Admission]:
+        """Queue a call of a debate of which `age` is less than that of any later one."""
         waiter: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        self.waiting.append((need, waiter))
+        insort(self.waiting, Waiting(age, need, waiter), key=_age)
         return waiter
 
     @property
@@ -171,17 +188,17 @@ class Queue:
 
     def first(self) -> Need | None:
         """What the first call that waits needs; None when none does."""
-        while self.waiting and self.waiting[0][1].done():
-            self.waiting.popleft()
-        return self.waiting[0][0] if self.waiting else None
+        while self.waiting and self.waiting[0].waiter.done():
+            del self.waiting[0]
+        return self.waiting[0].need if self.waiting else None
 
     def admit_first(self, admission: Admission) -> None:
         """Let the first call start."""
-        self.waiting.popleft()[1].set_result(admission)
+        self.waiting.pop(0).waiter.set_result(admission)
 
     def refuse(self, budget: str, least: float, error: Exception) -> None:
         """Fail the calls that need at least so much of a budget."""
-        for need, waiter in self.waiting:
+        for _, need, waiter in self.waiting:
             if not waiter.done() and need.budgets.get(budget, 0.0) >= least:
                 waiter.set_exception(error)
 
@@ -223,7 +240,7 @@ class Queue:
     def wanted_budgets(self) -> dict[str, float]:
         """What the calls that wait may use."""
         wanted: dict[str, float] = {}
-        for need, waiter in self.waiting:
+        for _, need, waiter in self.waiting:
             if not waiter.done():
                 for name, amount in need.budgets.items():
                     wanted[name] = wanted.get(name, 0.0) + amount
@@ -247,9 +264,9 @@ class Queue:
         self._lowered = False
         while self._starts and self._starts[0] + _AHEAD_S < now:
             self._starts.popleft()
-        waiting = sum(not waiter.done() for _, waiter in self.waiting)
+        waiting = sum(not waiter.done() for *_, waiter in self.waiting)
         wanted = waiting + len(self._starts) if self._rated else waiting
-        mean = sum(self._foreseen(need) for need, _ in self.waiting) / max(1, len(self.waiting))
+        mean = sum(self._foreseen(need) for _, need, _ in self.waiting) / max(1, len(self.waiting))
         report = EndpointReport(
             endpoint=self.endpoint,
             in_use=self._in_use,

@@ -8,6 +8,7 @@ from typing import cast
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import EarlyStop, watched
 from moot.actors.limits.admission import Admission, How, Need
+from moot.actors.limits.ages import debate_of
 from moot.actors.limits.call_watch import Call, CallWatch
 from moot.actors.limits.gate import Gate
 from moot.actors.limits.stated_usage import believed
@@ -87,7 +88,8 @@ class AdmittedModel:
             BudgetSpent, EndpointDown, LimiterGone, Draining: the attempt may not start.
         """
         with self.calls.attempt(span) as call:
-            admission = await self._admitted(messages, decoding, schema, deadline, call)
+            need = self._need(messages, decoding, schema, debate_of(step_key))
+            admission = await self._admitted(need, deadline, call)
             try:
                 if stop is None:
                     reply = await self._model.complete(messages, decoding, step_key=step_key, schema=schema)
@@ -118,33 +120,27 @@ class AdmittedModel:
                 self._settle(admission, reply)
             return reply
 
-    async def _admitted(
-        self,
-        messages: Sequence[Message],
-        decoding: Decoding,
-        schema: ReplySchema | None,
-        deadline: Deadline,
-        call: Call,
-    ) -> Admission | None:
+    async def _admitted(self, need: Need, deadline: Deadline, call: Call) -> Admission | None:
         """Leave for one attempt; None where none is needed."""
         if self._gate is None:
             return None
-        need = self._need(messages, decoding, schema)
         with deadline.standing_still():
             admission = await self._gate.admit(self._endpoint, need)
         call.admitted()
         return admission
 
-    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None) -> Need:
+    def _need(
+        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str
+    ) -> Need:
         tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
         if not self._budgets:
-            return Need(tokens)
+            return Need(tokens, debate=debate)
         bound, budgets = prompt_bound(messages) + schema_bound(schema), {}
         if "tokens" in self._budgets:
             budgets["tokens"] = float(bound + decoding.max_tokens)
         if "usd" in self._budgets and self._price is not None:
             budgets["usd"] = self._price.bound_usd(bound, decoding.max_tokens)
-        return Need(tokens, budgets)
+        return Need(tokens, budgets, debate)
 
     def _settle(self, admission: Admission, reply: ModelReply) -> None:
         tokens = _tokens(reply.usage)

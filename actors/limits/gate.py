@@ -10,6 +10,7 @@ from contextlib import suppress
 from uuid import uuid4
 
 from moot.actors.limits.admission import Admission, Need, Queue
+from moot.actors.limits.ages import Ages
 from moot.actors.limits.envelopes import EndpointReport, Grant, Report, Totals
 from moot.actors.limits.settings import EndpointLimits
 
@@ -79,6 +80,7 @@ class Gate:
         self.budgets = frozenset(budgets)
         self.holder = uuid4().hex
         self._queues: dict[str, Queue] = {}
+        self._ages = Ages()
         self._idle = dict.fromkeys(budgets, 0.0)
         self._in_flight = dict.fromkeys(budgets, 0.0)
         self._spent = dict.fromkeys(budgets, 0.0)
@@ -101,10 +103,11 @@ class Gate:
         if self._refusal is not None:
             raise self._refusal
         queue = self._queue(endpoint)
+        age = self._ages.of(need.debate)
         if not queue.waiting and self._affords(need) and (admission := queue.start(need)):
             self._reserve_for(need)
             return admission
-        waiter = queue.wait(need)
+        waiter = queue.wait(need, age)
         self._start_exchanging()
         try:
             return await waiter

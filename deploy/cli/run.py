@@ -147,10 +147,15 @@ def tell_interrupted(done: Run, prepared: Prepared) -> int:
     """Say how far an interrupted run came; returns the exit code."""
     of = "" if prepared.total is None else f" of {prepared.total:,}"
     print(
-        f"interrupted: {done.done:,}{of} cases done in {shown(prepared)}; the same command goes on from here",
+        f"interrupted: {done.done:,}{of} cases done{_under_way(done)} in {shown(prepared)}; the same command goes on "
+        "from here",
         file=sys.stderr,
     )
     return EXIT_INTERRUPTED
+
+
+def _under_way(done: Run) -> str:
+    return f", {done.under_way:,} under way" if done.under_way else ""
 
 
 def tell(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False) -> None:
@@ -158,8 +163,8 @@ def tell(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False
     if done.status == "stopped":
         of = "" if prepared.total is None else f" of {prepared.total:,}"
         print(
-            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done in {shown(prepared)}; the same command, with "
-            "what stopped it changed, goes on from here",
+            f"stopped: {done.stopped_by}; {done.done:,}{of} cases done{_under_way(done)} in {shown(prepared)}; the "
+            "same command, with what stopped it changed, goes on from here",
             file=sys.stderr,
         )
     if not done.worked:

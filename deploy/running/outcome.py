@@ -35,6 +35,8 @@ class Run:
         failed: cases whose latest attempt failed.
         left: cases without a verdict; None when the source cannot be read twice.
         parked: ids of the cases that wait for a person.
+        under_way: cases whose debate was begun and put aside: it goes on from its recorded replies. Known of a run that
+            was stopped or interrupted.
         worked: False when there was nothing left to do, so that nothing was started.
         stopped_by: what stopped the run, in words; empty unless `stopped`.
         mirror: of a run in a store, which keeps `path`, a copy of it, as long as this is referred to; else None.
@@ -46,6 +48,7 @@ class Run:
     failed: int
     left: int | None
     parked: tuple[str, ...] = ()
+    under_way: int = 0
     worked: bool = True
     stopped_by: str = ""
     mirror: Mirror | None = field(default=None, repr=False, compare=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from moot.deploy.running.outcome import Run, Status
 from moot.deploy.running.prepare import Prepared, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.stopped import in_words
+from moot.protocols.case import is_shared_id
 from moot.protocols.errors import RecordError
 
 _log = structlog.get_logger(__name__)
@@ -302,6 +303,13 @@ def _status(prepared: Prepared, arena: Arena, left: int | None, out_of_time: boo
     return "waiting" if waiting else "finished"
 
 
+def _begun(prepared: Prepared, ended: Mapping[str, int]) -> set[str]:
+    """Cases of which the record holds replies beyond the last attempt that has a verdict."""
+    turns = read_table(prepared.folder, "turns", []).group_by("case_id").aggregate([("attempt", "max")])
+    of_cases = (row for row in turns.to_pylist() if not is_shared_id(row["case_id"]))
+    return {row["case_id"] for row in of_cases if row["attempt_max"] > ended.get(row["case_id"], -1)}
+
+
 def _outcome(
     prepared: Prepared,
     status: Status,
@@ -315,13 +323,17 @@ def _outcome(
     begun = RunFolder(prepared.folder).exists()
     for row in read_table(prepared.folder, "verdicts", ["failed"]).to_pylist() if begun else ():
         latest[row["case_id"]] = max(latest.get(row["case_id"], (-1, False)), (row["attempt"], row["failed"]))
+    waiting = set(parked)
+    cut = begun and status in ("stopped", "interrupted")
+    under_way = _begun(prepared, {case: attempt for case, (attempt, _) in latest.items()}) - waiting if cut else ()
     return Run(
         path=prepared.folder,
         status=status,
         done=len(latest),
         failed=sum(failed for _, failed in latest.values()),
         left=left,
-        parked=tuple(sorted(set(parked))),
+        parked=tuple(sorted(waiting)),
+        under_way=len(under_way),
         worked=worked,
         stopped_by=stopped_by,
         mirror=prepared.mirror,

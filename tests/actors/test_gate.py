@@ -96,6 +96,27 @@ async def test_calls_start_in_the_order_in_which_they_came() -> None:
 
 
 @leaping
+async def test_calls_of_older_debates_start_first() -> None:
+    """Else a run that is stopped early has begun every debate and finished none."""
+    desk = Desk(EndpointLimits(concurrency=1))
+    gate = desk.gate()
+    order: list[str] = []
+
+    async def debate(name: str) -> None:
+        for number in range(3):
+            admission = await gate.admit("m", Need(debate=name))
+            await asyncio.sleep(0.01)
+            order.append(f"{name}{number}")
+            admission.end("answered")
+
+    await asyncio.gather(*(debate(name) for name in "abcd"))
+    await gate.close()
+    assert [order.index(f"{name}2") for name in "abcd"] == sorted(order.index(f"{name}2") for name in "abcd")
+    assert order.index("a2") < order.index("c0")
+    assert order.index("b2") < order.index("d0")
+
+
+@leaping
 async def test_a_cancelled_call_gives_its_place_to_the_next() -> None:
     desk = Desk(EndpointLimits(concurrency=1))
     gate = desk.gate()

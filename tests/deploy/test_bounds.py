@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import _closed
 from moot.deploy.running.run import arun, run
 from moot.protocols.errors import ConfigError
@@ -58,6 +61,33 @@ def test_a_run_stops_before_it_uses_more_tokens_and_goes_on_with_more(tmp_path: 
     assert (done.summary.tokens_paid, done.summary.tokens_repaid) == (used, 0)
     for table in ("verdicts", "turns", "tokens", "judgments"):
         assert stable_rows(tmp_path / "whole", table) == stable_rows(tmp_path / "run", table)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_budget_finishes_the_debates_that_it_covers(tmp_path: Path, engine: dict[str, Any]) -> None:
+    """And does not spend itself on the beginnings of all of them."""
+    common: dict[str, Any] = {"task": "sample", "limit": 40, "protocol": "always-debate"}
+    whole = run(out=tmp_path / "whole", engine="inline", **common)
+    used = Counter[str]()
+    for row in whole.table("turns").to_pylist():
+        used[row["case_id"]] += row["prompt_tokens"] + row["completion_tokens"]
+    first = [used[case_id] for case_id in sorted(used)][:6]
+    stopped = run(out=tmp_path / "run", max_tokens=sum(first[:5]) + max(first) // 2, **common, **engine)
+    assert stopped.status == "stopped"
+    assert stopped.done in (4, 5, 6)
+    assert 1 <= stopped.under_way <= 2
+    assert stopped.left == 40 - stopped.done
+
+
+def test_a_bound_that_covers_everything_keeps_nothing_closed(tmp_path: Path) -> None:
+    prepared = prepare(RunConfig(task="sample", protocol="always-debate", max_tokens=100_000_000, out=str(tmp_path)))
+    covered = affordable(prepared, {"tokens": 0.0})
+    assert covered is not None
+    assert covered.most_open > 3 * prepared.config.max_open
+    spent = affordable(prepared, {"tokens": 100_000_000.0})
+    assert spent is not None
+    assert spent.most_open == 1
+    assert affordable(prepare(RunConfig(out=str(tmp_path))), {}) is None
 
 
 def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> None:

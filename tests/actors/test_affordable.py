@@ -1,0 +1,129 @@
+"""How many debates a budget lets be open: by what those that ended have used, and by the plan before any has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from test_arena import Runtime, Seat, _cases
+from test_reception import Runtime as Places
+from test_reception import case, until_open
+
+from moot.actors.arena import Arena, Past
+from moot.actors.limits.affordable import UNBOUNDED, Affordable, DebateBound
+from moot.actors.limits.ages import Ages
+from moot.actors.models.prices import Price
+from moot.actors.moderator import Assignment, Report
+from moot.actors.reception import Reception
+from moot.actors.record.closing import ModelUsage
+
+
+def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:
+    return {"m": ModelUsage(tokens // 2, tokens - tokens // 2, unknown)}
+
+
+def of_tokens(left: float, bound: DebateBound | None = None) -> Affordable:
+    return Affordable({"tokens": left}, {} if bound is None else {"tokens": bound}, {})
+
+
+def test_before_a_debate_has_ended_its_bound_counts_and_then_the_mean() -> None:
+    found = of_tokens(1000, DebateBound(300, 100))
+    assert found.most_open == 3
+    found.used(use(100), whole=True)
+    assert found.most_open == (900 - 100) // ((300 + 100) / 2)
+    for _ in range(7):
+        found.used(use(50), whole=True)
+    assert found.most_open == (1000 - 450 - 100) // ((300 + 450) / 9)
+
+
+def test_a_protocol_that_does_not_say_what_it_asks_opens_one_debate_first() -> None:
+    found = of_tokens(1000)
+    assert found.most_open == 1
+    found.used(use(100), whole=True)
+    assert found.most_open == 9
+
+
+def test_one_debate_may_always_be_open_and_without_a_cost_all_may() -> None:
+    assert of_tokens(0, DebateBound(300, 100)).most_open == 1
+    assert Affordable({"usd": 0.0}, {"usd": DebateBound(0.0, 0.0)}, {}).most_open == UNBOUNDED
+    assert Affordable({}, {}, {}).most_open == UNBOUNDED
+
+
+def test_the_tightest_budget_counts_and_money_is_counted_with_prices() -> None:
+    bounds = {"tokens": DebateBound(100, 0), "usd": DebateBound(1.0, 0.0)}
+    found = Affordable({"tokens": 1e9, "usd": 4.0}, bounds, {"m": Price(input=1e6, output=0.0)})
+    assert found.most_open == 4
+    found.used({"m": ModelUsage(2, 5)}, whole=True)
+    assert found.most_open == (4 - 2) // ((1 + 2) / 2)
+
+
+def test_a_debate_of_unknown_use_has_used_its_bound_and_says_nothing_of_others() -> None:
+    found = of_tokens(1000, DebateBound(300, 0))
+    found.used(use(10, unknown=1), whole=True)
+    assert found.most_open == 700 // 300
+
+
+def test_what_was_put_aside_is_used_but_is_no_whole_debate() -> None:
+    found = of_tokens(1000, DebateBound(300, 0))
+    found.used(use(10), whole=False)
+    assert found.most_open == 990 // 300
+
+
+class Costly(Seat):
+    """Its debates use 100 tokens each."""
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        report = await super().exchange(assignments, wait=wait)
+        for outcome in report.done:
+            outcome.paid.update(use(100))
+        await asyncio.sleep(0)
+        return report
+
+
+@pytest.mark.parametrize("seats", [1, 3])
+async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end(seats: int) -> None:
+    made = [Costly() for _ in range(seats)]
+    covered = of_tokens(1000, DebateBound(300, 100))
+    most = [0]
+
+    class Watched(Arena):
+        def _room(self, number: int) -> int:
+            most.append(sum(self._held))
+            return super()._room(number)
+
+    async with asyncio.timeout(10):
+        await Watched(Runtime(made, max_open=100), iter(_cases(9)), Past({}, {}), None, covered).run()
+    assert sorted(case_id for seat in made for case_id in seat.held) == [f"c{n}" for n in range(9)]
+    assert max(most) <= 4, "3 by the bound; then 4 by the mean of few"
+
+
+async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
+    runtime = Places(2)
+    found = Reception(runtime, Past({}, {}), affordable=of_tokens(1200, DebateBound(400, 0)))
+    found.open()
+    try:
+        async with asyncio.timeout(10):
+            held = [asyncio.create_task(found.hold(case(number))) for number in range(5)]
+            ended = 0
+            while ended < 5:
+                covered = max(1, 3 - ended)
+                await until_open(runtime, covered)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert sum(len(seat.open) for seat in runtime.places) == covered
+                seat = next(each for each in runtime.places if each.open)
+                seat.finish(next(iter(seat.open)))
+                seat._done[-1].paid.update(use(400))
+                ended += 1
+                while sum(each.done() for each in held) < ended:  # noqa: ASYNC110 - a condition of a test
+                    await asyncio.sleep(0)
+    finally:
+        await found.close(0.0)
+
+
+def test_ages_rise_and_the_longest_quiet_debate_is_forgotten_first() -> None:
+    ages = Ages(kept=2)
+    assert (ages.of(""), ages.of("a"), ages.of("b"), ages.of("a")) == (0, 1, 2, 1)
+    assert ages.of("c") == 3
+    assert (ages.of("a"), ages.of("b")) == (1, 4)
