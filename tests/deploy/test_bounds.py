@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,14 +19,18 @@ from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
+from moot.actors.record.progress import Counts
 from moot.actors.roles import RoleBinding
 from moot.actors.spec import RunSpec
+from moot.deploy.cli.run import execute
 from moot.deploy.running.affordable import affordable
 from moot.deploy.running.bounds import endpoint_limits, known_prices, spent_before
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.listener import Silent
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.resume import _closed
 from moot.deploy.running.run import arun, run
+from moot.deploy.running.session import Session
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Usage
 from moot.protocols.tasks import open_task
@@ -77,6 +82,42 @@ def test_a_budget_finishes_the_debates_that_it_covers(tmp_path: Path, engine: di
     assert stopped.done in (4, 5, 6)
     assert 1 <= stopped.under_way <= 2
     assert stopped.left == 40 - stopped.done
+
+
+def test_the_last_lines_of_a_stopped_run_say_how_many_are_under_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {"engine": "inline", "protocol": "always-debate", "limit": 40, "max_tokens": 9_000}
+    flags["out"] = str(tmp_path / "run")
+    assert execute(None, flags, quiet=True) == 4
+    told = capsys.readouterr().err
+    assert re.search(r"^stopped: --max-tokens 9000 .* [01] of 40 cases done, [12] under way in", told, re.MULTILINE)
+
+
+@pytest.mark.parametrize("concurrency", [2, 5])
+async def test_a_run_that_is_interrupted_early_has_whole_debates(tmp_path: Path, concurrency: int) -> None:
+    """The calls of the oldest debates start first, so that not every debate is under way and none has ended."""
+
+    class Interrupted(Silent):
+        def counts(self, counts: Counts) -> None:
+            if counts.replies >= 60:
+                session.stop()
+
+    with simulated_server(None, latency_ms=5.0) as port:
+        options = {
+            "protocol": "always-debate",
+            "engine": "inline",
+            "model": f"http://127.0.0.1:{port}/v1#simulated",
+            "concurrency": concurrency,
+            "limit": 40,
+            "out": str(tmp_path / "run"),
+            "set": {"gate.intrinsic": "none"},
+        }
+        session = Session(prepare(RunConfig.build(None, options)), Interrupted())
+        done = await session.hold()
+    assert done.status == "interrupted"
+    assert done.done >= 2
+    assert 0 < done.under_way < 40 - done.done
 
 
 def test_a_bound_that_covers_everything_keeps_nothing_closed(tmp_path: Path) -> None:
