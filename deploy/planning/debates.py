@@ -13,6 +13,8 @@ from moot.deploy.planning.pilot import Debate, Step
 
 Row = dict[str, Any]
 
+_GIVEN_AWAY = 0.1
+
 
 class Reading:
     """Makes debates of rows of `turns`.
@@ -132,6 +134,7 @@ def most_under_way(rows: Iterable[Row]) -> int:
     """Most calls that were under way at once; 0 where no row says how long it took.
 
     An ask has one call after another under way: from when it has waited for leave as long as it did to its last reply.
+    The last tenth of that does not count: a call gives its place away before all that its latency includes is over.
     """
     asks: dict[tuple[str, str, float], tuple[float, float]] = {}
     for row in rows:
@@ -140,7 +143,9 @@ def most_under_way(rows: Iterable[Row]) -> int:
             latency, waited = asks.get(key, (0.0, 0.0))
             asks[key] = max(latency, row["latency_s"]), max(waited, row["waited_s"] or 0.0)
     changes = [(at + min(waited, latency), 1) for (_, _, at), (latency, waited) in asks.items()]
-    changes += [(at + latency, -1) for (_, _, at), (latency, _) in asks.items()]
+    changes += [
+        (at + latency - _GIVEN_AWAY * max(0.0, latency - waited), -1) for (_, _, at), (latency, waited) in asks.items()
+    ]
     return max(accumulate(change for _, change in sorted(changes)), default=0)  # an end comes before a begin
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
+from operator import itemgetter
 
 from moot.actors.limits.concurrency import MOST, Concurrency
 from moot.actors.limits.gate import HEARTBEAT_S
@@ -18,7 +19,7 @@ Ask = tuple[int, int]
 
 
 class Endpoint:
-    """Admits calls in the order in which they come, by the limiter's own rules.
+    """Admits calls, those of the oldest debate first, by the limiter's own rules.
 
     Args:
         scenario: the bounds.
@@ -41,10 +42,14 @@ class Endpoint:
         self._bound = max(1.0, (scenario.concurrency or MOST) / scenario.shrunk)
         if scenario.concurrency is None and not scenario.adapts:
             self._bound = float("inf")
-        self.waiting: deque[Ask] = deque()
+        self.waiting: list[Ask] = []
         self.in_use = 0
         self.wake_at, self.until_woken = float("inf"), False
         self._ended, self._round_trips_s, self._report_at = 0, 0.0, 0.0
+
+    def wait(self, ask: Ask) -> None:
+        """Queue a call; places number debates as they are opened."""
+        insort(self.waiting, ask, key=itemgetter(0))
 
     @property
     def bound(self) -> float:

