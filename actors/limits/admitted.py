@@ -129,9 +129,7 @@ class AdmittedModel:
         call.admitted()
         return admission
 
-    def _need(
-        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str
-    ) -> Need:
+    def _need(self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None, debate: str) -> Need:
         tokens = prompt_estimate(messages) + schema_bound(schema) // 4 + decoding.max_tokens
         if not self._budgets:
             return Need(tokens, debate=debate)

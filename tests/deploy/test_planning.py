@@ -287,7 +287,7 @@ def test_the_longest_of_many_debates_is_the_bound_of_latency() -> None:
 
 
 @pytest.mark.parametrize(("settings", "warned"), [({}, True), ({"concurrency": 5}, False), ({"limit_rpm": 60}, False)])
-def test_more_calls_than_the_pilot_had_under_way_are_warned_of_on_top(settings: dict[str, int], warned: bool) -> None:
+def test_more_calls_than_the_pilot_had_under_way_are_warned_of_on_top(settings: dict[str, Any], warned: bool) -> None:
     pilot = made(PILOT.debates, PILOT.prices[0], under_way=5)
     found = plan_of(pilot, PlanSettings(cases=500, **settings))
     assert bool(found.warnings) == warned == (found.in_flight[1].value > 5)
