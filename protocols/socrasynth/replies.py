@@ -39,7 +39,7 @@ class Theme(Reply):
 class Themes(Reply):
     """A side's proposal."""
 
-    themes: list[Theme] = Field(min_length=1, json_schema_extra=most(20))
+    themes: list[Theme] = Field(min_length=1, json_schema_extra=most(10))
 
 
 Tag = Annotated[str, Field(json_schema_extra=longest(4))]
@@ -54,7 +54,7 @@ class AgendaItem(Theme):
 class Agenda(Reply):
     """The moderator's list of topics."""
 
-    topics: list[AgendaItem] = Field(min_length=1, json_schema_extra=most(20))
+    topics: list[AgendaItem] = Field(min_length=1, json_schema_extra=most(10))
 
 
 def _number(value: Any) -> Any:
