@@ -25,6 +25,8 @@ def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decodi
     if binding.profile is None:
         return decoding
     changes: dict[str, object] = dict.fromkeys(binding.profile.omitted)
+    if binding.profile.bounds_completion:
+        changes["bounds_completion"] = True
     if binding.profile.reasons:
         changes["max_tokens"] = decoding.max_tokens + binding.reasoning_tokens
     if binding.profile.server == "llama.cpp" and decoding.repetition_penalty is not None:

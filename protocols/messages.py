@@ -42,6 +42,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
         repetition_penalty: above 1 makes tokens that were written less likely; None leaves the server's default.
         reasoning_effort: how much a model thinks before it replies; None leaves the server's default.
         extra: a JSON object whose keys are sent as they are; empty for none.
+        bounds_completion: whether the bound is sent as `max_completion_tokens`, for servers that refuse `max_tokens`.
     """
 
     temperature: float | None = 0.3
@@ -53,6 +54,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
     repetition_penalty: float | None = None
     reasoning_effort: str | None = None
     extra: str = ""
+    bounds_completion: bool = False
 
 
 class Usage(msgspec.Struct, frozen=True):

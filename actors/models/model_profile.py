@@ -18,6 +18,7 @@ class ModelProfile(BaseModel):
         server: what kind of server it is; `portable` where it does not say.
         reasons: whether it is known or was found to think before it replies: it may then write more tokens.
         folds_system: whether it takes no system message, which is then put before the first one of the user.
+        bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
         masked_logprobs: whether log-probabilities of a reply that is held are taken after its schema's mask.
         omitted: settings that the user did not write and that it does not take: they are not sent.
     """
@@ -29,5 +30,6 @@ class ModelProfile(BaseModel):
     server: DialectName = "portable"
     reasons: bool = False
     folds_system: bool = False
+    bounds_completion: bool = False
     masked_logprobs: bool = False
     omitted: tuple[Literal["temperature", "top_p"], ...] = ()

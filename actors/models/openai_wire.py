@@ -104,7 +104,7 @@ def encode_request(
         repetition_penalty=decoding.repetition_penalty,
         reasoning_effort=decoding.reasoning_effort,
     )
-    setattr(request, length_field, decoding.max_tokens)
+    setattr(request, "max_completion_tokens" if decoding.bounds_completion else length_field, decoding.max_tokens)
     try:
         return with_extra(_encode(request), decoding.extra)
     except UnicodeEncodeError:

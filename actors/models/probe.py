@@ -232,6 +232,10 @@ class _Candidate:
             self._profile = self._profile.model_copy(update={"folds_system": True})
             _log.warning("the model takes no system message: it is put before the user's", model=self._model.name)
             return True
+        if not self._profile.bounds_completion and "max_completion_tokens" in message:
+            self._profile = self._profile.model_copy(update={"bounds_completion": True})
+            self._decoding = msgspec.structs.replace(self._decoding, bounds_completion=True)
+            return True
         for name in ("temperature", "top_p"):
             if name not in message or getattr(self._decoding, name) is None:
                 continue

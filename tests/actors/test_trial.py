@@ -14,7 +14,10 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.openai_wire import encode_request
 from moot.actors.models.probe import AskedReply, Trial, probe
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position, Score
@@ -146,6 +149,19 @@ async def test_a_model_that_only_reasons_is_found_to_and_its_replies_are_held() 
     profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert (profile.schemas, profile.reasons) == ("portable", True)
     assert "thinks before it replies" in logs[0]
+
+
+async def test_a_server_that_wants_the_bound_by_its_newer_name() -> None:
+    def answer(body: Body) -> tuple[int, Any]:
+        if "max_tokens" in body:
+            return refusal("Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.")
+        return holds(body)
+
+    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
+    assert (profile.bounds_completion, profile.schemas) == (True, "portable")
+    assert [body.get("max_completion_tokens") for body in seen] == [None, 300, 64]
+    decoding = sent_decoding(RoleBinding(profile=profile))
+    assert b'"max_completion_tokens":400' in encode_request("m", [], decoding)
 
 
 async def test_a_chat_template_without_a_system_role() -> None:
