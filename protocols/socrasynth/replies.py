@@ -67,6 +67,11 @@ TopicNumber = Annotated[int, BeforeValidator(_number), Field(json_schema_extra={
 """A topic's number in the list, counted from 1."""
 
 
+def _not_declined(value: Any, said: str) -> Any:
+    """A reply that declines and speaks all the same, as one that does not decline."""
+    return {**value, "declined": False} if isinstance(value, dict) and value.get(said) else value
+
+
 class TopicArgument(Reply):
     """An argument on one topic."""
 
@@ -77,6 +82,8 @@ class TopicArgument(Reply):
 class Speech(Reply):
     """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
 
+    A side that argues has not declined, whatever it says of that.
+
     Attributes:
         finished: it has said all that it has to say.
         conceded: it now takes the other side to be right.
@@ -86,6 +93,11 @@ class Speech(Reply):
     arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10))
     finished: bool = False
     conceded: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _argues_or_declines(cls, value: Any) -> Any:
+        return _not_declined(value, "arguments")
 
     @model_validator(mode="after")
     def _says_something(self) -> Speech:
@@ -128,10 +140,15 @@ class TopicStatement(Reply):
 
 
 class Closing(Reply):
-    """A side's closing statements, or that it declines to close."""
+    """A side's closing statements, or that it declines to close; with a statement it has not declined."""
 
     declined: bool = False
     statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _closes_or_declines(cls, value: Any) -> Any:
+        return _not_declined(value, "statements")
 
     @model_validator(mode="after")
     def _says_something(self) -> Closing:

@@ -89,3 +89,11 @@ def test_a_proposal_needs_a_point_and_an_amendment_a_consent() -> None:
 @pytest.mark.parametrize("kind", [Agenda, Amendment, Closing, Comparison, Consent, Draft, LastWord, Speech, Themes])
 def test_vendors_can_be_held_to_the_form(kind: type[BaseModel]) -> None:
     assert json_schema(kind)["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Speech, "arguments"), (Closing, "statements")])
+def test_a_side_that_speaks_has_not_declined(kind: type[BaseModel], said: str) -> None:
+    text = said.removesuffix("s")
+    spoken = parse_reply(json.dumps({"declined": True, said: [{"topic": 1, text: "Trade rose."}]}), kind)
+    assert spoken.data["declined"] is False
+    assert parse_reply(json.dumps({"declined": True, said: []}), kind).data["declined"] is True
