@@ -284,7 +284,7 @@ class Arena:
         for outcome in done:
             assignment = waiting.pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:
-                self._affordable.used(outcome.paid, whole=outcome.status in ("finished", "failed"))
+                self._affordable.used(outcome.paid, whole=outcome.is_whole)
             if outcome.status == "parked" and assignment is not None:
                 desk.put(assignment, outcome)
             if outcome.status == "stopped":

@@ -56,6 +56,7 @@ class Outcome(msgspec.Struct, frozen=True):
         path, form: what a person is asked, and where; none unless `parked`.
         ended: the verdict, for those who asked to be told.
         paid: by model, what calls used that were made since the debate was assigned.
+        recalled: whether other replies of it were on record, or came from a run that is reused.
     """
 
     case_id: str
@@ -66,6 +67,12 @@ class Outcome(msgspec.Struct, frozen=True):
     form: Form | None = None
     ended: Ended | None = None
     paid: dict[str, ModelUsage] = {}
+    recalled: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the debate has ended, and `paid` is all that it used."""
+        return self.status in ("finished", "failed") and not self.recalled
 
 
 class _Waits(NamedTuple):
@@ -191,7 +198,8 @@ class Moderator:
                     failpoint("moderator.committed")
                     _end(span, ended.closing, self._protocol)
                     status: Literal["finished", "failed"] = "failed" if ended.closing.failure else "finished"
-                    self._done(Outcome(*key, status, ended=ended if assignment.tell else None, paid=paid))
+                    told = ended if assignment.tell else None
+                    self._done(Outcome(*key, status, ended=told, paid=paid, recalled=ended.used_more_than(paid)))
                     return
                 _log.warning("the journal lacks a reply of this debate; replaying it")
                 history = await self._house.scribe.history(*key)

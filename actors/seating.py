@@ -164,6 +164,6 @@ class Seating:
         for outcome in done:
             self._held[number].pop((outcome.case_id, outcome.attempt), None)
             if self._affordable is not None:
-                self._affordable.used(outcome.paid, whole=outcome.status in ("finished", "failed"))
+                self._affordable.used(outcome.paid, whole=outcome.is_whole)
         self._settle(done)
         self._feed_again()

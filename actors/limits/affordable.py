@@ -57,16 +57,18 @@ class Affordable:
         """A debate has ended, or was put aside.
 
         Args:
-            paid: what its calls have used, by model.
-            whole: whether it has ended, so that it says what a debate uses.
+            paid: what its calls have used, by model; one without any says nothing of what others use.
+            whole: whether that is all that the debate uses: it has ended, and no reply of it was on record before.
         """
+        if not paid:
+            return
         unknown = any(usage.unknown for usage in paid.values())
         for name, account in self._accounts.items():
             account.take(self._amount(name, paid), whole=whole, unknown=unknown)
 
     def _amount(self, budget: str, paid: Mapping[str, ModelUsage]) -> float:
         if budget == "tokens":
-            return float(sum(usage.prompt_tokens + usage.completion_tokens for usage in paid.values()))
+            return float(sum(usage.tokens for usage in paid.values()))
         costs = (
             price.cost_usd(Usage(usage.prompt_tokens, usage.completion_tokens))
             for model, usage in paid.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -41,6 +42,10 @@ class Ended(msgspec.Struct, frozen=True):
     closing: Closing
     usage: dict[str, ModelUsage]
 
+    def used_more_than(self, paid: Mapping[str, ModelUsage]) -> bool:
+        """Whether the debate rests on replies beyond those that `paid` counts: on record, or of another run."""
+        return any(each.tokens > (paid[model].tokens if model in paid else 0) for model, each in self.usage.items())
+
 
 class ModelUsage(msgspec.Struct):
     """What replies of one model used.
@@ -59,6 +64,11 @@ class ModelUsage(msgspec.Struct):
         self.prompt_tokens += prompt or 0
         self.completion_tokens += completion or 0
         self.unknown += not complete or prompt is None or completion is None
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies together, as far as they are known."""
+        return self.prompt_tokens + self.completion_tokens
 
 
 def writer_of(case_id: str, writers: int) -> int:

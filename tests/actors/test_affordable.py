@@ -14,9 +14,9 @@ from moot.actors.arena import Arena, Past
 from moot.actors.limits.affordable import UNBOUNDED, Affordable, DebateBound
 from moot.actors.limits.ages import Ages
 from moot.actors.models.prices import Price
-from moot.actors.moderator import Assignment, Report
+from moot.actors.moderator import Assignment, Outcome, Report
 from moot.actors.reception import Reception
-from moot.actors.record.closing import ModelUsage
+from moot.actors.record.closing import Closing, Ended, ModelUsage
 
 
 def use(tokens: int, unknown: int = 0) -> dict[str, ModelUsage]:
@@ -70,6 +70,28 @@ def test_what_was_put_aside_is_used_but_is_no_whole_debate() -> None:
     assert found.most_open == 990 // 300
 
 
+def test_a_debate_that_paid_nothing_says_nothing_of_others() -> None:
+    found = of_tokens(1000)
+    found.used({}, whole=True)
+    assert found.most_open == 1, "as of a case that cannot be debated: nothing is known yet of what others use"
+    found = of_tokens(1000, DebateBound(300, 0))
+    for _ in range(200):
+        found.used({}, whole=True)
+    assert found.most_open == 3
+
+
+def test_a_debate_that_rests_on_recorded_replies_says_nothing_of_what_a_new_one_uses() -> None:
+    assert Outcome("c", 0, "finished", paid=use(10)).is_whole
+    assert not Outcome("c", 0, "finished", paid=use(10), recalled=True).is_whole
+    assert not Outcome("c", 0, "parked", paid=use(10)).is_whole
+    ended = Ended(Closing(case_id="c", attempt=0, replies={}, answer="Yes", how="told"), use(30))
+    assert (ended.used_more_than(use(10)), ended.used_more_than({}), ended.used_more_than(use(30))) == (
+        True,
+        True,
+        False,
+    )
+
+
 class Costly(Seat):
     """Its debates use 100 tokens each."""
 
@@ -96,6 +118,20 @@ async def test_the_arena_opens_what_the_budget_covers_and_goes_on_as_debates_end
         await Watched(Runtime(made, max_open=100), iter(_cases(9)), Past({}, {}), None, covered).run()
     assert sorted(case_id for seat in made for case_id in seat.held) == [f"c{n}" for n in range(9)]
     assert max(most) <= 4, "3 by the bound; then 4 by the mean of few"
+
+
+class Recalling(Seat):
+    """Its debates rest on recorded replies, of which each pays for a last one."""
+
+    async def exchange(self, assignments: Sequence[Assignment], *, wait: bool) -> Report:
+        report = await super().exchange(assignments, wait=wait)
+        return Report([Outcome(o.case_id, o.attempt, o.status, paid=use(1), recalled=True) for o in report.done])
+
+
+async def test_after_debates_that_were_nearly_done_the_arena_opens_no_more_than_before() -> None:
+    seat = Recalling()
+    await Arena(Runtime([seat], max_open=100), iter(_cases(60)), Past({}, {}), None, of_tokens(1000)).run()
+    assert (len(seat.held), seat.most_open) == (60, 1)
 
 
 async def test_the_reception_hands_over_what_the_budget_covers_and_the_rest_as_debates_end() -> None:
