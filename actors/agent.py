@@ -283,6 +283,7 @@ class Agent:
             outcome=outcome,
             reasked=attempt.reasked,
             stopped=attempt.stopped,
+            free=attempt.is_free,
             **fields,
         )
 

@@ -59,3 +59,9 @@ class Attempt:
         self.schema: ReplySchema | None = None
         self.deadline: Deadline | None = None
         self.unconfirmed = Unconfirmed()
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing can be billed: no reply has come, and no attempt was worked on."""
+        came = self.reply is not None or self.usage_before is not None or self.stopped
+        return not came and not self.unconfirmed.attempts

@@ -292,8 +292,9 @@ class CaseFloor:
             if answered.failure == Draining.kind or self._house.drain.is_set():
                 await _put_aside()
             raise Unpaid(f"{answered.failure}: {answered.error}")
-        usage = answered.usage
-        self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
+        if not answered.free:
+            usage = answered.usage
+            self._paid.setdefault(answered.model, ModelUsage()).add(usage.prompt_tokens, usage.completion_tokens)
         return answered
 
     def _count(self, answered: Answered) -> None:

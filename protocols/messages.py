@@ -177,6 +177,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
         error: message of the failure.
         reasked: the first reply's text and what was wrong with it, when the model was asked again.
         stopped: whether replies to it were stopped early: what those used is not in `usage`.
+        free: whether it surely used nothing, though no server says so: each attempt was refused before it was worked
+            on.
     """
 
     path: str
@@ -192,6 +194,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     reasked: tuple[str, str] | None = None
     stopped: bool = False
+    free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,18 @@ async def test_a_refused_ask_tells_what_its_earlier_attempts_may_have_cost(sink:
     assert 400 <= event.data["tokens_at_most"] <= 700
 
 
+@pytest.mark.parametrize("billed", [True, False])
+async def test_an_ask_that_the_server_refuses_to_work_on_is_free(agent: Agent, model: GatedModel, billed: bool) -> None:
+    model.fails_with = ModelError("request", "no such parameter", may_be_billed=billed)
+    answered = await agent.answer(_ask())
+    assert (answered.failure, answered.usage, answered.free) == ("request", Usage(), not billed)
+
+
+async def test_a_reply_is_not_free_though_nobody_says_what_it_used(agent: Agent, model: GatedModel) -> None:
+    model.gate.set()
+    assert not (await agent.answer(_ask())).free
+
+
 async def test_who_joined_is_answered_even_if_the_first_asker_gives_up(
     agent: Agent, model: GatedModel, sink: KeepingSink
 ) -> None:

@@ -23,6 +23,7 @@ from moot.actors.arena import Arena
 from moot.actors.floor import CaseFloor
 from moot.actors.household import LocalCrew, build_house
 from moot.actors.outcomes import decision_columns, decision_id
+from moot.actors.record.closing import ModelUsage
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.recorder import Recorder
 from moot.actors.record.rows import Rows
@@ -30,7 +31,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.scribe import LocalScribe
 from moot.protocols.case import Case, LabelledCase
 from moot.protocols.floor import Request
-from moot.protocols.messages import Ask, Decision
+from moot.protocols.messages import Answered, Ask, Decision
 from moot.protocols.replies import FreeText
 
 ON_RAY = [pytest.param(kind, marks=pytest.mark.ray) for kind in RUNTIMES if kind != "inline"]
@@ -619,6 +620,36 @@ async def test_a_shared_reply_is_paid_once_even_if_its_row_comes_late(server: Sc
     turns = await asyncio.gather(*(floor.shared("key", wanted) for floor in floors))
     assert [turn.text for turn in turns] == ["A red ball on a lawn."] * 4
     assert list(server.calls.values()) == [1]
+    await crew.close()
+    await recorder.close()
+    owner.release()
+
+
+class _Refusing(LocalCrew):
+    """Each ask fails; those of `a` before anybody has worked on them."""
+
+    async def answer(self, ask: Ask) -> Answered:
+        return Answered(
+            path=ask.path, reply_id=ask.path, model="m", outcome="failed", failure="request", free=ask.path == "a"
+        )
+
+
+async def test_a_call_that_nobody_worked_on_is_not_paid_for(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "run.yaml").write_text("test: true\n")
+    owner = Ownership.take(RunFolder(folder))
+    recorder = Recorder(folder, owner.epoch)
+    await recorder.load()
+    scribe = LocalScribe(recorder)
+    spec = make_spec(folder, _with_vision("simulated"), templates=five_protocols.TEMPLATES)
+    crew = _Refusing(spec, scribe, None)
+    paid: dict[str, ModelUsage] = {}
+    floor = CaseFloor(Case(id="c", question="?"), 0, build_house(spec, crew, scribe), paid=paid)
+    await floor.ask_all([Request("vision/0", "five/describe", {}, FreeText, "a")])
+    assert paid == {}
+    await floor.ask_all([Request("vision/0", "five/describe", {}, FreeText, "b")])
+    assert paid == {"m": ModelUsage(0, 0, 1)}
     await crew.close()
     await recorder.close()
     owner.release()
