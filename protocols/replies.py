@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, ClassVar, Literal, TypeVar
 
 import json_repair
@@ -167,6 +168,10 @@ _MOST_MENDED = 2**16
 """Characters of a reply that are mended: a longer one that is no JSON is asked for again."""
 
 
+_MOST_LEVELS = 100
+"""Open brackets in a reply that is mended: no reply type has ten, and mending takes a long time for thousands."""
+
+
 def _load_json(text: str) -> tuple[Any, bool]:
     body = text.strip()
     try:
@@ -196,11 +201,21 @@ def _mended(body: str) -> Any:
     except ValueError:
         if len(body) > _MOST_MENDED:
             raise InvalidReply(f"the reply is no JSON, and too long to be mended: {len(body):,} characters") from None
+        if _levels(body) > _MOST_LEVELS:
+            raise InvalidReply("the reply is nested too deeply") from None
         # A number at the torn end may have lost digits: without it the field is missing, not wrong.
         try:
             return json_repair.loads(body.rstrip().rstrip(_NUMBERS))
         except ValueError as error:
             raise InvalidReply(f"the reply is no JSON that can be mended: {error}") from None
+
+
+def _levels(body: str) -> int:
+    """At most how many brackets are open at once; one inside a text counts, too."""
+    if sum(map(body.count, "([{")) <= _MOST_LEVELS:
+        return 0
+    steps = (1 if char in "([{" else -1 for char in body if char in "([{}])")
+    return max(accumulate(steps), default=0)
 
 
 def _explain(error: ValidationError) -> str:
