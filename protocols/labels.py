@@ -14,7 +14,8 @@ from moot.protocols.unicode_form import nfkc
 _YES_NO = {"yes": ("yes", "true", "y", "correct"), "no": ("no", "false", "n", "incorrect")}
 _EDGE = " \t\r\n\"'`*_.,:;!?()[]{}<>\u2018\u2019\u201c\u201d\u00ab\u00bb"
 # after the letter: a bracket, or a mark that ends there; not "A.I.", "1.5", "3:1" or "A-level"
-_LETTERED = re.compile(r"^(?:option|choice|answer)?\s*\(?([a-z0-9])\s*(?:\)|[.:\-\u2013\u2014](?=\s|$)|$)")
+_LETTERED = re.compile(r"(?:option|choice|answer)?\s*\(?([a-z0-9])\s*(?:\)|[.:\-\u2013\u2014](?=\s|$)|$)")
+_WITH_ANOTHER = re.compile(r"\s*(?:(?:and|or|nor)\s|[/&|+,])\s*")
 
 
 def fold(text: str) -> str:
@@ -76,7 +77,8 @@ def canonical_label(
     """The label that `text` names, or None when it names none of the set.
 
     Accepts the label itself, its aliases (those given, in the labels' order, and yes/true ...), a lettered form
-    such as `B) ...`, and the whole text of a choice. It never searches inside a sentence: "not B" is no answer.
+    such as `B) ...`, and the whole text of a choice. It never searches inside a sentence: "not B" is no answer, and
+    "(A) and (B)" none either.
 
     >>> canonical_label("B) because", ("A", "B"))
     'B'
@@ -92,8 +94,14 @@ def canonical_label(
     if folded in forms:
         return forms[folded]
     plain = nfkc(text).strip("\"'`*_ \t\r\n\u2018\u2019\u201c\u201d")
-    lettered = _LETTERED.match(plain.casefold())
-    return forms.get(lettered.group(1)) if lettered else None
+    plain = plain.casefold()
+    lettered = _LETTERED.match(plain)
+    if lettered is None:
+        return None
+    label = forms.get(lettered.group(1))
+    joined = _WITH_ANOTHER.match(plain, lettered.end())
+    another = joined and _LETTERED.match(plain, joined.end())
+    return None if another and forms.get(another.group(1), label) != label else label
 
 
 _OPENING = " \t\r\n\"'`*_([{<\u2018\u2019\u201c\u201d\u00ab\u00bb\u300c\u300e"

@@ -55,6 +55,12 @@ CHOICES = ("It rained .", "None of the above choices .", "He was late .", "They 
         ("\uff22\uff09 because", LETTERS, CHOICES, "B"),
         ("2) two", ("1", "2"), (), "2"),
         ("E) none", LETTERS, CHOICES, None),
+        ("(A) and (B)", LETTERS, CHOICES, None),
+        ("A) or B) hold", LETTERS, CHOICES, None),
+        ("(A), (B)", LETTERS, CHOICES, None),
+        ("(A) and a dog", LETTERS, CHOICES, "A"),
+        ("(A) but not (B)", LETTERS, CHOICES, "A"),
+        ("(A) and (E)", LETTERS, CHOICES, "A"),
         ("A) No", YES_NO, (), None),
         # the whole text of a choice
         ("he was late", LETTERS, CHOICES, "C"),

@@ -59,6 +59,7 @@ CHINESE, ARABIC, HINDI, RUSSIAN = ("是", "否"), ("نعم", "لا"), ("हा�
         ("Yes/No", YES_NO, None),
         ("A, B and C", LETTERS, None),
         ("C (or D)", LETTERS, None),
+        ("(A) and (B)", LETTERS, None),
         ("A? I think B", LETTERS, None),
         ("A.I. is a field", LETTERS, None),
         ("No-one came", YES_NO, None),
