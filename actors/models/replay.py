@@ -116,6 +116,7 @@ def recorded_capabilities(facts: dict[str, Any]) -> Capabilities:
         max_alternatives=alternatives,
         images=True,
         seeds=True,
+        settings=frozenset({"seed", "stop", "repetition_penalty", "reasoning_effort", "extra"}),
         simulated=bool(facts.get("simulated", False)),
         in_process=True,
     )

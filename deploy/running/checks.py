@@ -52,7 +52,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
     if prepared.reuse is not None and not network:
         await asyncio.to_thread(reusable_replies, prepared.reuse)
     shown = _shown_pictures(prepared)
-    found: dict[ModelBinding, ModelProfile | None] = {}
+    found: dict[_Asked, ModelProfile | None] = {}
     recorded = await asyncio.to_thread(recorded_profiles, prepared.record) if network else None
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
@@ -63,9 +63,9 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
             if network:
                 await model.check()
                 if recorded is not None:
-                    found[binding] = recorded.get(binding)
+                    found[_asked(binding)] = recorded.get(_asked(binding))
                 elif not is_embedded(binding.model):
-                    found[binding] = await _probe(model, roles, prepared)
+                    found[_asked(binding)] = await _probe(model, roles, prepared)
         finally:
             await model.close()
     await _check_encoder(prepared, network)
@@ -74,7 +74,15 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
     return _with_profiles(prepared, found) if found else prepared
 
 
-def recorded_profiles(run: RunFolder) -> dict[ModelBinding, ModelProfile | None] | None:
+_Asked = tuple[str, str | None]
+"""A model and its server. Where its key is found does not count: that may change while a run is resumed."""
+
+
+def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
+    return binding.model, binding.base_url
+
+
+def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | None:
     """What a run's record says of its models, so that they are asked as before; None where there is no run yet.
 
     A record that is older says None of each: they are asked as it was usual then.
@@ -90,15 +98,21 @@ def recorded_profiles(run: RunFolder) -> dict[ModelBinding, ModelProfile | None]
         bindings = [RoleBinding.model_validate(member) for member in members]
     except ValidationError as error:
         raise RecordError(f"{run.path / 'run.yaml'}: `bindings` cannot be read: {error.errors()[0]['msg']}") from None
-    return {model_binding(binding): binding.profile for binding in bindings}
+    return {_asked(binding): binding.profile for binding in bindings}
 
 
-def _with_profiles(prepared: Prepared, found: Mapping[ModelBinding, ModelProfile | None]) -> Prepared:
+def _with_profiles(prepared: Prepared, found: Mapping[_Asked, ModelProfile | None]) -> Prepared:
     bindings = {
-        family: [member.model_copy(update={"profile": found.get(model_binding(member))}) for member in members]
-        for family, members in prepared.bindings.items()
+        family: [_with_profile(member, found) for member in members] for family, members in prepared.bindings.items()
     }
     return replace(prepared, bindings=bindings)
+
+
+def _with_profile(member: RoleBinding, found: Mapping[_Asked, ModelProfile | None]) -> RoleBinding:
+    """The member as its model was found; whoever is replayed keeps the recorded profile of its own."""
+    if is_replay(member.model):
+        return member
+    return member.model_copy(update={"profile": found.get(_asked(member))})
 
 
 def _shown_pictures(prepared: Prepared) -> set[ModelBinding]:

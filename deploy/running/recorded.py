@@ -19,8 +19,8 @@ from moot.actors.roles import RoleBinding
 from moot.deploy.running.config import RunConfig
 from moot.protocols.errors import ConfigError, RecordError
 
-_OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured", "profile"})
-"""What a binding says of the model that spoke; a replay speaks in its place."""
+_OWN_TO_ITS_MODEL = frozenset({"model", "base_url", "api_key_env", "structured"})
+"""What a binding says of the model that spoke; a replay speaks in its place, and is asked by the same profile."""
 
 
 def reused_folder(config: RunConfig, own: Path) -> Path:

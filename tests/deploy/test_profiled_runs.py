@@ -1,0 +1,98 @@
+"""What was found of a model stays with its run: whoever resumes, replays or reuses it is asked as before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from http_backends import completion
+
+from moot.actors.models.openai_wire import REQUEST_ID_HEADER
+from moot.actors.models.probe import STEP_KEY
+from moot.deploy.running.run import arun
+
+CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
+HELD = '{"answer": "Yes", "reasoning": "r", "confidence": 0.5}'
+
+Body = Mapping[str, Any]
+
+
+class Particular:
+    """A server that takes no system message and no temperature, and thinks before it replies."""
+
+    def __init__(self) -> None:
+        self.asked: list[Body] = []
+        self.trials = 0
+
+    async def handle(self, request: web.Request) -> web.Response:
+        body = json.loads(await request.read())
+        trial = request.headers[REQUEST_ID_HEADER] == STEP_KEY
+        self.trials += trial
+        if any(message["role"] == "system" for message in body["messages"]):
+            return web.json_response({"error": {"message": "System role not supported"}}, status=400)
+        if "temperature" in body:
+            return web.json_response({"error": {"message": "temperature is not supported"}}, status=400)
+        if not trial:
+            self.asked.append(body)
+        said = completion(HELD)
+        said["choices"][0]["message"]["reasoning_content"] = "Hm."
+        return web.json_response(said)
+
+
+@pytest.fixture
+async def particular() -> AsyncIterator[tuple[Particular, str]]:
+    """The server, and a model of it."""
+    served, app = Particular(), web.Application()
+    app.router.add_post("/v1/chat/completions", served.handle)
+    server = TestServer(app)
+    await server.start_server()
+    yield served, f"{server.make_url('/v1')}#m"
+    await server.close()
+
+
+async def hold(out: Path, model: str, limit: int, **options: Any) -> Any:
+    member = {"model": model, **options.pop("member", {})}
+    return await arun(
+        task=CASES, limit=limit, protocol="single-agent", roles={"agent": member}, engine="inline", out=out, **options
+    )
+
+
+def profile(out: Path) -> Any:
+    return yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"][0]["profile"]
+
+
+async def test_a_replay_is_asked_as_the_recorded_model_was(tmp_path: Path, particular: tuple[Particular, str]) -> None:
+    _, model = particular
+    await hold(tmp_path / "run", model, 2)
+    done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 2)
+    assert (done.done, done.failed) == (2, 0)
+
+
+async def test_whoever_resumes_with_the_key_elsewhere_asks_as_before(
+    tmp_path: Path, particular: tuple[Particular, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, model = particular
+    monkeypatch.setenv("KEY_ONE", "x" * 20)
+    monkeypatch.setenv("KEY_TWO", "x" * 20)
+    await hold(tmp_path / "run", model, 1, member={"api_key_env": "KEY_ONE"})
+    found, trials = profile(tmp_path / "run"), server.trials
+    assert found["folds_system"]
+    done = await hold(tmp_path / "run", model, 2, member={"api_key_env": "KEY_TWO"})
+    assert (done.done, done.failed) == (2, 0)
+    assert profile(tmp_path / "run") == found
+    assert server.trials == trials
+
+
+async def test_a_replay_of_a_run_with_settings_beside_sampling(
+    tmp_path: Path, particular: tuple[Particular, str]
+) -> None:
+    said = {"seed": 7, "stop": ["END"], "reasoning_effort": "low", "extra": {"top_k": 5}}
+    await hold(tmp_path / "run", particular[1], 1, member=said)
+    done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 1)
+    assert (done.done, done.failed) == (1, 0)
