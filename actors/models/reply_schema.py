@@ -120,10 +120,11 @@ def _is_long(part: Mapping[str, Any]) -> bool:
     return "enum" not in part and (part["type"] in ("object", "array") or part.get("maxLength", 0) > _SHORT_TEXT)
 
 
-def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, key: str = "") -> dict[str, Any]:
-    """The schema with an `enum` where a label is expected; `key` is the field's own name at the top, else empty.
+def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answer: str = "") -> dict[str, Any]:
+    """The schema with an `enum` where a label is expected.
 
-    A list of labelled objects has no more items than there are labels.
+    A list of labelled objects has no more items than there are labels. `answer` names a property of this object that
+    holds a label though its type does not say so, unless that lists its values itself; empty for none.
     """
     written = dict(schema)
     holds_label = written.pop(CASE_LABEL, False)
@@ -133,7 +134,7 @@ def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, key:
         written["anyOf"] = [_with_labels(member, labels) for member in written["anyOf"]]
     if "properties" in written:
         marked = {
-            name: {**part, CASE_LABEL: True} if key == name and part.get("type") == "string" else part
+            name: {**part, CASE_LABEL: True} if name == answer and _is_open_text(part) else part
             for name, part in written["properties"].items()
         }
         written["properties"] = {name: _with_labels(part, labels) for name, part in marked.items()}
@@ -142,6 +143,10 @@ def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, key:
             written["maxItems"] = min(written.get("maxItems", len(labels)), len(labels))
         written["items"] = _with_labels(written["items"], labels)
     return written
+
+
+def _is_open_text(part: Mapping[str, Any]) -> bool:
+    return part.get("type") == "string" and "enum" not in part
 
 
 def _described(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,5 +191,6 @@ def _cut(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
     if written.get("type") == "array":
         written["items"] = _cut(written["items"], share)
     if written.get("type") == "string" and written.get("maxLength", 0) > _SHORTEST_TEXT:
-        written["maxLength"] = max(_SHORTEST_TEXT, int(written["maxLength"] * share))
+        least = max(_SHORTEST_TEXT, written.get("minLength", 0))
+        written["maxLength"] = max(least, int(written["maxLength"] * share))
     return written

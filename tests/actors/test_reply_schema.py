@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import anthropic
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema
 from moot.actors.models.schema_dialects import DIALECTS, DialectName
@@ -145,6 +145,20 @@ def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:
     assert longest_reply(found) <= 150 * CHARACTERS_PER_TOKEN
     assert found["properties"]["answer"]["enum"] == ["Yes", "No"]
     assert "enum" not in body(reply_schema(Own, "llama.cpp"))["properties"]["worth"]
+
+
+class Listed(BaseModel):
+    """A user's reply that lists its own answers, and wants a long text."""
+
+    answer: Literal["yes", "no"]
+    essay: str = Field(min_length=200)
+
+
+def test_what_a_reply_says_of_its_own_values_and_lengths_stays() -> None:
+    """Whoever is held to other values, or to fewer characters than are needed, writes nothing that is valid."""
+    found = body(reply_schema(Listed, "vllm", ("Yes", "No"), 50))["properties"]
+    assert found["answer"]["enum"] == ["yes", "no"]
+    assert found["essay"]["minLength"] <= found["essay"]["maxLength"]
 
 
 def test_the_bare_schema_is_that_of_older_records() -> None:
