@@ -37,6 +37,28 @@ _OURS = frozenset(
         "reasoning_effort",
         "tools",
         "tool_choice",
+        "functions",
+        "function_call",
+        # other names of what is listed above, by which servers take it as well
+        "n_predict",
+        "num_predict",
+        "best_of",
+        "n_probs",
+        "echo",
+        "prompt",
+        "json_schema",
+        "grammar",
+        "ebnf",
+        "regex",
+        "structured_outputs",
+        "guided_json",
+        "guided_regex",
+        "guided_choice",
+        "guided_grammar",
+        # what changes the tokens whose log-probabilities are read
+        "return_tokens_as_token_ids",
+        "post_sampling_probs",
+        "continue_final_message",
     }
 )
 """What a request says by itself, or what would change how its reply is read."""

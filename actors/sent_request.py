@@ -121,8 +121,9 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
     beside = _beside_sampling(decoding)
     held = (_held_otherwise(ask, binding, decoding),) if binding.profile is not None else ()
+    folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held))), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held), *folded)), digest_size=16
     ).hexdigest()
 
 

@@ -58,8 +58,12 @@ def test_each_setting_is_in_the_fingerprint(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["model", "messages", "stream", "max_tokens", "logprobs", "response_format", "n", "seed"]
-)
+    "key",
+    [
+        "model", "messages", "stream", "max_tokens", "logprobs", "response_format", "n", "seed",
+        "n_predict", "best_of", "guided_json", "grammar", "return_tokens_as_token_ids",
+    ],
+)  # fmt: skip
 def test_extra_may_not_hold_what_moot_sends_itself(key: str) -> None:
     with pytest.raises(ValidationError, match=key):
         RoleBinding(extra={key: 1})
@@ -88,6 +92,8 @@ def test_a_system_message_is_put_before_the_users() -> None:
     (first, *rest) = folded((*MESSAGES, Message("assistant", "y"), Message("user", "z")))
     assert (first.role, first.content) == ("user", "Be brief.\n\nx")
     assert [message.role for message in rest] == ["assistant", "user"]
+    plain, without_system = (ModelProfile(schemas="free", folds_system=folds) for folds in (False, True))
+    assert len({fingerprint(ASK, RoleBinding(profile=each), "00") for each in (plain, without_system)}) == 2
 
 
 def test_a_held_reply_and_a_free_one_have_different_fingerprints() -> None:
