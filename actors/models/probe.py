@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
-from moot.actors.models.response_format import refuses_response_format
+from moot.actors.models.response_format import names_response_format, refuses_response_format
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
@@ -36,6 +36,9 @@ _SHORT = 64
 
 _OPENING_TOKENS = 2
 """Tokens at the start of a held reply that its schema alone decides: the bracket, and the quote of the first key."""
+
+_OUT_OF_TOKENS = "output limit was reached"
+"""What OpenAI's 400 says of a reply that was still hidden reasoning at the end of its tokens."""
 
 _SURE = 1e-4
 """Nats below which a token counts as certain."""
@@ -66,6 +69,7 @@ class Trial:
         replies: what is to be held to a schema; empty when nothing is.
         insists: whether a role says `structured: true`, so that a model that holds no replies is refused.
         needs_logprobs: whether the run cannot do without log-probabilities.
+        reasoning_tokens: what a model that thinks first may write beside its reply.
         written: the settings that the user wrote down: they are never left out.
     """
 
@@ -74,6 +78,7 @@ class Trial:
     replies: Sequence[AskedReply] = ()
     insists: bool = False
     needs_logprobs: bool = False
+    reasoning_tokens: int = 0
     written: frozenset[str] = frozenset()
 
 
@@ -91,7 +96,8 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
         ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that nobody
             wrote down.
         CapabilityMissing: a role insists on schemas, and the model holds no replies to them.
-        ConfigError: the model does not take a setting that the user wrote down.
+        ConfigError: the model does not take a setting that the user wrote down, or log-probabilities are refused that
+            only the user wants.
     """
     why = ""
     for profile in _candidates(model, trial):
@@ -182,7 +188,7 @@ class _Candidate:
             except ModelError as error:
                 if error.kind != "request":
                     raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
-                if self._leaves_out(error.message):
+                if self._leaves_out(error.message, schema) or self._needs_room(error.message):
                     continue
                 self._check_refusal(error.message, schema)
                 return None
@@ -196,8 +202,18 @@ class _Candidate:
         """A reply whose tokens are all hidden reasoning, or that counts some, tells that the model thinks first."""
         all_hidden = not reply.text.strip() and reply.finish_reason == "length"
         if not self._profile.reasons and (all_hidden or reply.usage.reasoning_tokens or reply.reasoning):
-            self._profile = self._profile.model_copy(update={"reasons": True})
-            _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
+            self._found_to_reason()
+
+    def _needs_room(self, message: str) -> bool:
+        """Whether the error says that the model still thought when its tokens ended: it gets more from now on."""
+        if self._profile.reasons or _OUT_OF_TOKENS not in message.lower():
+            return False
+        self._found_to_reason()
+        return True
+
+    def _found_to_reason(self) -> None:
+        self._profile = self._profile.model_copy(update={"reasons": True})
+        _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
 
     def _note_mask(self, reply: ModelReply, schema: ReplySchema | None) -> None:
         """A model that was asked to say Yes and is sure of every mark of a JSON object had no other choice."""
@@ -217,17 +233,24 @@ class _Candidate:
 
     async def _called(self, schema: ReplySchema | None) -> ModelReply:
         messages = _FOLDED if self._profile.folds_system else _MESSAGES
+        room = self._trial.reasoning_tokens if self._profile.reasons else 0
+        decoding = msgspec.structs.replace(self._decoding, max_tokens=self._decoding.max_tokens + room)
         try:
             async with asyncio.timeout(self._trial.timeout_s):
                 return await call_with_retries(
                     PROBE_RETRIES,
-                    lambda: self._model.complete(messages, self._decoding, step_key=STEP_KEY, schema=schema),
+                    lambda: self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema),
                 )
         except TimeoutError:
             raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
 
-    def _leaves_out(self, message: str) -> bool:
-        """Whether the error names a sampling setting that was sent: it is left out from now on, and that is said."""
+    def _leaves_out(self, message: str, schema: ReplySchema | None) -> bool:
+        """Whether the error names a sampling setting that was sent: it is left out from now on, and that is said.
+
+        One that names the schema, too, is about that. Of two settings that exclude each other the temperature stays.
+        """
+        if schema is not None and names_response_format(message):
+            return False
         if not self._profile.folds_system and _refuses_system(message):
             self._profile = self._profile.model_copy(update={"folds_system": True})
             _log.warning("the model takes no system message: it is put before the user's", model=self._model.name)
@@ -236,26 +259,35 @@ class _Candidate:
             self._profile = self._profile.model_copy(update={"bounds_completion": True})
             self._decoding = msgspec.structs.replace(self._decoding, bounds_completion=True)
             return True
-        for name in ("temperature", "top_p"):
-            if name not in message or getattr(self._decoding, name) is None:
-                continue
-            if name in self._trial.written:
-                raise ConfigError(
-                    f"model {self._model.name!r} does not take this `{name}`: leave it out of the role ({message})"
-                )
-            self._decoding = msgspec.structs.replace(self._decoding, **{name: None})
-            self._profile = self._profile.model_copy(update={"omitted": (*self._profile.omitted, name)})
-            _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
-            return True
-        return False
+        named = [
+            name for name in ("top_p", "temperature") if name in message and getattr(self._decoding, name) is not None
+        ]
+        if not named:
+            return False
+        name = next((each for each in named if each not in self._trial.written), None)
+        if name is None:
+            raise ConfigError(
+                f"model {self._model.name!r} does not take this `{named[0]}`: leave it out of the role ({message})"
+            )
+        self._decoding = msgspec.structs.replace(self._decoding, **{name: None})
+        self._profile = self._profile.model_copy(update={"omitted": (*self._profile.omitted, name)})
+        _log.warning("a setting that the model does not take is not sent", model=self._model.name, setting=name)
+        return True
 
     def _check_refusal(self, message: str, schema: ReplySchema | None) -> None:
-        """Pass a request that was refused for its log-probabilities, if the run can do without; raise for another."""
+        """Pass a request that was refused for its log-probabilities, if the caller says why; raise for another.
+
+        Every ask of the run brings them: a request that is refused with them is refused in the run as well.
+        """
         about_logprobs = bool(self._decoding.top_logprobs) and "logprob" in message.lower()
-        if schema is not None and (refuses_response_format(message) or (about_logprobs and self._trial.needs_logprobs)):
+        if schema is not None and (about_logprobs or refuses_response_format(message)):
             raise _SchemaRefused(message)
         if not about_logprobs:
             raise ModelUnavailable(f"{self._model.name}: {message}")
+        if not self._trial.needs_logprobs:
+            raise ConfigError(
+                f"model {self._model.name!r} gives no log-probabilities: leave `top_logprobs` out ({message})"
+            )
 
 
 def _refuses_system(message: str) -> bool:

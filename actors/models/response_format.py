@@ -23,5 +23,10 @@ def refuses_response_format(message: str) -> bool:
     True
     """
     said = message.lower()
-    words = ("response_format", "response format", "json_schema", "structured output", "schema", "enum", "grammar")
-    return any(word in said for word in words)
+    return names_response_format(message) or any(word in said for word in ("schema", "enum", "grammar"))
+
+
+def names_response_format(message: str) -> bool:
+    """Whether a message speaks of the `response_format` by a name of it, whatever else it speaks of."""
+    said = message.lower()
+    return any(word in said for word in ("response_format", "response format", "json_schema", "structured output"))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
 from moot.actors.classifiers.body import body_encoder
@@ -25,6 +26,7 @@ from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.recorded import reusable_replies
 from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
+from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
 
 
@@ -186,12 +188,15 @@ async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepare
     members, protocol = [member for _, member in roles], prepared.protocol
     role = max(members, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
     trial = Trial(
-        decoding=role.decoding(),
+        decoding=_tried(role, members),
         timeout_s=role.timeout_s,
         replies=_asked_replies(roles, prepared),
         insists=any(member.structured for member in members),
         needs_logprobs=role.early_stop is not None or (protocol.needs_logprobs and bool(role.top_logprobs)),
-        written=frozenset(name for member in members for name in member.model_fields_set),
+        reasoning_tokens=max(member.reasoning_tokens for member in members),
+        written=frozenset(
+            name for member in members for name in member.model_fields_set if getattr(member, name) is not None
+        ),
     )
     profile, given = await probe(model, trial)
     if not given and protocol.needs_logprobs and role.top_logprobs:
@@ -199,6 +204,16 @@ async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepare
     if not given and role.early_stop is not None:
         raise CapabilityMissing(f"model {model.name!r} gives no log-probabilities: leave `early_stop` out")
     return profile
+
+
+def _tried(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
+    """The role's decoding, with what it does not say itself as the first one says it that does: all is to be tried."""
+    decodings = [role.decoding(), *(member.decoding() for member in members)]
+    said = {
+        name: next((given for each in decodings if (given := getattr(each, name)) not in (None, ())), None)
+        for name in ("temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort")
+    }
+    return msgspec.structs.replace(decodings[0], **{name: value for name, value in said.items() if value is not None})
 
 
 def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[AskedReply, ...]:

@@ -207,3 +207,50 @@ async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> 
 async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
     with pytest.raises(ModelUnavailable, match="context length"):
         await tried(lambda body: refusal("maximum context length exceeded"), Trial(DECODING, 5.0, REPLIES))
+
+
+async def test_of_two_settings_that_exclude_each_other_the_written_one_stays() -> None:
+    def answer(body: Body) -> tuple[int, Any]:
+        if "temperature" in body and "top_p" in body:
+            return refusal("`temperature` and `top_p` cannot both be specified for this model.")
+        return holds(body)
+
+    for written in ({"temperature"}, {"top_p"}, set[str]()):
+        profile, _, _, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES, written=frozenset(written)))
+        assert profile.omitted == (("temperature",) if written == {"top_p"} else ("top_p",))
+
+
+async def test_a_refused_schema_is_no_matter_of_the_settings_that_the_error_names_beside_it() -> None:
+    def answer(body: Body) -> tuple[int, Any]:
+        if schema_of(body):
+            return refusal("response_format is not supported by this system; supported: temperature, top_p")
+        return holds(body)
+
+    written = frozenset({"temperature", "top_p"})
+    profile, _, _, logs = await tried(answer, Trial(DECODING, 5.0, REPLIES, written=written))
+    assert profile == ModelProfile(schemas="free")
+    assert len(logs) == 1
+
+
+async def test_a_model_that_is_still_thinking_at_the_end_of_its_tokens_gets_more() -> None:
+    """OpenAI answers 400 then, and no empty reply."""
+
+    def answer(body: Body) -> tuple[int, Any]:
+        if body["max_tokens"] < 1000:
+            return refusal("Could not finish the message because max_tokens or model output limit was reached.")
+        return holds(body)
+
+    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES, reasoning_tokens=4000))
+    assert (profile.schemas, profile.reasons) == ("portable", True)
+    assert [body["max_tokens"] for body in seen] == [300, 4300, 4064]
+
+
+async def test_log_probabilities_that_only_the_user_wants_are_not_refused_in_silence() -> None:
+    """Every ask would bring them, and be refused."""
+
+    def answer(body: Body) -> tuple[int, Any]:
+        return refusal("logprobs are not supported") if body.get("logprobs") else holds(body)
+
+    asks = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=3)
+    with pytest.raises(ConfigError, match="top_logprobs"):
+        await tried(answer, Trial(asks, 5.0, REPLIES))

@@ -15,6 +15,9 @@ from http_backends import completion
 
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
 from moot.actors.models.probe import STEP_KEY
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
@@ -96,3 +99,15 @@ async def test_a_replay_of_a_run_with_settings_beside_sampling(
     await hold(tmp_path / "run", particular[1], 1, member=said)
     done = await hold(tmp_path / "again", f"replay/{tmp_path / 'run'}", 1)
     assert (done.done, done.failed) == (1, 0)
+
+
+async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(
+    tmp_path: Path, particular: tuple[Particular, str]
+) -> None:
+    agent = {"model": particular[1], "temperature": None, "top_p": None, "top_logprobs": 5}
+    roles = {"agent": agent, "judge": particular[1]}
+    fields = {"protocol": "selene", "set": {"gate.intrinsic": "none"}, "roles": roles, "engine": "inline"}
+    found = await check_models(prepare(RunConfig.build({**fields, "out": str(tmp_path / "run")})))
+    (judge,) = found.bindings["judge"]
+    assert judge.profile is not None
+    assert judge.profile.omitted == ("temperature",)
