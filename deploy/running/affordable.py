@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from moot.actors.limits.affordable import Affordable, DebateBound
-from moot.deploy.running.plan_calls import CHARACTERS_PER_TOKEN, prompt_tokens
+from moot.deploy.running.plan_calls import CHARACTERS_PER_TOKEN, longest_reply, prompt_tokens
 from moot.deploy.running.prepare import Prepared, inner
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
@@ -37,7 +37,7 @@ def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]
     calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
     if calls_of is None or not prepared.members:
         return {}
-    longest, judges = max(member.max_tokens for member in prepared.members), len(prepared.bindings.get("judge", ()))
+    longest, judges = longest_reply(prepared.members), len(prepared.bindings.get("judge", ()))
     debate = call = (0, 0)
     for case in cases:
         planned = calls_of(case, judges)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from moot.actors.encoders.resolve import is_served
 from moot.actors.retrieval.library import LibraryFolder
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import sent_decoding
 from moot.deploy.documents.docs import Docs
 from moot.deploy.running.prepare import Prepared, inner
 from moot.deploy.running.recorded import reusable_replies
@@ -76,7 +78,7 @@ def plan(prepared: Prepared) -> Plan:
     if calls_of is None or total is None:
         return Plan(name, total, None, None, None, None, reusable, documents)
     judges = len(prepared.bindings.get("judge", ()))
-    longest = max(member.max_tokens for member in prepared.members)
+    longest = longest_reply(prepared.members)
     least_calls = most_calls = least_tokens = most_tokens = 0
     for labelled in prepared.cases():
         found = calls_of(labelled.case, judges)
@@ -100,6 +102,11 @@ def _documents(prepared: Prepared, docs: Docs, library: Path) -> str:
     encoder = prepared.config.encoder
     by = f", {texts:,} texts to be embedded by {encoder}{once}" if is_served(encoder) else ""
     return f"{docs.documents:,} in {chunks}{by}"
+
+
+def longest_reply(members: Iterable[RoleBinding]) -> int:
+    """Tokens of the longest reply that any member may write, with its hidden reasoning where it is known to reason."""
+    return max(sent_decoding(member).max_tokens for member in members)
 
 
 def prompt_tokens(templates: Templates, found: CallPlan) -> int:

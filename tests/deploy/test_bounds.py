@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from moot.actors.limits.ledger import Ledger
 from moot.actors.limits.purse import Purse
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.answer_key import AnswerKey
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, cost_usd, price_table
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.progress import Counts
@@ -129,6 +131,19 @@ def test_a_bound_that_covers_everything_keeps_nothing_closed(tmp_path: Path) -> 
     assert spent is not None
     assert spent.most_open == 1
     assert affordable(prepare(RunConfig(out=str(tmp_path))), {}) is None
+
+
+def test_hidden_reasoning_counts_in_what_a_debate_may_use(tmp_path: Path) -> None:
+    prepared = prepare(RunConfig(task="sample", protocol="always-debate", max_tokens=1_000_000, out=str(tmp_path)))
+    thinks = ModelProfile(schemas="free", reasons=True)
+    bindings = {
+        family: [member.model_copy(update={"profile": thinks}) for member in members]
+        for family, members in prepared.bindings.items()
+    }
+    plain, thinking = (affordable(each, {}) for each in (prepared, replace(prepared, bindings=bindings)))
+    assert plain is not None
+    assert thinking is not None
+    assert thinking.most_open < plain.most_open / 2
 
 
 def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> None:
