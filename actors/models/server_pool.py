@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
@@ -32,12 +33,18 @@ class _Member:
     Attributes:
         model: its client.
         in_flight: calls under way.
-        out_until: time until which it is left out, by the pool's clock.
+        out_until: time until which it is left out, by the pool's clock; 0 since its last call went well.
+        turn: number of its latest call among all of the pool.
     """
 
     model: CompatibleModel
     in_flight: int = 0
     out_until: float = 0.0
+    turn: int = 0
+
+    def takes_calls(self, now: float) -> bool:
+        """Whether it is not left out; one that was is tried with one call, and takes more when that went well."""
+        return self.out_until == 0.0 or (self.out_until <= now and not self.in_flight)
 
 
 class ServerPool:
@@ -62,6 +69,7 @@ class ServerPool:
     ) -> None:
         self._members = [_Member(CompatibleModel(url, model, api_key_env=api_key_env)) for url in base_urls]
         self._clock = clock
+        self._turns = itertools.count(1)
         self.name = pool_name(base_urls, model)
         self.capabilities = self._members[0].model.capabilities
 
@@ -101,13 +109,14 @@ class ServerPool:
 
     @contextmanager
     def _chosen(self) -> Iterator[CompatibleModel]:
-        """The least busy server that is not left out; of none such, the one that comes back first."""
+        """The least busy server that is not left out, in turn; of none such, the one that comes back first."""
         now = self._clock()
-        alive = [member for member in self._members if member.out_until <= now]
+        alive = [member for member in self._members if member.takes_calls(now)]
         if alive:
-            member = min(alive, key=lambda each: each.in_flight)
+            member = min(alive, key=lambda each: (each.in_flight, each.turn))
         else:
             member = min(self._members, key=lambda each: each.out_until)
+        member.turn = next(self._turns)
         member.in_flight += 1
         try:
             yield member.model
