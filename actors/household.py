@@ -55,7 +55,9 @@ def build_model(spec: RunSpec, binding: RoleBinding) -> Model:
     """The model behind a binding, its weights loaded; a simulated one gets the answer key of the run's task."""
     simulated = ModelSpec.parse(binding.model).kind == "simulated"
     key = _answer_key(spec) if simulated else None
-    return make_model(model_binding(binding), seed=spec.seed, answer_key=key, load=True)
+    api = None if binding.profile is None else binding.profile.api
+    named = model_binding(binding).model_copy(update={"api": api})
+    return make_model(named, seed=spec.seed, answer_key=key, load=True)
 
 
 def _answer_key(spec: RunSpec) -> AnswerKey:

@@ -122,8 +122,9 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     beside = _beside_sampling(decoding)
     held = (_held_otherwise(ask, binding, decoding),) if binding.profile is not None else ()
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
+    api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held), *folded)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held), *folded, *api)), digest_size=16
     ).hexdigest()
 
 

@@ -12,6 +12,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 Vendor = Literal["openai", "anthropic", "any"]
+Api = Literal["chat", "responses"]
+"""Which of OpenAI's APIs: Chat Completions, or Responses."""
 
 
 class Family(BaseModel):
@@ -23,6 +25,7 @@ class Family(BaseModel):
         sampling: whether `temperature` and `top_p` are taken.
         logprobs: whether token log-probabilities are given.
         reasons: whether hidden reasoning counts against the longest reply.
+        api: over which of OpenAI's APIs they can be used; `chat` for those of other vendors.
         as_of: when the documentation was read.
     """
 
@@ -33,6 +36,7 @@ class Family(BaseModel):
     sampling: bool
     logprobs: bool
     reasons: bool
+    api: Api = "chat"
     as_of: date
 
 

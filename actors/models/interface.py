@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from moot.actors.models.families import Api
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.messages import Decoding, Message, Usage
@@ -32,6 +33,7 @@ class Capabilities:
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
         reasons: whether it is known to think before it replies, at the cost of the longest reply.
         settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
+        api: over which of OpenAI's APIs it is asked; `chat` for whatever has no choice.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
         in_process: whether it works in a process of ours: nobody bills a reply that was not waited for.
@@ -46,6 +48,7 @@ class Capabilities:
     seeds: bool = False
     reasons: bool = False
     settings: frozenset[str] = frozenset()
+    api: Api = "chat"
     max_temperature: float | None = 2.0
     simulated: bool = False
     in_process: bool = False

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from moot.actors.models.families import Api
 from moot.actors.models.schema_dialects import DialectName
 
 
@@ -20,6 +21,7 @@ class ModelProfile(BaseModel):
         folds_system: whether it takes no system message, which is then put before the first one of the user.
         bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
         masked_logprobs: whether log-probabilities of a reply that is held are taken after its schema's mask.
+        api: over which of OpenAI's APIs it is asked.
         omitted: settings that the user did not write and that it does not take: they are not sent.
     """
 
@@ -32,4 +34,5 @@ class ModelProfile(BaseModel):
     folds_system: bool = False
     bounds_completion: bool = False
     masked_logprobs: bool = False
+    api: Api = "chat"
     omitted: tuple[Literal["temperature", "top_p"], ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import cast
+from typing import ClassVar, cast
 
 import aiohttp
 import httpx2
@@ -12,7 +12,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream,
 
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.connection_errors import connection_failure
-from moot.actors.models.families import family_of_model
+from moot.actors.models.families import Api, family_of_model
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply, RateHeaders, StreamPiece
 from moot.actors.models.openai_errors import error_from_response, plain
 from moot.actors.models.openai_stream import EVENT_STREAM, read_pieces
@@ -40,13 +40,12 @@ _UNBOUNDED = 0
 """aiohttp's "no limit"; with None the SDK's transport would fall back to 100 connections."""
 
 
-class OpenAIModel:
-    """`openai/NAME`: the SDK does the authentication and the transport, our decoder reads the bytes.
+class OpenAIService:
+    """What the models of OpenAI's service share, whichever API they are asked over.
 
     The SDK's own retries are off (`call_with_retries` is the one policy) and so is its response parsing,
-    which costs several milliseconds per reply with log-probabilities. The reply's bound is sent as
-    `max_completion_tokens`. One instance serves any number of calls at once, in any number of event loops;
-    close it in each of them.
+    which costs several milliseconds per reply with log-probabilities. One instance serves any number of calls at once,
+    in any number of event loops; close it in each of them.
 
     Args:
         model: OpenAI's name of the model.
@@ -54,26 +53,100 @@ class OpenAIModel:
         base_url: another endpoint of the same API; None for the SDK's default or `OPENAI_BASE_URL`.
     """
 
+    api: ClassVar[Api]
+
     def __init__(self, model: str, *, api_key_env: str = DEFAULT_KEY_ENV, base_url: str | None = None) -> None:
         self.model = model
         self.name = f"openai/{model}"
         self.base_url = base_url
         family = family_of_model("openai", model)
+        chat = self.api == "chat"
         self.capabilities = Capabilities(
             max_alternatives=20 if family is None or family.logprobs else 0,
             images=True,
             structured_output="yes",
             dialect="openai",
-            streaming=True,
+            streaming=chat,
             reasons=family is not None and family.reasons,
-            settings=frozenset({"seed", "stop", "reasoning_effort", "extra"}),
+            settings=frozenset({"reasoning_effort", "extra", *(("seed", "stop") if chat else ())}),
+            api=self.api,
             max_temperature=2.0 if family is None or family.sampling else None,
         )
         self._key = ApiKey(api_key_env)
         self._clients = PerLoop(self._new_client)
 
     def __repr__(self) -> str:
-        return f"OpenAIModel({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
+        return f"{type(self).__name__}({self.model!r}, api_key_env={self._key.env!r}, base_url={self.base_url!r})"
+
+    async def _answered(self, path: str, body: bytes, step_key: str, key: str | None) -> httpx2.Response:
+        """A whole 200 response; a failure is a `ModelError`."""
+        try:
+            return await self._clients.get().post(
+                path,
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": _headers(step_key, "application/json")},
+            )
+        except _FAILURES as error:
+            raise self._failure(error, key) from None
+
+    def _failure(self, error: Exception, key: str | None) -> ModelError:
+        if isinstance(error, APIStatusError):
+            failed = error.response
+            limits = rate_headers(failed.headers.raw)
+            return error_from_response(failed.status_code, failed.headers, failed.content, key=key, limits=limits)
+        if isinstance(error, (APIConnectionError, *_BROKEN)):
+            return connection_failure(self._endpoint, error, key)
+        return ModelError("request", plain(str(error), key))
+
+    @property
+    def _endpoint(self) -> str:
+        return self.base_url or "OpenAI"
+
+    def _read_key(self) -> str | None:
+        try:
+            return self._key.read()
+        except MissingKey as error:
+            raise ModelError("refused", str(error)) from None
+
+    async def check(self) -> None:
+        """Look whether the key is set; the network is not touched.
+
+        Raises:
+            MissingKey: naming the environment variable and how to set it.
+        """
+        self._key.read()
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; a later call opens new ones."""
+        client = self._clients.take()
+        if client is not None:
+            await client.close()
+
+    def _new_client(self) -> AsyncOpenAI:
+        return AsyncOpenAI(
+            api_key=self._key.read(),
+            base_url=self.base_url,
+            max_retries=0,
+            http_client=bounded_client(
+                DefaultAioHttpClient,
+                limits=httpx2.Limits(max_connections=_UNBOUNDED),
+                timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                follow_redirects=False,
+            ),
+        )
+
+
+class OpenAIModel(OpenAIService):
+    """`openai/NAME` over chat completions: the SDK does the authentication and the transport, our decoder reads.
+
+    The reply's bound is sent as `max_completion_tokens`.
+
+    Args:
+        model, api_key_env, base_url: see `OpenAIService`.
+    """
+
+    api = "chat"
 
     async def complete(
         self,
@@ -90,15 +163,7 @@ class OpenAIModel:
         """
         body = self._request(messages, decoding, step_key, schema)
         key = self._read_key()
-        try:
-            response = await self._clients.get().post(
-                _PATH,
-                cast_to=httpx2.Response,
-                content=body,
-                options={"headers": _headers(step_key, "application/json")},
-            )
-        except _FAILURES as error:
-            raise self._failure(error, key) from None
+        response = await self._answered(_PATH, body, step_key, key)
         return decode_reply(response.content, decoding, key=key, limits=rate_headers(response.headers.raw))
 
     async def stream(
@@ -164,52 +229,6 @@ class OpenAIModel:
                     yield chunk
         except _BROKEN as error:
             raise connection_failure(self._endpoint, error, key, limits) from None
-
-    def _failure(self, error: Exception, key: str | None) -> ModelError:
-        if isinstance(error, APIStatusError):
-            failed = error.response
-            limits = rate_headers(failed.headers.raw)
-            return error_from_response(failed.status_code, failed.headers, failed.content, key=key, limits=limits)
-        if isinstance(error, (APIConnectionError, *_BROKEN)):
-            return connection_failure(self._endpoint, error, key)
-        return ModelError("request", plain(str(error), key))
-
-    @property
-    def _endpoint(self) -> str:
-        return self.base_url or "OpenAI"
-
-    def _read_key(self) -> str | None:
-        try:
-            return self._key.read()
-        except MissingKey as error:
-            raise ModelError("refused", str(error)) from None
-
-    async def check(self) -> None:
-        """Look whether the key is set; the network is not touched.
-
-        Raises:
-            MissingKey: naming the environment variable and how to set it.
-        """
-        self._key.read()
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop; a later call opens new ones."""
-        client = self._clients.take()
-        if client is not None:
-            await client.close()
-
-    def _new_client(self) -> AsyncOpenAI:
-        return AsyncOpenAI(
-            api_key=self._key.read(),
-            base_url=self.base_url,
-            max_retries=0,
-            http_client=bounded_client(
-                DefaultAioHttpClient,
-                limits=httpx2.Limits(max_connections=_UNBOUNDED),
-                timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-                follow_redirects=False,
-            ),
-        )
 
 
 def _headers(step_key: str, accept: str) -> dict[str, str]:

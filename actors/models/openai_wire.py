@@ -19,6 +19,7 @@ from moot.actors.models.openai_usage import WireUsage, usage_of
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.response_format import response_format
 from moot.actors.models.token_alignment import without_reasoning
+from moot.protocols.case import Image
 from moot.protocols.messages import Decoding, Message
 
 REQUEST_ID_HEADER = "X-Client-Request-Id"
@@ -125,9 +126,13 @@ def _message(message: Message) -> dict[str, Any]:
         return {"role": message.role, "content": message.content}
     parts: list[dict[str, Any]] = [{"type": "text", "text": message.content}]
     for image in message.images:
-        url = f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
-        parts.append({"type": "image_url", "image_url": {"url": url}})
+        parts.append({"type": "image_url", "image_url": {"url": data_url(image)}})
     return {"role": message.role, "content": parts}
+
+
+def data_url(image: Image) -> str:
+    """A picture as OpenAI's wires take it."""
+    return f"data:{image.media_type};base64,{b64encode(image.data).decode('ascii')}"
 
 
 class _Message(msgspec.Struct):

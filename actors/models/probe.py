@@ -16,6 +16,7 @@ from moot.actors.models.interface import Model, ModelError, ModelReply
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import names_response_format, refuses_response_format
+from moot.actors.models.responses_wire import only_over_responses
 from moot.actors.models.retry import RetryPolicy, call_with_retries
 from moot.actors.models.schema_dialects import DialectName
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable
@@ -82,6 +83,10 @@ class Trial:
     written: frozenset[str] = frozenset()
 
 
+class OnlyOverResponses(ModelUnavailable):
+    """The service offers the model over its Responses API only, and was asked over another."""
+
+
 class _SchemaRefused(Exception):
     """The model does not hold replies as it was asked to; the message says why."""
 
@@ -93,6 +98,7 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
         What was found, and whether log-probabilities with alternatives came back; False when none were asked for.
 
     Raises:
+        OnlyOverResponses: the service says so of an OpenAI model that is asked over chat completions.
         ModelUnavailable: a call failed for another reason than a schema, a log-probability or a setting that nobody
             wrote down.
         CapabilityMissing: a role insists on schemas, and the model holds no replies to them.
@@ -132,7 +138,9 @@ def declared_profile(
 ) -> ModelProfile:
     """What the backend declares of itself, for a model that is not tried or not tried yet."""
     can = model.capabilities
-    known = ModelProfile(schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons)
+    known = ModelProfile(
+        schemas=schemas, listed_labels=listed_labels, server=can.dialect, reasons=can.reasons, api=can.api
+    )
     return known if can.max_temperature is not None else known.model_copy(update={"omitted": ("temperature", "top_p")})
 
 
@@ -188,6 +196,8 @@ class _Candidate:
             except ModelError as error:
                 if error.kind != "request":
                     raise ModelUnavailable(f"{self._model.name}: {error.message}") from None
+                if self._model.capabilities.api == "chat" and only_over_responses(error.message):
+                    raise OnlyOverResponses(f"{self._model.name}: {error.message}") from None
                 if self._leaves_out(error.message, schema) or self._needs_room(error.message):
                     continue
                 self._check_refusal(error.message, schema)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from moot.actors.models.api_key import redact
+from moot.actors.models.families import Api, family_of_model
 from moot.actors.models.interface import Model, Offered
 from moot.actors.models.small.name import SmallName, is_small
 from moot.actors.models.small.weights import with_weights
@@ -213,6 +214,7 @@ class ModelBinding(BaseModel):
         model: one of the forms in `MODELS`.
         api_key_env: name of the environment variable with the key; None for the backend's default.
         base_url: another endpoint for `openai/NAME` (ends in `/v1`) or `anthropic/NAME` (ends before it).
+        api: over which API `openai/NAME` is asked, where a trial found it; None for what is known of the model.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -220,6 +222,13 @@ class ModelBinding(BaseModel):
     model: str
     api_key_env: EnvName | None = None
     base_url: str | None = None
+    api: Api | None = None
+
+
+def over_responses(binding: ModelBinding) -> ModelBinding | None:
+    """The same model asked over the Responses API; None where there is no such choice, or it is made."""
+    chosen = ModelSpec.parse(binding.model).kind != "openai" or binding.api is not None
+    return None if chosen else binding.model_copy(update={"api": "responses"})
 
 
 def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None, load: bool = False) -> Model:
@@ -265,8 +274,12 @@ def make_model(binding: ModelBinding, *, seed: int, answer_key: AnswerKey | None
 def _openai(spec: ModelSpec, binding: ModelBinding) -> Model:
     base_url = check_base_url(binding.base_url) if binding.base_url is not None else None
     from moot.actors.models.openai_sdk import DEFAULT_KEY_ENV, OpenAIModel
+    from moot.actors.models.responses_sdk import ResponsesModel
 
-    return OpenAIModel(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
+    family = family_of_model("openai", spec.model)
+    api = binding.api or (family.api if family is not None else "chat")
+    backend = ResponsesModel if api == "responses" else OpenAIModel
+    return backend(spec.model, api_key_env=binding.api_key_env or DEFAULT_KEY_ENV, base_url=base_url)
 
 
 def _anthropic(spec: ModelSpec, binding: ModelBinding) -> Model:

@@ -29,4 +29,5 @@ def refuses_response_format(message: str) -> bool:
 def names_response_format(message: str) -> bool:
     """Whether a message speaks of the `response_format` by a name of it, whatever else it speaks of."""
     said = message.lower()
-    return any(word in said for word in ("response_format", "response format", "json_schema", "structured output"))
+    words = ("response_format", "response format", "text.format", "json_schema", "structured output")
+    return any(word in said for word in words)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
+import structlog
 from pydantic import BaseModel, ValidationError
 
 from moot.actors.classifiers.body import body_encoder
@@ -16,8 +17,8 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import PROBE_RETRIES, AskedReply, Trial, probe
-from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model
+from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, probe
+from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
@@ -28,6 +29,8 @@ from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
+
+_log = structlog.get_logger(__name__)
 
 
 async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
@@ -67,7 +70,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
                 if recorded is not None:
                     found[_asked(binding)] = recorded.get(_asked(binding))
                 elif not is_embedded(binding.model):
-                    found[_asked(binding)] = await _probe(model, roles, prepared)
+                    found[_asked(binding)] = await _probed(model, binding, roles, prepared)
         finally:
             await model.close()
     await _check_encoder(prepared, network)
@@ -181,6 +184,25 @@ async def _check_body(classifier: FoundClassifier) -> None:
         await encoder.check()
     finally:
         await encoder.close()
+
+
+async def _probed(
+    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared
+) -> ModelProfile:
+    """What the trial finds; over the Responses API, where OpenAI offers the model there only."""
+    try:
+        return await _probe(model, roles, prepared)
+    except OnlyOverResponses:
+        other = over_responses(binding)
+        if other is None:
+            raise
+    _log.warning("the model is asked over the Responses API, which alone offers it", model=model.name)
+    again = make_model(other, seed=prepared.config.seed, answer_key=None)
+    try:
+        _check_declared(again, [role for _, role in roles], prepared.protocol)
+        return await _probe(again, roles, prepared)
+    finally:
+        await again.close()
 
 
 async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> ModelProfile:

@@ -17,7 +17,8 @@ from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.prices import Price, price_table
 from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.resolve import ModelBinding, canonical_model, make_model
+from moot.actors.models.resolve import ModelBinding, canonical_model, make_model, over_responses
+from moot.actors.models.responses_wire import only_over_responses
 from moot.actors.roles import RoleBinding
 from moot.deploy.running.declared import declared, in_one_line
 from moot.protocols.case import case_slots
@@ -100,6 +101,8 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
         called, used = await _called(model)
+        if used is None and (other := over_responses(binding)) and any(only_over_responses(f.said) for f in called):
+            return await examine(other, prices)
         found += called
         if used is not None:
             found += [await _opening(model, held=held) for held in (False, True) if not held or _holds(model)]

@@ -1,0 +1,240 @@
+"""OpenAI's Responses API as data: a request's bytes, and a response's bytes as a `ModelReply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from moot.actors.models.interface import ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.openai_errors import VendorError, plain, refuse_key, vendor_failure
+from moot.actors.models.openai_json import decode_json
+from moot.actors.models.openai_logprobs import WireLogprobs, WireToken, reply_tokens
+from moot.actors.models.openai_usage import WireUsage, usage_of
+from moot.actors.models.openai_wire import data_url, filtered
+from moot.actors.models.reply_schema import ReplySchema
+from moot.protocols.messages import Decoding, Message, Usage
+
+_WITH_LOGPROBS = ["message.output_text.logprobs"]
+_MERGED = ("reasoning", "text")
+"""Objects of a request that hold keys of ours beside those that a user may give in `extra`."""
+
+_RATE_LIMITED = "rate_limit_exceeded"
+_REQUEST_CODES = ("invalid_", "image_", "unsupported_", "empty_", "failed_to_download_", "data_residency_", "context_")
+"""How the codes begin of a response that failed for what was sent: it would fail again."""
+
+
+def only_over_responses(message: str) -> bool:
+    """Whether the error of a chat completion says that the model is offered over another API only.
+
+    >>> only_over_responses("This model is only supported in v1/responses and not in v1/chat/completions.")
+    True
+    """
+    said = message.lower()
+    return "v1/responses" in said or "not a chat model" in said
+
+
+def encode_request(
+    model: str, messages: Sequence[Message], decoding: Decoding, *, schema: ReplySchema | None = None
+) -> bytes:
+    """The request's JSON body. Settings that are None are left out, so the server's default holds.
+
+    `seed` and `stop` do not exist there. The response is not stored by the service, unless `extra` says so.
+
+    Args:
+        schema: what the server shall hold the reply to; None leaves it free.
+
+    Raises:
+        ModelError: `request`, when a message holds what is not Unicode text (a lone surrogate).
+    """
+    told = decoding.top_logprobs is not None
+    request = {
+        "model": model,
+        "input": [_item(message) for message in messages],
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_output_tokens": decoding.max_tokens,
+        "top_logprobs": decoding.top_logprobs,
+        "include": _WITH_LOGPROBS if told else None,
+        "reasoning": None if decoding.reasoning_effort is None else {"effort": decoding.reasoning_effort},
+        "text": None if schema is None else {"format": _format(schema)},
+    }
+    sent = {key: value for key, value in request.items() if value is not None}
+    try:
+        return msgspec.json.encode(_with_extra(sent, decoding.extra))
+    except UnicodeEncodeError:
+        raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
+
+
+def _with_extra(request: dict[str, Any], extra: str) -> dict[str, Any]:
+    """The request with a user's keys behind its own, which win."""
+    given: dict[str, Any] = {"store": False, **(msgspec.json.decode(extra) if extra else {})}
+    both = {key: given[key] | request[key] for key in _MERGED if key in request and isinstance(given.get(key), dict)}
+    return {**request, **given, **request, **both}
+
+
+def _item(message: Message) -> dict[str, Any]:
+    if not message.images:
+        return {"role": message.role, "content": message.content}
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": message.content}]
+    parts += [{"type": "input_image", "detail": "auto", "image_url": data_url(image)} for image in message.images]
+    return {"role": message.role, "content": parts}
+
+
+def _format(schema: ReplySchema) -> dict[str, Any]:
+    return {"type": "json_schema", "name": schema.name, "strict": True, "schema": msgspec.Raw(schema.body)}
+
+
+class _Incomplete(msgspec.Struct):
+    reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: Any = None
+    output_tokens: Any = None
+    output_tokens_details: Any = None
+
+
+class _Response(msgspec.Struct):
+    status: str | None = None
+    output: list[msgspec.Raw] | None = None
+    incomplete_details: _Incomplete | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _Kind(msgspec.Struct):
+    type: str | None = None
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    refusal: str | None = None
+    logprobs: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Said(msgspec.Struct):
+    content: list[_Part] | None = None
+    phase: str | None = None
+
+
+class _Thought(msgspec.Struct):
+    content: list[_Part] | None = None
+    summary: list[_Part] | None = None
+
+
+_response = msgspec.json.Decoder(_Response)
+_kind = msgspec.json.Decoder(_Kind)
+_said = msgspec.json.Decoder(_Said)
+_thought = msgspec.json.Decoder(_Thought)
+_tokens = msgspec.json.Decoder(list[WireToken] | None)
+_raw_tokens = msgspec.json.Decoder(list[msgspec.Raw] | None)
+
+
+def decode_response(
+    body: bytes, decoding: Decoding, *, key: str | None = None, limits: RateHeaders | None = None
+) -> ModelReply:
+    """The reply in the body of a 200 response; reasoning, its summary and commentary are kept apart from the text.
+
+    Args:
+        body: as received, decompressed.
+        decoding: what was asked; log-probabilities are read only when it asked for them.
+        key: the API key in use, kept out of error messages.
+        limits: what the response's headers said.
+
+    Raises:
+        ModelError: `server` for a body that is no response, `content_filter` or `refused` when the model gave no
+            answer for that reason, or what an error object inside the body says. Each may be billed.
+    """
+    try:
+        return _reply(body, decoding, key, limits)
+    except ModelError as error:
+        error.may_be_billed, error.limits = True, limits
+        raise
+
+
+def _reply(body: bytes, decoding: Decoding, key: str | None, limits: RateHeaders | None) -> ModelReply:
+    response = decode_json(_response, body, "a response")
+    if response.error or response.output is None:
+        raise _failure(body, response.error, key)
+    finish = _finish_reason(response)
+    parts, thoughts = _read_output(response.output)
+    refusal = next((part.refusal for part in parts if part.refusal), None)
+    if refusal:
+        raise ModelError("refused", plain(refusal, key))
+    text = "".join(part.text or "" for part in parts)
+    reasoning = "\n".join(thought for thought in thoughts if thought)
+    tokens = None if decoding.top_logprobs is None else _token_logprobs(parts, text, decoding.top_logprobs)
+    refuse_key(key, body, text, reasoning, "".join(tokens.tokens) if tokens else "")
+    return ModelReply(
+        text=text,
+        finish_reason=finish,
+        usage=_usage(response.usage),
+        tokens=tokens,
+        limits=limits,
+        reasoning=reasoning,
+    )
+
+
+def _read_output(output: list[msgspec.Raw]) -> tuple[list[_Part], list[str | None]]:
+    """The parts of the reply, and what the model said before it; items of other types are passed over."""
+    parts: list[_Part] = []
+    thoughts: list[str | None] = []
+    for raw in output:
+        item = bytes(raw)
+        match decode_json(_kind, item, "an output item").type:
+            case "message":
+                said = decode_json(_said, item, "an output message")
+                if said.phase == "commentary":
+                    thoughts += [part.text for part in said.content or ()]
+                else:
+                    parts += said.content or ()
+            case "reasoning":
+                thought = decode_json(_thought, item, "a reasoning item")
+                thoughts += [part.text for part in (*(thought.summary or ()), *(thought.content or ()))]
+    return parts, thoughts
+
+
+def _token_logprobs(parts: list[_Part], text: str, alternatives: int) -> TokenLogprobs | None:
+    given = [bytes(part.logprobs) for part in parts if part.text]
+    tokens = [token for each in given for token in decode_json(_tokens, each, "a list of tokens") or ()]
+    raw = [token for each in given for token in decode_json(_raw_tokens, each, "a list of tokens") or ()]
+    as_chat = msgspec.json.encode({"choices": [{"logprobs": {"content": raw}}]})  # where `bytes` are looked for
+    return reply_tokens(WireLogprobs(tokens), text, alternatives, as_chat)
+
+
+def _finish_reason(response: _Response) -> str:
+    """The chat completion's word for how the response ended.
+
+    Raises:
+        ModelError: the content filter stopped it, or it has not ended.
+    """
+    match response.status:
+        case "completed" | None:
+            return "stop" if response.status else ""
+        case "incomplete":
+            reason = (response.incomplete_details and response.incomplete_details.reason) or "incomplete"
+            if reason == "content_filter":
+                raise filtered()
+            return "length" if reason == "max_output_tokens" else reason
+        case status:
+            raise ModelError("server", plain(f"the response is {status!r}"))
+
+
+def _failure(body: bytes, error: Any, key: str | None) -> ModelError:
+    said = VendorError.from_data(error) if error else VendorError.from_body(body)
+    if not (said.message or said.codes):
+        return ModelError("server", "the reply holds no output")
+    if any("policy" in code for code in said.codes):
+        return ModelError("content_filter", plain(said.message or "the service's policy stopped the reply", key))
+    status = 429 if _RATE_LIMITED in said.codes else 500
+    if any(code.startswith(_REQUEST_CODES) for code in said.codes):
+        status = 400
+    return vendor_failure(said.status or status, said, key=key)
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    return usage_of(WireUsage(usage.input_tokens, usage.output_tokens, usage.output_tokens_details))

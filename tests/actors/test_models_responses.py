@@ -1,0 +1,338 @@
+"""OpenAI's Responses API: what is sent, what is read, which models are asked over it, and spoilt bodies."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections import Counter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from aiohttp import web
+from http_backends import KEY, KEY_ENV, MESSAGES
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loopback import served
+from test_models_fuzz import KINDS, NASTY, SCRAPS, check_error, check_reply, places
+
+from moot.actors.models.interface import ModelError, ModelReply
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.openai_sdk import OpenAIModel
+from moot.actors.models.probe import OnlyOverResponses, Trial, probe
+from moot.actors.models.reply_schema import reply_schema
+from moot.actors.models.resolve import ModelBinding, make_model, over_responses
+from moot.actors.models.responses_sdk import ResponsesModel
+from moot.actors.models.responses_wire import decode_response, encode_request
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import fingerprint
+from moot.protocols.case import Image
+from moot.protocols.errors import ModelUnavailable
+from moot.protocols.messages import Ask, Decoding, Message, Usage
+from moot.protocols.replies import Position
+
+CHAT_REFUSAL = "This model is only supported in v1/responses and not in v1/chat/completions."
+ASK = Ask(
+    case_id="c", attempt=0, path="p", role="agent/0", template="t", slots={}, labels=("Yes", "No"),
+    reply="moot.protocols.replies:Position",
+)  # fmt: skip
+ASKED, K = Decoding(top_logprobs=2), 2
+BODIES = 150 * settings().max_examples
+
+
+def token(text: str, logprob: float = -0.5) -> dict[str, Any]:
+    top = [{"token": text, "logprob": logprob}, {"token": "x", "logprob": -2.0}]
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": top}
+
+
+def said(text: str, **part: Any) -> dict[str, Any]:
+    """An output message."""
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text, **part}]}
+
+
+def response(*output: Any, **others: Any) -> dict[str, Any]:
+    """A whole response as the API has it."""
+    details = {"output_tokens_details": {"reasoning_tokens": 5}}
+    usage = {"input_tokens": 7, "output_tokens": 9, **details}
+    return {"status": "completed", "error": None, "incomplete_details": None, "output": output, "usage": usage} | others
+
+
+def read(body: dict[str, Any], decoding: Decoding = ASKED, **options: Any) -> ModelReply:
+    return decode_response(json.dumps(body).encode(), decoding, **options)
+
+
+def sent(messages: list[Message], decoding: Decoding, **options: Any) -> dict[str, Any]:
+    body: dict[str, Any] = msgspec.json.decode(encode_request("gpt-5-pro", messages, decoding, **options))
+    return body
+
+
+def test_a_request_says_what_the_api_takes_and_nothing_else() -> None:
+    assert sent(MESSAGES, Decoding(temperature=None, top_p=None, max_tokens=90, seed=3, stop=("END",))) == {
+        "model": "gpt-5-pro",
+        "input": [{"role": message.role, "content": message.content} for message in MESSAGES],
+        "max_output_tokens": 90,
+        "store": False,
+    }
+
+
+def test_a_request_with_all_that_a_role_may_say() -> None:
+    extra = '{"reasoning":{"effort":"high","summary":"auto"},"text":{"verbosity":"low"},"model":"other","store":true}'
+    decoding = Decoding(temperature=0.5, top_p=0.8, top_logprobs=2, reasoning_effort="low", extra=extra)
+    schema = reply_schema(Position, "openai", ("Yes", "No"))
+    body = sent([Message("user", "what?", (Image("image/png", b"\x00\x01"),))], decoding, schema=schema)
+    (text, picture) = body["input"][0]["content"]
+    assert text == {"type": "input_text", "text": "what?"}
+    assert (picture["type"], picture["image_url"]) == ("input_image", "data:image/png;base64,AAE=")
+    assert (body["temperature"], body["top_p"], body["top_logprobs"]) == (0.5, 0.8, 2)
+    assert body["include"] == ["message.output_text.logprobs"]
+    assert body["reasoning"] == {"effort": "low", "summary": "auto"}
+    assert body["text"]["verbosity"] == "low"
+    form = body["text"]["format"]
+    assert (form["type"], form["strict"], form["name"]) == ("json_schema", True, "Position")
+    assert form["schema"]["properties"]["answer"]["enum"] == ["Yes", "No"]
+    assert (body["model"], body["store"]) == ("gpt-5-pro", True)
+
+
+def test_a_lone_surrogate_is_no_request() -> None:
+    with pytest.raises(ModelError, match="surrogate"):
+        sent([Message("user", "\ud800")], ASKED)
+
+
+def test_reasoning_and_commentary_are_kept_apart_from_the_reply() -> None:
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "It rained."}], "content": None}
+    aside = {**said("I look it up.", logprobs=[token("I")]), "phase": "commentary"}
+    called = {"type": "web_search_call", "content": "of another form"}
+    reply = read(response(thought, called, aside, said("Yes", logprobs=[token("Y"), token("es")])))
+    assert (reply.text, reply.finish_reason, reply.reasoning) == ("Yes", "stop", "It rained.\nI look it up.")
+    assert reply.usage == Usage(7, 9, 5)
+    assert reply.tokens is not None
+    assert reply.tokens.tokens == ["Y", "es"]
+    np.testing.assert_allclose(reply.tokens.alt_logprob, [[-0.5, -2.0]] * 2)
+
+
+def test_tokens_that_split_a_character_are_read_from_their_bytes() -> None:
+    halves = [token("\ufffd") | {"bytes": [0xC3]}, token("\ufffd") | {"bytes": [0xA9]}]
+    reply = read(response(said("é", logprobs=halves)))
+    assert reply.tokens is not None
+    assert reply.tokens.tokens == ["", "é"]
+
+
+def test_log_probabilities_that_were_not_asked_for_or_not_given() -> None:
+    assert read(response(said("Yes", logprobs="of no form")), Decoding()).tokens is None
+    assert read(response(said("Yes", logprobs=[]))).tokens is None
+    assert read(response(said("Yes"))).tokens is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"), [("max_output_tokens", "length"), ("steered", "steered"), (None, "incomplete")]
+)
+def test_a_response_that_is_cut_says_why(reason: str | None, finish: str) -> None:
+    cut = response(said("Ye"), status="incomplete", incomplete_details=reason and {"reason": reason})
+    assert read(cut).finish_reason == finish
+
+
+def test_a_response_that_was_all_reasoning_is_an_empty_reply_that_was_cut() -> None:
+    reply = read(
+        response({"type": "reasoning"}, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
+    )
+    assert (reply.text, reply.finish_reason) == ("", "length")
+
+
+REFUSED = response({"type": "message", "content": [{"type": "refusal", "refusal": "I would rather not."}]})
+
+
+def failed(code: str | None, message: str = "on purpose") -> dict[str, Any]:
+    return response(status="failed", error={"code": code, "message": message}, output=None)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (REFUSED, "refused"),
+        (response(status="incomplete", incomplete_details={"reason": "content_filter"}), "content_filter"),
+        (failed("server_error"), "server"),
+        (failed("rate_limit_exceeded"), "rate_limited"),
+        (failed("invalid_prompt"), "request"),
+        (failed("context_length_exceeded"), "context_length"),
+        (failed("image_content_policy_violation"), "content_filter"),
+        (failed("bio_policy", ""), "content_filter"),
+        (failed("what nobody knows"), "server"),
+        ({"message": "a gateway's own"}, "server"),
+        (response(said("Yes"), status="queued"), "server"),
+        ({"status": "completed"}, "server"),
+    ],
+)
+def test_what_is_no_reply_is_a_failure_that_may_be_billed(body: dict[str, Any], kind: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        read(body)
+    check_error(caught.value)
+    assert caught.value.kind == kind
+
+
+def test_a_reply_with_the_key_is_not_recorded() -> None:
+    for body in (response(said(KEY)), response({"type": "reasoning", "summary": [{"text": KEY}]}, said("Yes"))):
+        with pytest.raises(ModelError, match="holds the API key"):
+            read(body, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("name", "api"),
+    [
+        *((name, "responses") for name in ("o1-pro", "o3-pro-2025-06-10", "gpt-5-pro", "gpt-5.2-pro", "gpt-5-codex")),
+        *((name, "responses") for name in ("gpt-5.1-codex-max", "o3-deep-research", "computer-use-preview")),
+        *((name, "chat") for name in ("gpt-5", "gpt-5-mini", "gpt-5-chat-latest", "o3", "o4-mini", "gpt-4o", "m")),
+    ],
+)
+def test_which_models_are_asked_over_which_api(name: str, api: str) -> None:
+    can = make_model(ModelBinding(model=f"openai/{name}"), seed=0, answer_key=None).capabilities
+    assert (can.api, can.streaming) == (api, api == "chat")
+    assert {"seed", "stop"} <= can.settings if api == "chat" else not {"seed", "stop"} & can.settings
+
+
+def test_the_api_that_was_found_is_used() -> None:
+    found = over_responses(ModelBinding(model="openai/m"))
+    assert found is not None
+    assert isinstance(make_model(found, seed=0, answer_key=None), ResponsesModel)
+    assert over_responses(found) is None
+    assert over_responses(ModelBinding(model="http://h/v1#m")) is None
+    recorded = ModelBinding(model="openai/gpt-5.2-pro", api="chat")  # by a run from before it was known
+    assert isinstance(make_model(recorded, seed=0, answer_key=None), OpenAIModel)
+
+
+def test_the_api_is_in_the_fingerprint_only_where_it_is_not_the_usual_one() -> None:
+    def mark(**found: Any) -> str:
+        profile = ModelProfile.model_validate({"schemas": "openai", **found})  # as older records have it, or newer
+        return fingerprint(ASK, RoleBinding(model="openai/m", profile=profile), "00")
+
+    assert mark() == mark(api="chat") == "5017ba3e54d4e7e1f1b6fd2e3c3f0a4f"
+    assert mark(api="responses") != mark()
+
+
+def over(url: str) -> ResponsesModel:
+    return ResponsesModel("m", api_key_env=KEY_ENV, base_url=url)
+
+
+@pytest.fixture
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_ENV, KEY)
+
+
+@pytest.mark.usefixtures("_key", "certificates_read_once")
+async def test_calls_and_failures_go_through_the_same_client() -> None:
+    seen: list[web.Request] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request)
+        if len(seen) == 1:
+            return web.json_response(response(said("Yes")), headers={"x-ratelimit-remaining-requests": "3"})
+        return web.json_response({"error": {"message": f"slowly, {KEY}"}}, status=429, headers={"Retry-After": "2"})
+
+    async with served(over, handler) as model:
+        reply = await model.complete(MESSAGES, Decoding(), step_key="c/1/a")
+        with pytest.raises(ModelError) as caught:
+            await model.complete(MESSAGES, Decoding(), step_key="c/1/b")
+    assert (reply.text, reply.limits and reply.limits.requests_left) == ("Yes", 3)
+    assert (caught.value.kind, caught.value.retry_after_s) == ("rate_limited", 2.0)
+    assert KEY not in caught.value.message
+    assert (seen[0].path, seen[0].headers["X-Client-Request-Id"]) == ("/v1/responses", "c/1/a")
+    assert seen[0].headers["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.usefixtures("_key", "certificates_read_once")
+async def test_the_trial_says_that_a_model_is_offered_elsewhere_and_finds_out_what_it_takes_there() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        body = await request.json()
+        if request.path.endswith("/chat/completions"):
+            return web.json_response({"error": {"message": CHAT_REFUSAL}}, status=404)
+        if "temperature" in body:
+            return web.json_response({"error": {"message": "Unsupported parameter: 'temperature'"}}, status=400)
+        return web.json_response(response(said("Yes")))
+
+    trial = Trial(Decoding(), 5.0)
+    chat = lambda url: OpenAIModel("m", api_key_env=KEY_ENV, base_url=url)  # noqa: E731
+    async with served(chat, handler) as model:
+        with pytest.raises(OnlyOverResponses, match="v1/responses"):
+            await probe(model, trial)
+    async with served(over, handler) as other:
+        found, _ = await probe(other, trial)
+    assert found == ModelProfile(
+        schemas="free", server="openai", reasons=True, omitted=("temperature",), api="responses"
+    )
+
+
+@pytest.mark.usefixtures("_key", "certificates_read_once")
+async def test_a_gateway_without_the_api_is_asked_once() -> None:
+    calls = 0
+
+    async def handler(request: web.Request) -> web.Response:
+        nonlocal calls
+        calls += 1
+        return web.json_response({"error": {"message": "no route to v1/responses"}}, status=404)
+
+    async with served(over, handler) as model:
+        with pytest.raises(ModelUnavailable, match="no route") as caught:
+            await probe(model, Trial(Decoding(), 5.0))
+    assert calls == 1
+    assert not isinstance(caught.value, OnlyOverResponses)
+
+
+def whole(rng: random.Random) -> dict[str, Any]:
+    """A response that is as it should be, with some of its fields left out."""
+    tokens = [token(rng.choice(["a", " b", "é", "\ufffd", ""]), -rng.random()) for _ in range(rng.randrange(4))]
+    message = said("".join(each["token"] for each in tokens), logprobs=tokens)
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}]}
+    body = response(*[thought, message][rng.randrange(2) :], incomplete_details={"reason": "max_output_tokens"})
+    body["status"] = rng.choice(["completed", "completed", "incomplete"])
+    for holder in (body, message, message["content"][0]):
+        for name in list(holder):
+            if rng.random() < 0.03:
+                del holder[name]
+    return copy.deepcopy({**body, "output": list(body.get("output", ()))}) if "output" in body else body
+
+
+def spoilt(rng: random.Random) -> bytes:
+    """A response's bytes with up to two values replaced and up to two places of the text damaged."""
+    body = whole(rng)
+    for _ in range(rng.randrange(3)):
+        if found := [*places(body)]:
+            holder, name = rng.choice(found)
+            holder[name] = copy.deepcopy(rng.choice(NASTY))
+    raw = bytearray(json.dumps(body, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass"))
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        at = rng.randrange(len(raw) + 1)
+        raw[at : at + rng.choice([0, 1, 9])] = rng.choice([*SCRAPS, bytes([rng.randrange(256)]), b""])
+    return bytes(raw)
+
+
+def test_any_body_gives_a_reply_or_a_model_error() -> None:
+    rng = random.Random(20263)
+    seen: Counter[str] = Counter()
+    for _ in range(BODIES):
+        try:
+            reply = decode_response(spoilt(rng), ASKED if rng.random() < 0.8 else Decoding(), key=KEY)
+        except ModelError as error:
+            check_error(error)
+            seen[error.kind] += 1
+        else:
+            check_reply(reply)
+            reply.reasoning.encode()
+            seen["tokens" if reply.tokens is not None else "reply"] += 1
+    assert seen.keys() <= KINDS | {"tokens", "reply"}
+    assert min(seen["tokens"], seen["reply"], seen["server"]) > BODIES / 50, seen
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_reply_or_a_model_error(raw: bytes) -> None:
+    for body in (raw, b'{"output":[' + raw + b"]}", b'{"output":[{"type":"message","content":' + raw + b"}]}"):
+        try:
+            check_reply(decode_response(body, ASKED))
+        except ModelError as error:
+            check_error(error)
+
+
+@pytest.mark.parametrize("raw", [b"[" * 200_000, b'{"output":' * 50_000, b'{"output":[' + b"[" * 99_999])
+def test_bodies_that_exhaust_a_parser(raw: bytes) -> None:
+    with pytest.raises(ModelError):
+        decode_response(raw, ASKED)
