@@ -39,7 +39,8 @@ ASK = Ask(
     reply="moot.protocols.replies:Position",
 )  # fmt: skip
 ASKED, K = Decoding(top_logprobs=2), 2
-BODIES = 150 * settings().max_examples
+BODIES = 50 * settings().max_examples
+"""Of 20 examples 1,000; of the 100 of `.ci/run` 5,000."""
 
 
 def token(text: str, logprob: float = -0.5) -> dict[str, Any]:
@@ -206,7 +207,8 @@ def test_the_api_is_in_the_fingerprint_only_where_it_is_not_the_usual_one() -> N
         profile = ModelProfile.model_validate({"schemas": "openai", **found})  # as older records have it, or newer
         return fingerprint(ASK, RoleBinding(model="openai/m", profile=profile), "00")
 
-    assert mark() == mark(api="chat") == "5017ba3e54d4e7e1f1b6fd2e3c3f0a4f"
+    # as records from before there was a choice have it
+    assert mark() == mark(api="chat") == "83a71e606c6291df6ccc0c1701040d88"
     assert mark(api="responses") != mark()
 
 
@@ -289,7 +291,7 @@ def whole(rng: random.Random) -> dict[str, Any]:
         for name in list(holder):
             if rng.random() < 0.03:
                 del holder[name]
-    return copy.deepcopy({**body, "output": list(body.get("output", ()))}) if "output" in body else body
+    return body
 
 
 def spoilt(rng: random.Random) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 from aiohttp import web
@@ -19,8 +21,6 @@ from moot.deploy.running.doctor import examine
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError
 
-pytestmark = pytest.mark.usefixtures("certificates_read_once")
-
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(2)]
 ANSWER = json.dumps({"answer": "Yes", "reasoning": "It is.", "confidence": 0.9})
 
@@ -31,7 +31,7 @@ class OnlyResponses:
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, bool]] = Counter()
 
-    async def __call__(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.Response:
         path, step = request.path.removeprefix("/v1"), request.headers["X-Client-Request-Id"]
         self.asked[path, step == STEP_KEY] += 1
         if path != "/responses":
@@ -42,11 +42,19 @@ class OnlyResponses:
         return web.json_response({"status": "completed", "output": [message], "usage": usage})
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _certificates_read_once() -> Iterator[None]:
+    """Each client of the SDK reads all authorities of the machine, which takes longer than a test with it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx2, "create_ssl_context", cache(httpx2.create_ssl_context))
+        yield
+
+
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[OnlyResponses, str]]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     handler, app = OnlyResponses(), web.Application()
-    app.router.add_route("*", "/v1/{tail:.*}", handler)
+    app.router.add_route("*", "/v1/{tail:.*}", handler.answer)
     async with TestServer(app) as server:
         yield handler, str(server.make_url("/v1"))
 
@@ -79,7 +87,7 @@ async def test_what_that_api_does_not_take_is_refused_before_the_run(
     with pytest.raises(ConfigError, match="takes no `seed`"):
         await hold(tmp_path / "run", url, seed=3)
     with pytest.raises(CapabilityMissing, match="early_stop"):
-        await hold(tmp_path / "run", url, early_stop={})
+        await hold(tmp_path / "run", url, early_stop={"window": 8, "drop": 0.2})
 
 
 async def test_doctor_asks_it_so(served: tuple[OnlyResponses, str]) -> None:
