@@ -86,8 +86,9 @@ async def test_what_that_api_does_not_take_is_refused_before_the_run(
     _, url = served
     with pytest.raises(ConfigError, match="takes no `seed`"):
         await hold(tmp_path / "run", url, seed=3)
+    stop = {"window": 8, "statistic": "mean", "keep": "above", "bound": -1.0}
     with pytest.raises(CapabilityMissing, match="early_stop"):
-        await hold(tmp_path / "run", url, early_stop={"window": 8, "drop": 0.2})
+        await hold(tmp_path / "run", url, early_stop=stop)
 
 
 async def test_doctor_asks_it_so(served: tuple[OnlyResponses, str]) -> None:
