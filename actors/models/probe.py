@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -40,6 +41,11 @@ _OPENING_TOKENS = 2
 
 _OUT_OF_TOKENS = "output limit was reached"
 """What OpenAI's 400 says of a reply that was still hidden reasoning at the end of its tokens."""
+
+_NO_SYSTEM = re.compile(
+    r"system[^{}\[\]]{0,40}not supported|not support[^{}\[\]]{0,40}system|only user and assistant|must alternate"
+)
+"""What chat templates and servers say of a system message that they do not know; not one that is only quoted."""
 
 _SURE = 1e-4
 """Nats below which a token counts as certain."""
@@ -302,8 +308,7 @@ class _Candidate:
 
 def _refuses_system(message: str) -> bool:
     """Whether a server's 400 says that the chat template knows no system message."""
-    said = message.lower()
-    return "system" in said and any(word in said for word in ("role", "not supported", "template"))
+    return _NO_SYSTEM.search(message.lower()) is not None
 
 
 def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:

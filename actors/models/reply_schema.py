@@ -73,7 +73,10 @@ def reply_schema(
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
     if dialect is None:
         return ReplySchema(name, msgspec.json.encode(json_schema(model)))
-    schema = _bounded(_with_labels(limited_schema(model), labels if listed_labels else None, "answer"))
+    limited = limited_schema(model)
+    if labels and not listed_labels:
+        limited = _with_room(limited, max(map(len, labels)))
+    schema = _bounded(_with_labels(limited, labels if listed_labels else None, "answer"))
     if not getattr(model, "length_follows_input", False):
         schema = _fitted(schema, max_tokens)
     if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
@@ -147,6 +150,20 @@ def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answ
 
 def _is_open_text(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "string" and "enum" not in part
+
+
+def _with_room(schema: Mapping[str, Any], longest_label: int) -> dict[str, Any]:
+    """The schema with room for the longest label wherever a label is written as a free text."""
+    written = dict(schema)
+    if written.get(CASE_LABEL):
+        written["maxLength"] = max(written.get("maxLength", 0), longest_label)
+    if "properties" in written:
+        written["properties"] = {name: _with_room(part, longest_label) for name, part in written["properties"].items()}
+    if "anyOf" in written:
+        written["anyOf"] = [_with_room(member, longest_label) for member in written["anyOf"]]
+    if "items" in written:
+        written["items"] = _with_room(written["items"], longest_label)
+    return written
 
 
 def _described(written: Mapping[str, Any]) -> dict[str, Any]:

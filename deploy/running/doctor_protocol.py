@@ -11,6 +11,7 @@ from typing import Any
 
 from moot.actors.models.resolve import ModelBinding
 from moot.actors.record.tables import read_table
+from moot.actors.roles import family_of
 from moot.deploy.reading.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
@@ -105,9 +106,10 @@ async def try_protocol(binding: ModelBinding, protocol: str, settings: Mapping[s
 
 
 def _trials(folder: Path) -> Iterator[TemplateTrial]:
-    table = read_table(folder, "turns", ["template", "outcome", "completion_tokens", "latency_s"]).to_pylist()
+    table = read_table(folder, "turns", ["role", "template", "outcome", "completion_tokens", "latency_s"]).to_pylist()
     for found in model_replies(folder):
-        rows = [row for row in table if row["template"] == found.template]
+        key = (found.role, found.template)
+        rows = [row for row in table if (family_of(row["role"] or ""), row["template"] or "") == key]
         tokens = [row["completion_tokens"] for row in rows if row["completion_tokens"] is not None]
         seconds = [row["latency_s"] for row in rows if row["outcome"] in USABLE]
         yield TemplateTrial(

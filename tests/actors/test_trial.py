@@ -204,6 +204,12 @@ async def test_a_server_that_takes_few_values_of_an_enum_is_sent_no_labels() -> 
     assert not logs
 
 
+async def test_a_request_that_is_quoted_in_an_error_names_no_system_message() -> None:
+    quoted = "[{'type': 'missing', 'input': {'messages': [{'role': 'system', 'content': 'x'}]}}]"
+    with pytest.raises(ModelUnavailable, match="missing"):
+        await tried(lambda body: refusal(quoted), Trial(DECODING, 5.0))
+
+
 async def test_what_is_no_matter_of_schemas_ends_the_trial() -> None:
     with pytest.raises(ModelUnavailable, match="context length"):
         await tried(lambda body: refusal("maximum context length exceeded"), Trial(DECODING, 5.0, REPLIES))
