@@ -21,6 +21,7 @@ from moot.deploy.serving.stream import MOST_BYTES
 from moot.protocols.messages import Event, Verdict
 
 NOTES, LENGTH = 12, 30_000
+MAY_ANSWER = asyncio.Event()
 
 
 class Wordy:
@@ -40,7 +41,7 @@ class Wordy:
 async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     """A server with a debate `a` of long events, which has ended."""
     monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config: OpenRun(config, protocol=Wordy()))
-    async with served(tmp_path, stream_s=0.2) as client:
+    async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "a"})
         await client.end("/v1/debates/a")
         yield client
@@ -93,12 +94,15 @@ async def test_chunks_are_bounded_and_give_whole_events(wordy: Client) -> None:
 
 async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_there(wordy: Client) -> None:
     chunks: list[bytes] = []
+    config = wordy.services.config
 
     async def slowly(chunk: bytes) -> None:
         chunks.append(chunk)
         await asyncio.sleep(0.05)
 
+    wordy.services.config = config.model_copy(update={"stream_s": 0.2})
     await follow(wordy, slowly)
+    wordy.services.config = config
     text = b"".join(chunks).decode()
     first = parsed(text)
     assert text.endswith(": come again\n\n")
@@ -115,10 +119,12 @@ async def test_a_slow_reader_is_ended_at_the_end_of_an_event_and_goes_on_from_th
 
 
 async def answer(scope: Any, receive: Any, send: Any) -> None:
-    """An application: answers with so many bytes, or after so many seconds, as the path says."""
+    """An application: answers with so many bytes, after so many seconds, or when `MAY_ANSWER` is set, by the path."""
     what, _, number = scope["path"].strip("/").partition("/")
     if what == "wait":
         await asyncio.sleep(float(number))
+    if what == "until":
+        await MAY_ANSWER.wait()
     body = b"x" * int(number) if what == "bytes" else b"hello"
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
     await send({"type": "http.response.body", "body": body})
@@ -197,7 +203,8 @@ async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monk
     monkeypatch.setattr(connection, "MOST_CONNECTIONS", 3)
     async with listening() as (port, listener):
         busy_reader, busy = await asyncio.open_connection("127.0.0.1", port)
-        busy.write(b"GET /wait/0.3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        MAY_ANSWER.clear()
+        busy.write(b"GET /until HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         open_: Any = listener._server.server_state.connections
         while not any(each.answers for each in open_):  # noqa: ASYNC110 - uvicorn sets no event
             await asyncio.sleep(0.01)
@@ -207,6 +214,7 @@ async def test_one_connection_too_many_ends_the_one_that_has_waited_longest(monk
         assert (await until_ended(reader)).endswith(b"hello")
         assert await until_ended(idle[0][0]) == b""
         assert not idle[1][0].at_eof()
+        MAY_ANSWER.set()
         assert (await until_ended(busy_reader)).endswith(b"hello")
         for each in (busy, writer, idle[0][1], idle[1][1]):
             each.close()
