@@ -20,7 +20,7 @@ def is_long(value: object) -> bool:
     """Whether work on texts is too much for an event loop; takes no time itself, however much there is.
 
     Args:
-        value: a text, or lists, mappings and structs of texts, nested as deep as they like.
+        value: a text, or lists, mappings and structs of texts, nested less deep than Python recurses.
 
     >>> is_long("a few words"), is_long("word " * 10_000), is_long({"evidence": ["."] * 1_000})
     (False, True, True)
@@ -33,7 +33,7 @@ def _left(value: object, room: int) -> int:
     if isinstance(value, str):
         return room - len(value) - _BESIDE_PIECE
     for each in _inner(value):
-        room = _left(each, room)
+        room = _left(each, room - 1)
         if room < 0:
             break
     return room

@@ -13,6 +13,7 @@ from moot.actors.models.simulated.model import SimulatedModel
 from moot.actors.record.tables import read_table
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
+from moot.protocols.long_texts import is_long
 
 LONG = 4000
 PIECES = ". " * (LONG // 16)
@@ -69,3 +70,9 @@ async def test_long_prompts_are_rendered_hashed_and_read_beside_the_loop(
     on.clear()
     assert await turns(tmp_path / "here", PIECES) == beside
     assert on["reply"] == {True}
+
+
+def test_lists_without_a_text_are_long_when_there_are_many() -> None:
+    """Else looking at them would itself take seconds."""
+    assert is_long([[]] * 1_000_000)
+    assert not is_long([[]] * 100)
