@@ -100,6 +100,10 @@ def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy:
     assert all("judge" in line and str(remedy) in line for line in lines)
 
 
+def test_where_no_reply_came_no_setting_is_said_to_mend_it() -> None:
+    assert warnings_of([ModelReplies(role="judge", asks=3)]) == ["none of the 3 asks of judge got a reply"]
+
+
 def test_calibrating_leaves_cases_with_truncated_replies_out(planted: Callable[..., Path], session: Any) -> None:
     for number in range(40):
         add_case(session, number, "Yes", "Yes", gate())

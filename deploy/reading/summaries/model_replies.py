@@ -159,7 +159,9 @@ def warnings_of(found: Sequence[ModelReplies]) -> list[str]:
 
 def _warnings(role: ModelReplies) -> Iterator[str]:
     often = role.replies > 0 and role.truncated / role.replies > MOST_TRUNCATED
-    if role.asks and not role.usable:
+    if role.asks and not role.replies:
+        yield f"none of the {role.asks:,} asks of {role.role} got a reply"
+    elif role.asks and not role.usable:
         cure = "raise max_tokens" if often else "try `--structured on`, or another model"
         yield f"none of the {role.asks:,} asks of {role.role} got a usable reply: {cure}"
     elif often:
