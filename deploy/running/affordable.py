@@ -32,6 +32,11 @@ def affordable(prepared: Prepared, spent: Mapping[str, float]) -> Affordable | N
     return Affordable(left, _bounds(prepared, cases), prepared.prices)
 
 
+def _each_larger(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The larger prompt and the larger reply of two, which need not be of the same."""
+    return max(one[0], other[0]), max(one[1], other[1])
+
+
 def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]:
     """By budget, at most what a debate and each of its calls use; empty where the protocol does not say."""
     calls_of: Callable[[Case, int], CallPlan] | None = getattr(inner(prepared.protocol), "calls", None)
@@ -43,9 +48,9 @@ def _bounds(prepared: Prepared, cases: Iterable[Case]) -> dict[str, DebateBound]
         planned = calls_of(case, judges)
         most, prompt = planned.most, prompt_tokens(prepared.templates, planned)
         read = math.ceil(most.replies_read / max(1, most.count)) * longest
-        debate = max(debate, (most.count * prompt + most.replies_read * longest, most.count * longest))
+        debate = _each_larger(debate, (most.count * prompt + most.replies_read * longest, most.count * longest))
         # A call is reserved for at a token for every byte of its prompt.
-        call = max(call, (CHARACTERS_PER_TOKEN * (prompt + read), longest))
+        call = _each_larger(call, (CHARACTERS_PER_TOKEN * (prompt + read), longest))
     if not sum(debate):
         return {}
     prices = [price for member in prepared.members if (price := prepared.prices.get(member.model)) is not None]
