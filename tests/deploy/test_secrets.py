@@ -104,7 +104,7 @@ def test_the_key_is_nowhere_after_a_failing_run(tmp_path: Path, tmp_path_factory
             }
             settings = {"gate.intrinsic": "none"}
             out = str(tmp_path / "run")
-            run = {"limit": 6, "roles": roles, "set": settings, "placement": "actors", "out": out}
+            run = {"limit": 6, "roles": roles, "set": settings, "placement": "actors", "structured": False, "out": out}
             config.write_text(json.dumps(run))  # JSON is YAML
             done = subprocess.run(
                 [sys.executable, str(program), "run", str(config), "--log-level", "debug"],
