@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from moot.actors.models.interface import Offered
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
-from moot.actors.models.resolve import offered_schemas
+from moot.actors.models.resolve import held_before_profiles, offered_schemas
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding
@@ -83,12 +83,14 @@ def held_schema(
 def bare_schema(binding: RoleBinding, offered: Offered, reply_model: type[BaseModel]) -> ReplySchema | None:
     """What a reply was held to before dialects were known: nothing at a URL, unless its role said `structured: true`.
 
+    Nothing either of a backend that held no replies then.
+
     Raises:
         ConfigError: as `held_schema`.
     """
     if offered == "no" or binding.structured is False or reply_model is FreeText:
         return None
-    if offered != "yes" and not binding.structured:
+    if not binding.structured and (offered != "yes" or not held_before_profiles(binding.model)):
         return None
     try:
         return reply_schema(reply_model, None)

@@ -42,7 +42,13 @@ EXAMPLES = {
 """By form, a name of it; none for the forms that name a folder."""
 
 
-_OFFERED: dict[str, Offered] = {"openai": "yes", "anthropic": "yes", "small": "yes", "url": "on request"}
+_OFFERED: dict[str, Offered] = {
+    "openai": "yes",
+    "anthropic": "yes",
+    "small": "yes",
+    "local": "yes",
+    "url": "on request",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +185,11 @@ def is_embedded(name: str) -> bool:
 def offered_schemas(name: str) -> Offered:
     """What the backend behind a model's name says of JSON schemas, without making it."""
     return _OFFERED.get(ModelSpec.parse(name).kind, "no")
+
+
+def held_before_profiles(name: str) -> bool:
+    """Whether a backend that holds replies to schemas did so before records had profiles of models."""
+    return ModelSpec.parse(name).kind != "local"
 
 
 def is_replay(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-DialectName = Literal["openai", "anthropic", "llama.cpp", "vllm", "sglang", "ollama", "portable"]
+DialectName = Literal["openai", "anthropic", "llama.cpp", "vllm", "sglang", "ollama", "llguidance", "portable"]
 
 _STEPS = 20
 """Steps of a number that is written as a list of values: those of a share are 0, 0.05, ... 1."""
@@ -53,6 +53,8 @@ DIALECTS: Mapping[DialectName, SchemaDialect] = {
     "ollama": _GRAMMAR,
     "vllm": _XGRAMMAR,
     "sglang": _XGRAMMAR,
+    # of local/PATH: it has bounds of decimal numbers, but none of their digits
+    "llguidance": _GRAMMAR,
     # for a server that does not say what it is: only what all of the above take
     "portable": SchemaDialect(listed=True, most_values=100, most_characters=5_000),
 }

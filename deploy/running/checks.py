@@ -17,7 +17,7 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, probe
+from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile, probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
@@ -67,10 +67,13 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
             _check_declared(model, [role for _, role in roles], prepared.protocol)
             if network:
                 await model.check()
+                _check_held(model, [role for _, role in roles])
                 if recorded is not None:
                     found[_asked(binding)] = recorded.get(_asked(binding))
                 elif not is_embedded(binding.model):
                     found[_asked(binding)] = await _probed(model, binding, roles, prepared)
+                elif model.capabilities.structured_output != "no":
+                    found[_asked(binding)] = declared_profile(model, model.capabilities.dialect)
         finally:
             await model.close()
     await _check_encoder(prepared, network)
@@ -139,14 +142,18 @@ def _check_declared(model: Model, roles: list[RoleBinding], protocol: DebateProt
         raise _no_logprobs(model, protocol)
     if asked > most:
         raise ConfigError(f"model {model.name!r} gives at most {most} alternatives per token, not {asked}")
-    if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
-        raise CapabilityMissing(
-            f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
-        )
+    _check_held(model, roles)
     replayed = is_replay(model.name)  # whose replies were stopped, or not, when they were recorded
     if any(role.early_stop for role in roles) and not (replayed or (most and model.capabilities.streaming)):
         raise CapabilityMissing(f"model {model.name!r} does not stream log-probabilities: leave `early_stop` out")
     _check_sampling(model, roles)
+
+
+def _check_held(model: Model, roles: Sequence[RoleBinding]) -> None:
+    if model.capabilities.structured_output == "no" and any(role.structured for role in roles):
+        raise CapabilityMissing(
+            f"model {model.name!r} cannot hold replies to a schema: leave `structured: true` out of its roles"
+        )
 
 
 def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:

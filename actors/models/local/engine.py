@@ -12,6 +12,7 @@ import torch
 from moot.actors.models.interface import ModelError
 from moot.actors.models.local.generation import Generation
 from moot.actors.models.local.row import Call
+from moot.actors.models.local.token_mask import TokenMasks
 from moot.actors.models.local.weights import load_weights
 from moot.actors.models.openai_errors import plain
 
@@ -22,13 +23,17 @@ class Engine:
     Calls that wait join the batch between two steps, in the order they came, and leave it when their reply ends or
     their future is cancelled. All of it happens in one thread of its own.
 
+    Attributes:
+        folder: the model's.
+        loaded: once the weights are in memory, what makes the masks of replies that are held to schemas.
+
     Args:
         folder: the model's.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.loaded: Future[None] = Future()
+        self.loaded: Future[TokenMasks] = Future()
         self._waiting: deque[Call] = deque()
         self._changed = threading.Condition()
         self._stopped = ""
@@ -64,7 +69,7 @@ class Engine:
             self._end(plain(str(error)))
             self.loaded.set_exception(error)
             return
-        self.loaded.set_result(None)
+        self.loaded.set_result(TokenMasks(weights.tokenizer, weights.vocabulary, sorted(weights.ends)))
         with torch.inference_mode():
             while self._work_to_do(generation):
                 generation.admit(self._next_call)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from moot.protocols.errors import ConfigError
 
-NEEDED = ("torch", "transformers", "safetensors")
+NEEDED = ("torch", "transformers", "safetensors", "llguidance")
 """The packages of the extra `local`."""
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")

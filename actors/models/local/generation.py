@@ -11,6 +11,7 @@ from moot.actors.models.local.pieces import Pieces
 from moot.actors.models.local.prompt import PromptEncoder
 from moot.actors.models.local.row import Call, FloatTable, IntTable, Row
 from moot.actors.models.local.sampling import log_probabilities, next_tokens, uniforms
+from moot.actors.models.local.token_mask import permitted_only
 from moot.actors.models.local.weights import Weights
 from moot.actors.models.openai_errors import plain
 
@@ -83,8 +84,12 @@ class Generation:
 
     def _draw(self) -> None:
         rows, logits = self._batch.rows, self._batch.logits
+        # Only what is drawn knows of schemas: the log-probabilities stay the model's own.
         chosen = next_tokens(
-            logits, [row.temperature for row in rows], [row.top_p for row in rows], [row.uniform for row in rows]
+            permitted_only(logits, [row.call.mask for row in rows]),
+            [row.temperature for row in rows],
+            [row.top_p for row in rows],
+            [row.uniform for row in rows],
         )
         most = min(max(row.alternatives or 0 for row in rows), logits.shape[-1])
         logprob, ids, logprobs = log_probabilities(logits, chosen, most)
@@ -102,14 +107,23 @@ class Generation:
             token = tokens[place]
             if math.isnan(logprob[place]):
                 row.call.fail(ModelError("server", "the model's probabilities are not numbers: damaged weights?"))
-            elif token in self._weights.ends:
+            elif token in self._weights.ends and row.call.mask is None:
                 row.finish("stop", self._pieces)
-            elif row.add(token, logprob[place], ids[place], logprobs[place]):
-                row.finish("length", self._pieces)
-            else:
+            elif self._goes_on(row, token, logprob[place], ids[place], logprobs[place]):
                 continue
             ended.append(place)
         return ended
+
+    def _goes_on(self, row: Row, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
+        """Give a row its token; hand over the reply when that ends it."""
+        try:
+            reason = row.add(token, logprob, ids, logprobs)
+        except ModelError as error:
+            row.call.fail(error)
+            return False
+        if reason:
+            row.finish(reason, self._pieces)
+        return not reason
 
     def _leave(self, places: list[int]) -> None:
         if places:

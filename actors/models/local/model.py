@@ -6,16 +6,24 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import structlog
 
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.local.folder import model_folder, require_extra
+from moot.actors.models.openai_errors import plain
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.draws import call_digest
+from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Decoding, Message
 
 if TYPE_CHECKING:
     from moot.actors.models.local.engine import Engine
+    from moot.actors.models.local.token_mask import TokenMask
+
+_log = structlog.get_logger(__name__)
 
 MAX_ALTERNATIVES = 1000
 """Largest `top_logprobs`; the model knows its whole vocabulary, but each reply carries what it is asked for."""
@@ -25,7 +33,7 @@ class LocalModel:
     """A `Model` that transformers runs in this process, on a GPU when there is one.
 
     Models of the same folder share one copy of the weights, and what is asked of them at the same time is generated
-    in one batch. Log-probabilities are the model's own, before temperature and `top_p`.
+    in one batch. Log-probabilities are the model's own, before temperature, `top_p` and what a schema forbids.
 
     A reply is drawn from a hash of the seed, the messages, the step key and whether the temperature is 0. Who else is
     in the batch changes its probabilities by rounding only, and so hardly ever its text.
@@ -41,7 +49,14 @@ class LocalModel:
         ConfigError: the extra `local` is not installed, or the folder is none of a model.
     """
 
-    capabilities = Capabilities(max_alternatives=MAX_ALTERNATIVES, logprob_stage="before", seeds=True, in_process=True)
+    capabilities = Capabilities(
+        max_alternatives=MAX_ALTERNATIVES,
+        logprob_stage="before",
+        structured_output="yes",
+        dialect="llguidance",
+        seeds=True,
+        in_process=True,
+    )
 
     def __init__(self, path: str, *, seed: int) -> None:
         require_extra()
@@ -69,12 +84,13 @@ class LocalModel:
     ) -> ModelReply:
         """One reply, generated in one batch with whatever else is asked for; the first call loads the weights.
 
-        `schema` is passed over. A reply that fills the model's context ends with `length`. Cancelling takes the call
-        out of its batch before the next token.
+        A reply that is held ends with the last bracket of its object. One that fills its tokens or the model's context
+        ends with `length`. Cancelling takes the call out of its batch before the next token.
 
         Raises:
             ModelError: `request`, when the messages cannot be written as a prompt, more alternatives are asked for
-                than there are, or the weights cannot be loaded; `context_length`; `server`, when computing failed.
+                than there are, the reply cannot be held to its schema, or the weights cannot be loaded;
+                `context_length`; `server`, when computing failed.
         """
         asked = decoding.top_logprobs
         if asked is not None and not 0 <= asked <= MAX_ALTERNATIVES:
@@ -86,18 +102,24 @@ class LocalModel:
         engine = self._engine
         if engine is None:
             engine = await asyncio.to_thread(self._borrow)
-        engine.submit(Call(messages, decoding, digest, reply))
+        mask = None if schema is None else await _mask(engine, schema)
+        engine.submit(Call(messages, decoding, digest, reply, mask))
         return await asyncio.wrap_future(reply)
 
     async def check(self) -> None:
         """Read the folder's configuration and tokenizer, and the headers of its weights.
+
+        One whose tokenizer is of a kind that no reply can be held with no longer declares that it holds them.
 
         Raises:
             ConfigError: one line for the first thing that is wrong.
         """
         from moot.actors.models.local.weights import check_folder
 
-        await asyncio.to_thread(check_folder, self._folder)
+        why = await asyncio.to_thread(check_folder, self._folder)
+        if why:
+            self.capabilities = replace(self.capabilities, structured_output="no")
+            _log.warning("replies are not held to a schema, and read as free JSON", model=self.name, why=why)
 
     async def close(self) -> None:
         """Free the weights, unless another model of this process uses them; a later call loads them again."""
@@ -115,3 +137,13 @@ class LocalModel:
             if self._engine is None:
                 self._engine = borrow(self._folder)
             return self._engine
+
+
+async def _mask(engine: Engine, schema: ReplySchema) -> TokenMask:
+    """Compiled outside of the engine's thread, which goes on with its batch."""
+    try:
+        # Shielded: who is cancelled while the weights are loaded does not cancel that for the others.
+        masks = await asyncio.shield(asyncio.wrap_future(engine.loaded))
+    except ConfigError as error:
+        raise ModelError("request", plain(str(error))) from None
+    return await asyncio.to_thread(masks.of_reply, schema)

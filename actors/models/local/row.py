@@ -12,6 +12,7 @@ import numpy.typing as npt
 from moot.actors.models.hidden_reasoning import told_apart
 from moot.actors.models.interface import ModelError, ModelReply, TokenLogprobs
 from moot.actors.models.local.pieces import Pieces
+from moot.actors.models.local.token_mask import TokenMask
 from moot.actors.models.token_alignment import without_reasoning
 from moot.protocols.messages import Decoding, Message, Usage
 
@@ -28,12 +29,14 @@ class Call:
         decoding: how to sample.
         digest: 16 bytes from which the sample is drawn.
         reply: takes the reply or the `ModelError`; a cancelled one is given up.
+        mask: what the reply's schema permits; None for a free reply.
     """
 
     messages: Sequence[Message]
     decoding: Decoding
     digest: bytes
     reply: Future[ModelReply]
+    mask: TokenMask | None = None
 
     def fail(self, error: ModelError) -> None:
         """End it with an error, unless it was cancelled."""
@@ -74,13 +77,26 @@ class Row:
         """The number that decides the next token."""
         return float(self._uniforms[len(self._ids)])
 
-    def add(self, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> bool:
-        """Append a token, with the ids and log-probabilities of the likeliest; returns whether the reply is full."""
+    def add(self, token: int, logprob: float, ids: IntTable, logprobs: FloatTable) -> str:
+        """Append a token, with the ids and log-probabilities of the likeliest.
+
+        Returns:
+            Why the reply ends with it: `stop` for one that is whole by its schema, else `length` for one that is full;
+            empty when it goes on.
+
+        Raises:
+            ModelError: the reply's schema does not permit the token.
+        """
+        mask = self.call.mask
+        if mask is not None:
+            mask.advance(token)
         self._ids.append(token)
         if self.alternatives is not None:
             self._logprobs.append(logprob)
             self._best.append((ids[: self.alternatives], logprobs[: self.alternatives]))
-        return len(self._ids) >= self.limit
+        if mask is not None and mask.complete:
+            return "stop"
+        return "length" if len(self._ids) >= self.limit else ""
 
     def finish(self, reason: str, pieces: Pieces) -> None:
         """Hand over the reply, unless its call was cancelled."""

@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, DynamicCache
 from transformers.utils import logging as transformers_logging
 
+from moot.actors.models.local.token_mask import readable_tokens
 from moot.actors.models.openai_errors import plain
 from moot.protocols.errors import ConfigError
 
@@ -33,6 +34,7 @@ class Weights:
         ends: ids of the tokens that end a reply.
         longest: tokens that prompt and reply may have together; None when the configuration does not say.
         takes: names of the arguments of the model's `forward`.
+        vocabulary: tokens for which it gives probabilities, those that its tokenizer does not have included.
     """
 
     model: Any
@@ -41,22 +43,30 @@ class Weights:
     ends: frozenset[int]
     longest: int | None
     takes: frozenset[str]
+    vocabulary: int
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> str:
     """Read all of the folder but the weights themselves, of which only the files' headers are looked at.
+
+    Returns:
+        Why its replies cannot be held to schemas; empty when they can.
 
     Raises:
         ConfigError: one line for the first thing that is wrong.
     """
-    _read_config(folder)
-    _read_tokenizer(folder)
+    config, tokenizer = _read_config(folder), _read_tokenizer(folder)
     for file in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(file, framework="pt"):
                 pass
         except (SafetensorError, OSError) as error:
             raise ConfigError(f"{file}: damaged or cut off: {plain(str(error))}") from None
+    try:
+        readable_tokens(tokenizer, _vocabulary(config), ())
+    except ValueError as error:
+        return plain(f"its tokenizer cannot be read as bytes: {error}")
+    return ""
 
 
 def load_weights(folder: Path) -> Weights:
@@ -89,6 +99,7 @@ def load_weights(folder: Path) -> Weights:
         ends=_ends(model.generation_config, tokenizer),
         longest=getattr(config.get_text_config(decoder=True), "max_position_embeddings", None),
         takes=frozenset(inspect.signature(model.forward).parameters),
+        vocabulary=_vocabulary(config),
     )
 
 
@@ -125,6 +136,10 @@ def _read_tokenizer(folder: Path) -> Any:
         return AutoTokenizer.from_pretrained(folder, **_FROM_DISK)
     except Exception as error:  # whatever is wrong in a file that anybody may have written
         raise ConfigError(f"{folder}: its tokenizer cannot be read: {_reason(error)}") from None
+
+
+def _vocabulary(config: Any) -> int:
+    return int(getattr(config.get_text_config(decoder=True), "vocab_size", 0))
 
 
 def _reason(error: Exception) -> str:

@@ -1,0 +1,139 @@
+"""Which tokens may come next in a reply that is held to a JSON schema; llguidance works it out."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from llguidance import LLMatcher, LLTokenizer
+from llguidance.hf import from_tokenizer
+
+from moot.actors.models.interface import ModelError
+from moot.actors.models.openai_errors import plain
+from moot.actors.models.reply_schema import ReplySchema
+
+MOST_SCHEMAS = 256
+"""Schemas that stay compiled; a case with labels of its own brings one for each reply type."""
+
+_WRITTEN: Any = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": True}
+"""One way to write an object, without a choice of blanks, in which a weak model would lose itself."""
+
+_SILENT = 0
+
+Tensor = Any
+BoolTable = npt.NDArray[np.bool_]
+
+
+class TokenMask:
+    """What may come next in one reply; used by one thread at a time.
+
+    Args:
+        matcher: at the start of the reply.
+        ends: ids of the tokens that end a free reply. A held one ends with its last bracket, so they never come next.
+    """
+
+    def __init__(self, matcher: LLMatcher, ends: Sequence[int]) -> None:
+        self._matcher, self._ends = matcher, list(ends)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply is whole, so that nothing may follow."""
+        stopped: bool = self._matcher.is_stopped()
+        return stopped
+
+    def permitted(self, vocabulary: int) -> BoolTable:
+        """Whether each of the tokens may come next, shape (V,); none may once something went wrong."""
+        found = np.zeros(vocabulary, dtype=np.bool_)
+        bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
+        found[: len(bits)] = bits[:vocabulary]
+        found[[end for end in self._ends if end < vocabulary]] = False
+        return found
+
+    def advance(self, token: int) -> None:
+        """Go on by the token that was drawn.
+
+        Raises:
+            ModelError: `server`, when it may not come next, or what may come next became too much to work out.
+        """
+        if not self._matcher.consume_token(token):
+            raise ModelError("server", plain(f"the schema cannot be kept to: {self._matcher.get_error()}"))
+
+
+class TokenMasks:
+    """The schemas of one model's replies, compiled for its tokens; the latest stay. Any thread may use it.
+
+    Args:
+        tokenizer: of transformers.
+        vocabulary: tokens for which the model gives probabilities.
+        ends: ids of the tokens that end a reply.
+    """
+
+    def __init__(self, tokenizer: Any, vocabulary: int, ends: Sequence[int]) -> None:
+        self._tokenizer, self._vocabulary, self._ends = tokenizer, vocabulary, list(ends)
+        self._known: LLTokenizer | None = None
+        self._compiled: OrderedDict[bytes, LLMatcher] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of_reply(self, schema: ReplySchema) -> TokenMask:
+        """The mask of a reply that begins.
+
+        A schema takes a millisecond, the first one up to a few seconds more for a large vocabulary.
+
+        Raises:
+            ModelError: `request`, when the tokenizer or the schema is none that replies can be held with.
+        """
+        with self._lock:
+            matcher = self._compiled.pop(schema.body, None) or self._compile(schema)
+            self._compiled[schema.body] = matcher
+            if len(self._compiled) > MOST_SCHEMAS:
+                self._compiled.popitem(last=False)
+            return TokenMask(matcher.deep_copy(), self._ends)
+
+    def _compile(self, schema: ReplySchema) -> LLMatcher:
+        try:
+            if self._known is None:
+                self._known = readable_tokens(self._tokenizer, self._vocabulary, self._ends)
+            grammar = LLMatcher.grammar_from_json_schema(schema.body.decode(), overrides=_WRITTEN)
+            matcher = LLMatcher(self._known, grammar, log_level=_SILENT)
+        except ValueError as error:
+            raise _cannot_hold(schema, str(error)) from None
+        if matcher.is_error():
+            raise _cannot_hold(schema, matcher.get_error())
+        return matcher
+
+
+def readable_tokens(tokenizer: Any, vocabulary: int, ends: Sequence[int]) -> LLTokenizer:
+    """The tokens as bytes, as `TokenMasks` needs them.
+
+    Args:
+        tokenizer, vocabulary, ends: see `TokenMasks`.
+
+    Raises:
+        ValueError: the tokenizer is of a kind whose tokens cannot be told as bytes.
+    """
+    return from_tokenizer(tokenizer, n_vocab=max(vocabulary, len(tokenizer)), eos_token=list(ends) or None)
+
+
+def permitted_only(logits: Tensor, masks: Sequence[TokenMask | None]) -> Tensor:
+    """The logits with minus infinity for what may not come next; the same where no reply is held.
+
+    Args:
+        logits: shape (B, V), float32; it stays as it is.
+        masks: of each row; None for one that is free.
+    """
+    held = [(place, mask) for place, mask in enumerate(masks) if mask is not None]
+    if not held:
+        return logits
+    places = torch.tensor([place for place, _ in held], device=logits.device)
+    table = np.stack([mask.permitted(logits.shape[-1]) for _, mask in held])
+    permitted = torch.from_numpy(table).to(logits.device)
+    return logits.index_copy(0, places, logits[places].masked_fill(~permitted, -torch.inf))
+
+
+def _cannot_hold(schema: ReplySchema, why: str) -> ModelError:
+    return ModelError("request", plain(f"replies cannot be held to the schema of {schema.name}: {why}"))
