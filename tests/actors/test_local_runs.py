@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from houses import Held, hold, same_for_all
 from tiny_debate import TEMPLATES
 from tiny_model import tiny_folder
 
+from moot.actors.models.local.model import LocalModel
+from moot.actors.models.model_profile import ModelProfile
+from moot.deploy.running.run import arun
+from moot.protocols.errors import CapabilityMissing
 from moot.protocols.registry import make_protocol
 from moot.protocols.tasks import Task
 
@@ -58,3 +64,40 @@ def _processes(run: Held) -> tuple[set[int], set[int]]:
     rows = turns(run).values()
     agents, judges = ({row["process_id"] for row in rows if row["role"] == role} for role in ("agent/0", "judge/0"))
     return agents, judges
+
+
+async def _answered(out: Path, model: Path, limit: int, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """What the record says of the model, and the asks' rows in order."""
+    done = await arun(
+        task=CASES, limit=limit, protocol="single-agent", model=f"local/{model}", engine="inline", out=out,
+        max_reply_tokens=120, **options,
+    )  # fmt: skip
+    (member,) = yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"]
+    return member["profile"], done.turns.sort_by([("case_id", "ascending"), ("path", "ascending")]).to_pylist()
+
+
+def _before_schemas(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(LocalModel, "capabilities", replace(LocalModel.capabilities, structured_output="no"))
+
+
+async def test_a_new_run_is_held_without_a_trial(tmp_path: Path) -> None:
+    model = tiny_folder(tmp_path / "model", context=8192)
+    profile, rows = await _answered(tmp_path / "run", model, 2)
+    assert ModelProfile.model_validate(profile) == ModelProfile(schemas="llguidance", server="llguidance")
+    assert [row["outcome"] for row in rows] == ["ok", "ok"]
+    assert {row["answer"] for row in rows} <= {"Yes", "No"}
+    assert {row["logprob_stage"] for row in rows} <= {"before", None, ""}
+
+
+async def test_a_run_from_before_goes_on_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_folder(tmp_path / "model", context=8192)
+    with monkeypatch.context() as patched:
+        _before_schemas(patched)
+        _, before = await _answered(tmp_path / "run", model, 1)
+        with pytest.raises(CapabilityMissing):
+            await _answered(tmp_path / "insisting", model, 1, structured="on")
+    profile, rows = await _answered(tmp_path / "run", model, 2)
+    assert profile is None
+    assert rows[: len(before)] == before, "what is on record is not asked again"
+    assert len(rows) > len(before)
+    assert not any(row["text"].startswith("{") for row in rows)

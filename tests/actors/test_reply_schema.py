@@ -19,7 +19,7 @@ from moot.protocols.replies import Position, Score
 from moot.protocols.socrasynth.replies import Amendment
 
 LABELS = ("No", "Not sure", 'the "big" one', "да")
-ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang")
+ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
 DEFAULT_TOKENS = 400
 
 
@@ -77,6 +77,7 @@ def test_a_dialect_holds_only_what_its_server_takes(reply: type[BaseModel], toke
         "ollama": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
         "vllm": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
         "sglang": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
+        "llguidance": {"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern"},
         "portable": set(),
     }[dialect]
     found = body(reply_schema(reply, dialect, LABELS, tokens))
@@ -87,8 +88,8 @@ def test_a_dialect_holds_only_what_its_server_takes(reply: type[BaseModel], toke
         if part.get("type") == "object":
             assert part["additionalProperties"] is False
             assert part["required"] == list(part["properties"])
-        if dialect in ("llama.cpp", "ollama") and part.get("type") == "number":
-            assert "enum" in part, "bounds of decimal numbers are not enforced by its grammar"
+        if dialect in ("llama.cpp", "ollama", "llguidance") and part.get("type") == "number":
+            assert "enum" in part, "bounds of decimal numbers, or of their digits, are not enforced by its grammar"
         if dialect == "anthropic":
             assert part.get("minItems", 0) in (0, 1)
     if dialect == "anthropic":  # its own SDK would move what it does not know into the description

@@ -104,3 +104,14 @@ def test_a_held_reply_and_a_free_one_have_different_fingerprints() -> None:
     }
     assert free in found  # a model that holds no replies is sent what it was always sent
     assert len(found) == 4
+
+
+def test_local_weights_are_left_free_without_a_profile_as_before_they_could_be_held() -> None:
+    free, held = RoleBinding(model="local/models/m"), ModelProfile(schemas="llguidance", server="llguidance")
+    assert held_schema(free, "yes", Position, ASK.labels, 400) is None
+    # as records from before have it
+    assert fingerprint(ASK, free, "00") == "468e6fa56ec23ba3465b3c5fa73059f4"
+    assert fingerprint(ASK, RoleBinding(model="local/models/m", structured=False), "00") == fingerprint(
+        ASK, RoleBinding(model="local/models/m", structured=False, profile=held), "00"
+    )
+    assert fingerprint(ASK, RoleBinding(model="local/models/m", profile=held), "00") != fingerprint(ASK, free, "00")

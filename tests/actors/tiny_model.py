@@ -50,13 +50,19 @@ def metaspace_tokenizer() -> Any:
 
 
 def tiny_folder(
-    folder: Path, kind: str = "llama", *, chat_template: str | None = CHAT_TEMPLATE, spread: float = 0.3
+    folder: Path,
+    kind: str = "llama",
+    *,
+    chat_template: str | None = CHAT_TEMPLATE,
+    spread: float = 0.3,
+    context: int = CONTEXT,
 ) -> Path:
     """A model of two layers.
 
     Args:
         kind: `llama` (places rotate, keys are shared between heads) or `gpt2` (places are learnt).
         spread: standard deviation of the weights; the greater, the surer the model is of its next token.
+        context: tokens of prompt and reply.
     """
     tokenizer = byte_tokenizer(chat_template)
     common: dict[str, Any] = {
@@ -67,11 +73,11 @@ def tiny_folder(
     }
     config: Any
     if kind == "gpt2":
-        config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, **common)
+        config = GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=context, **common)
     else:
         config = LlamaConfig(
             hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-            max_position_embeddings=CONTEXT, **common,
+            max_position_embeddings=context, **common,
         )  # fmt: skip
     torch.manual_seed(7)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)

@@ -61,7 +61,7 @@ class TokenMask:
             ModelError: `server`, when it may not come next, or what may come next became too much to work out.
         """
         if not self._matcher.consume_token(token):
-            raise ModelError("server", plain(f"the schema cannot be kept to: {self._matcher.get_error()}"))
+            raise ModelError("server", f"the schema cannot be kept to: {_first_line(self._matcher.get_error())}")
 
 
 class TokenMasks:
@@ -136,4 +136,10 @@ def permitted_only(logits: Tensor, masks: Sequence[TokenMask | None]) -> Tensor:
 
 
 def _cannot_hold(schema: ReplySchema, why: str) -> ModelError:
-    return ModelError("request", plain(f"replies cannot be held to the schema of {schema.name}: {why}"))
+    said = f"replies cannot be held to the schema of {schema.name}, say `structured: false`: {_first_line(why)}"
+    return ModelError("request", said)
+
+
+def _first_line(error: str) -> str:
+    """What stands behind it is the state of the parser, which holds the reply."""
+    return plain(error.partition("\n")[0])
