@@ -73,7 +73,7 @@ async def _answered(out: Path, model: Path, limit: int, **options: Any) -> tuple
         max_reply_tokens=120, **options,
     )  # fmt: skip
     (member,) = yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"]
-    return member["profile"], done.turns.sort_by([("case_id", "ascending"), ("path", "ascending")]).to_pylist()
+    return member["profile"], done.table("turns").sort_by([("case_id", "ascending"), ("path", "ascending")]).to_pylist()
 
 
 def _before_schemas(patched: pytest.MonkeyPatch) -> None:
