@@ -66,11 +66,13 @@ def _processes(run: Held) -> tuple[set[int], set[int]]:
     return agents, judges
 
 
-async def _answered(out: Path, model: Path, limit: int, **options: Any) -> tuple[Any, list[dict[str, Any]]]:
+async def _answered(
+    out: Path, model: Path, limit: int, tokens: int = 60, **options: Any
+) -> tuple[Any, list[dict[str, Any]]]:
     """What the record says of the model, and the asks' rows in order."""
     done = await arun(
         task=CASES, limit=limit, protocol="single-agent", model=f"local/{model}", engine="inline", out=out,
-        max_reply_tokens=120, **options,
+        max_reply_tokens=tokens, **options,
     )  # fmt: skip
     (member,) = yaml.safe_load((out / "run.yaml").read_text())["bindings"]["agent"]
     return member["profile"], done.table("turns").sort_by([("case_id", "ascending"), ("path", "ascending")]).to_pylist()
@@ -82,7 +84,7 @@ def _before_schemas(patched: pytest.MonkeyPatch) -> None:
 
 async def test_a_new_run_is_held_without_a_trial(tmp_path: Path) -> None:
     model = tiny_folder(tmp_path / "model", context=8192)
-    profile, rows = await _answered(tmp_path / "run", model, 2)
+    profile, rows = await _answered(tmp_path / "run", model, 2, tokens=1500)
     assert ModelProfile.model_validate(profile) == ModelProfile(schemas="llguidance", server="llguidance")
     assert [row["outcome"] for row in rows] == ["ok", "ok"]
     assert {row["answer"] for row in rows} <= {"Yes", "No"}
