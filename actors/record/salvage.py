@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from moot.actors.record.compaction import compact_leftovers
 from moot.actors.record.files import checksum, encode_file
 from moot.actors.record.folder import Ownership, Part, RunFolder, decode_part, write_whole
+from moot.actors.record.lost_replies import reopen_debates
 from moot.actors.record.parts import opened
 from moot.actors.record.schema import JOURNAL, TABLES
 from moot.actors.record.segments import read_segment, salvage_segment
@@ -37,6 +39,9 @@ def salvage(folder: RunFolder) -> list[str]:
     try:
         said = [*_list_orphans(folder), *_salvage_parts(folder), *_salvage_segments(folder)]
         _note_what_is_left(folder)
+        if said:
+            compact_leftovers(folder, owner.epoch)
+            said += reopen_debates(folder)
         return said
     finally:
         owner.release()

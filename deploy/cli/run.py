@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.actors.log import configure_terminal
+from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.several import left_out, several
@@ -130,6 +131,9 @@ def _one(prepared: Prepared, *, quiet: bool) -> int:
 def hold_visibly(prepared: Prepared, *, quiet: bool) -> Run:
     """Hold a run, its progress on stderr; the first Ctrl-C drains it, the second ends this process."""
     session = Session(prepared, progress_listener(quiet=quiet, gated=prepared.gated))
+    tried = dict.fromkeys(member.model for member in prepared.members if not is_embedded(member.model))
+    if tried and not prepared.record.exists():
+        say(f"trying {', '.join(tried)} before the first debate ...", quiet=quiet)
     if prepared.config.engine == "ray" and not quiet:
         where = cluster_address(prepared.config.address)
         starting = "starting a local Ray ..." if where is None else f"joining the Ray cluster at {where} ..."
