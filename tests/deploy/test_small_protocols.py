@@ -23,10 +23,10 @@ pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/
 LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
 TRIED: dict[str, tuple[int, dict[str, Any]]] = {
     "single-agent": (4, {}),
-    "majority-vote": (2, {}),
-    "selene": (2, {}),
+    "majority-vote": (1, {}),
+    "selene": (1, {}),
     "judge-panel": (2, {}),
-    "ceda": (2, {}),
+    "ceda": (1, {}),
     "constructor-auditor": (1, {}),
     "evince": (1, {"max_rounds": 1}),
     "socrasynth": (1, {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1}),
