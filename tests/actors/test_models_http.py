@@ -203,7 +203,7 @@ async def test_check_names_the_url_that_is_not_reachable(host: str) -> None:
 )
 async def test_probe(make: MakeModel, handler: Handler, expected: bool) -> None:
     async with served(make, handler) as model:
-        profile, given = await probe(model, Trial(WITH_LOGPROBS, 5.0))
+        profile, given = await probe(model, Trial(WITH_LOGPROBS, 5.0, needs_logprobs=True))
     assert (profile.schemas, given) == ("free", expected)
 
 

@@ -15,9 +15,7 @@ def test_debates_whose_replies_are_lost_are_held_again(tmp_path: Path) -> None:
     before = moot.run(engine="inline", limit=4, seed=3, out=run)
     lost, paid = before.table("turns").num_rows, before.summary.tokens_per_case
     (part,) = (run / "turns").glob("*.parquet")
-    damaged = bytearray(part.read_bytes())
-    damaged[len(damaged) // 3] ^= 1
-    part.write_bytes(damaged)
+    part.write_bytes(part.read_bytes()[:-20])
     assert any(line.startswith(f"{lost} replies are lost; 4 debates") for line in salvage(RunFolder(run)))
     assert verify(RunFolder(run)).faults == []
     again = moot.run(engine="inline", limit=4, seed=3, out=run)
