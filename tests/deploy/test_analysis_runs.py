@@ -213,7 +213,7 @@ def test_the_last_running_signals_are_those_of_the_analysis(
 def test_a_run_that_was_gone_on_with_is_analysed_as_if_held_at_once(
     found: Analysis, run: tuple[Path, Signals], tmp_path: Path
 ) -> None:
-    streamed(tmp_path / "one", leave_after=150, max_open=4)
+    streamed(tmp_path / "one", leave_after=60, max_open=4)
     part = analyze(tmp_path / "one", settings=QUICK)
     assert 0 < part.facts.replies < 2 * CASES
     signals = streamed(tmp_path / "one", max_open=4)
