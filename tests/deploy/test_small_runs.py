@@ -134,9 +134,10 @@ async def test_one_slot_repeats_a_reply_whatever_came_before() -> None:
     await model.close()
 
 
-async def test_the_doctor_finds_nothing_wrong() -> None:
+async def test_the_doctor_finds_nothing_wrong_but_free_replies() -> None:
     found = {each.what: each for each in await examine(ModelBinding(model="small"))}
-    assert {each.state for each in found.values()} == {"ok"}
+    assert {each.state for what, each in found.items() if what != "an opening, free"} == {"ok"}
+    assert found["an opening, free"].state in {"ok", "note"}
     assert found["log-probabilities"].said.startswith("real")
 
 
