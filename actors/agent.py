@@ -155,7 +155,7 @@ class Agent:
             raise ModelError("request", f"model {self._model.name!r} takes no pictures")
         reply_model = load_reply(ask.reply)
         offered, longest = self._model.capabilities.structured_output, reply_tokens(attempt.binding, attempt.decoding)
-        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, longest)
+        attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, longest, ask.slots)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)

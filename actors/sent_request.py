@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import blake2b
 
 import msgspec
 from pydantic import BaseModel
 
 from moot.actors.models.interface import Offered
-from moot.actors.models.reply_schema import ReplySchema, reply_schema
+from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import held_before_profiles, offered_schemas
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
@@ -51,6 +52,7 @@ def held_schema(
     reply_model: type[BaseModel],
     labels: tuple[str, ...] | None,
     max_tokens: int,
+    slots: Mapping[str, object],
 ) -> ReplySchema | None:
     """What the backend is asked to hold a reply to; None for one that is left free.
 
@@ -61,6 +63,7 @@ def held_schema(
             hold, unless the role insists.
         labels: the case's closed set of labels; None for an open one.
         max_tokens: the bound of the reply's length.
+        slots: the ask's, which say how many of a thing it wants.
 
     Raises:
         ConfigError: the role says `structured: true` and no schema can hold the reply.
@@ -73,7 +76,14 @@ def held_schema(
     if profile.schemas == "free":
         return None
     try:
-        return reply_schema(reply_model, profile.schemas, labels, max_tokens, listed_labels=profile.listed_labels)
+        return reply_schema(
+            reply_model,
+            profile.schemas,
+            labels,
+            max_tokens,
+            listed_labels=profile.listed_labels,
+            sizes=slot_sizes(reply_model, slots),
+        )
     except ConfigError:
         if binding.structured:
             raise
@@ -141,7 +151,7 @@ def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
 def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple[str, bytes] | None:
     """The schema of a reply, where it is another than the bare one; empty where there is none instead of that."""
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
-    held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding))
+    held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding), ask.slots)
     if held == bare_schema(binding, offered, reply_model):
         return None
     return ("schema", held.body if held is not None else b"")

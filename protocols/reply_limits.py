@@ -12,6 +12,10 @@ CASE_LABEL = "x-case-label"
 """Key of a schema whose text is one of the case's labels, where the case has a closed set of them."""
 
 
+SIZE_SLOT = "x-size-slot"
+"""Key of the schema of a list or an integer that is bound by a slot of the ask: a number or a list's length."""
+
+
 def longest(characters: int) -> dict[str, Any]:
     """Extra keys for a text's schema: at most so many characters.
 
@@ -21,13 +25,18 @@ def longest(characters: int) -> dict[str, Any]:
     return {"maxLength": characters}
 
 
-def most(items: int) -> dict[str, Any]:
-    """Extra keys for a list's schema: at most so many items.
+def most(items: int, slot: str = "") -> dict[str, Any]:
+    """Extra keys for a list's schema: at most so many items, or as many as the slot of that name says.
 
     >>> most(5)
     {'maxItems': 5}
     """
-    return {"maxItems": items}
+    return {"maxItems": items, **(sized_by(slot) if slot else {})}
+
+
+def sized_by(slot: str) -> dict[str, Any]:
+    """Extra keys for the schema of a list or an integer: at most what the ask's slot says."""
+    return {SIZE_SLOT: slot}
 
 
 def case_label(characters: int = 120) -> dict[str, Any]:

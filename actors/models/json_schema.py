@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from moot.protocols.errors import ConfigError
-from moot.protocols.reply_limits import CASE_LABEL
+from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
 _SCALARS = ("string", "number", "integer", "boolean", "null")
 _LIMITS = {
@@ -38,7 +38,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def limited_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The same with the limits that the model's fields state, and with `CASE_LABEL` where a field holds a label.
+    """The same with the limits that the model's fields state, with `CASE_LABEL` and `SIZE_SLOT` where a field has them.
 
     Raises:
         ConfigError: as `json_schema`.
@@ -79,10 +79,11 @@ class _Closing:
         raise self._impossible(where, "is neither a text, a number, a truth value, a list, a choice nor a model")
 
     def _limits_of(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the field says of its size, and whether it holds a label of the case."""
+        """What the field says of its size, and of what the ask decides: labels and sizes."""
         if not self._limits:
             return {}
-        return {word: given[word] for word in (*_LIMITS.get(given["type"], ()), CASE_LABEL) if word in given}
+        words = (*_LIMITS.get(given["type"], ()), CASE_LABEL, SIZE_SLOT)
+        return {word: given[word] for word in words if word in given}
 
     def _written_out(self, name: str, where: str, inside: tuple[str, ...]) -> dict[str, Any]:
         if name in inside:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from moot.actors.models.json_schema import json_schema, limited_schema
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect
-from moot.protocols.reply_limits import CASE_LABEL
+from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
 CHARACTERS_PER_TOKEN = 3.0
 """Characters that a token of prose surely has, on average: English has four to five."""
@@ -56,6 +56,7 @@ def reply_schema(
     max_tokens: int = 400,
     *,
     listed_labels: bool = True,
+    sizes: tuple[tuple[str, int], ...] = (),
 ) -> ReplySchema:
     """The schema of an ask.
 
@@ -66,6 +67,7 @@ def reply_schema(
         max_tokens: the reply's bound: the longest reply that the schema permits fits into it, as far as texts can be
             cut for it.
         listed_labels: whether labels become an `enum`; False for a server that refused so many.
+        sizes: what the ask's slots say of lists and integers, as `slot_sizes` gives it.
 
     Raises:
         ConfigError: no schema can say what the model wants.
@@ -73,7 +75,7 @@ def reply_schema(
     name = re.sub(r"[^A-Za-z0-9_-]", "_", model.__name__)[:_LONGEST_NAME]
     if dialect is None:
         return ReplySchema(name, msgspec.json.encode(json_schema(model)))
-    limited = limited_schema(model)
+    limited = _sized(limited_schema(model), dict(sizes))
     if labels and not listed_labels:
         limited = _with_room(limited, max(map(len, labels)))
     schema = _bounded(_with_labels(limited, labels if listed_labels else None, "answer"))
@@ -82,6 +84,36 @@ def reply_schema(
     if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
         schema = _decisive_first(schema)
     return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
+
+
+def slot_sizes(model: type[BaseModel], slots: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """What an ask's slots say of the sizes in its reply: the slots that the reply type names, with their numbers.
+
+    Raises:
+        ConfigError: no schema can say what the model wants.
+    """
+    found = {name: slots.get(name) for name in _size_slots(model)}
+    sizes = {name: len(said) if isinstance(said, list) else said for name, said in found.items()}
+    return tuple((name, said) for name, said in sizes.items() if type(said) is int)
+
+
+@lru_cache(maxsize=256)
+def _size_slots(model: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(sorted(set(_named_slots(limited_schema(model)))))
+
+
+def _named_slots(schema: Mapping[str, Any]) -> Iterator[str]:
+    if SIZE_SLOT in schema:
+        yield schema[SIZE_SLOT]
+    for part in _parts(schema):
+        yield from _named_slots(part)
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from schema.get("anyOf", ())
+    yield from schema.get("properties", {}).values()
+    if "items" in schema:
+        yield schema["items"]
 
 
 def longest_reply(schema: Mapping[str, Any]) -> int:
@@ -150,6 +182,23 @@ def _with_labels(schema: Mapping[str, Any], labels: tuple[str, ...] | None, answ
 
 def _is_open_text(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "string" and "enum" not in part
+
+
+def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The schema with its lists and integers bound by what the slots say; one item at least, for not every server takes
+    a list that must be empty."""
+    written = dict(schema)
+    size = sizes.get(written.pop(SIZE_SLOT, ""))
+    if size is not None:
+        word, least = ("maxItems", "minItems") if written["type"] == "array" else ("maximum", "minimum")
+        written[word] = max(size, written.get(least, 0), 1)
+    if "anyOf" in written:
+        written["anyOf"] = [_sized(member, sizes) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: _sized(part, sizes) for name, part in written["properties"].items()}
+    if "items" in written:
+        written["items"] = _sized(written["items"], sizes)
+    return written
 
 
 def _with_room(schema: Mapping[str, Any], longest_label: int) -> dict[str, Any]:

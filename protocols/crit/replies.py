@@ -53,7 +53,7 @@ class Reading(Reply):
     """
 
     claim: str = Field(json_schema_extra=longest(200))
-    reasons: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(5))
-    rivals: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(4))
+    reasons: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(5, "max_reasons"))
+    rivals: list[Argument] = Field(max_length=_MOST, json_schema_extra=most(4, "max_rivals"))
     justification: str = Field(min_length=1, json_schema_extra=longest(500))
     reflection: str = Field(json_schema_extra=longest(300))

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from moot.protocols.labels import fold
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most
+from moot.protocols.reply_limits import longest, most, sized_by
 
 
 def _on_one_line(value: Any) -> Any:
@@ -39,7 +39,7 @@ class Theme(Reply):
 class Themes(Reply):
     """A side's proposal."""
 
-    themes: list[Theme] = Field(min_length=1, json_schema_extra=most(10))
+    themes: list[Theme] = Field(min_length=1, json_schema_extra=most(10, "count"))
 
 
 Tag = Annotated[str, Field(json_schema_extra=longest(4))]
@@ -54,7 +54,7 @@ class AgendaItem(Theme):
 class Agenda(Reply):
     """The moderator's list of topics."""
 
-    topics: list[AgendaItem] = Field(min_length=1, json_schema_extra=most(10))
+    topics: list[AgendaItem] = Field(min_length=1, json_schema_extra=most(10, "count"))
 
 
 def _number(value: Any) -> Any:
@@ -63,7 +63,11 @@ def _number(value: Any) -> Any:
     return int(found[0]) if found else value
 
 
-TopicNumber = Annotated[int, BeforeValidator(_number), Field(json_schema_extra={"minimum": 1, "maximum": 20})]
+TopicNumber = Annotated[
+    int,
+    BeforeValidator(_number),
+    Field(json_schema_extra={"minimum": 1, "maximum": 20} | sized_by("topics")),
+]
 """A topic's number in the list, counted from 1."""
 
 
@@ -90,7 +94,7 @@ class Speech(Reply):
     """
 
     declined: bool = False
-    arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10))
+    arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
     finished: bool = False
     conceded: bool = False
 
@@ -122,7 +126,7 @@ class LastWord(Reply):
     """
 
     presented_all: bool
-    additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10))
+    additions: list[TopicAddition] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
     conceded: bool = False
 
     @model_validator(mode="after")
@@ -143,7 +147,7 @@ class Closing(Reply):
     """A side's closing statements, or that it declines to close; with a statement it has not declined."""
 
     declined: bool = False
-    statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10))
+    statements: list[TopicStatement] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
 
     @model_validator(mode="before")
     @classmethod

@@ -189,14 +189,14 @@ class Table(BaseModel):
 def test_when_a_reply_is_held_to_its_schema(
     offered: Literal["no", "on request", "yes"], wanted: bool | None, model: type[BaseModel], held: bool
 ) -> None:
-    found = held_schema(RoleBinding(structured=wanted), offered, model, None, 400)
+    found = held_schema(RoleBinding(structured=wanted), offered, model, None, 400, {})
     assert (found is not None) == held
 
 
 def test_a_role_that_insists_is_told_of_a_reply_that_no_schema_can_hold() -> None:
     for profile in (None, ModelProfile(schemas="openai")):
         with pytest.raises(ConfigError, match="cells"):
-            held_schema(RoleBinding(structured=True, profile=profile), "yes", Table, None, 400)
+            held_schema(RoleBinding(structured=True, profile=profile), "yes", Table, None, 400, {})
 
 
 @pytest.mark.parametrize(

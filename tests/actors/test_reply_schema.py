@@ -12,11 +12,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema
+from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName
+from moot.protocols.crit.replies import Reading
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.replies import Position, Score
-from moot.protocols.socrasynth.replies import Amendment
+from moot.protocols.socrasynth.replies import Amendment, Closing
 
 LABELS = ("No", "Not sure", 'the "big" one', "да")
 ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
@@ -168,3 +169,18 @@ def test_what_a_reply_says_of_its_own_values_and_lengths_stays() -> None:
 def test_the_bare_schema_is_that_of_older_records() -> None:
     assert b"maxLength" not in reply_schema(Score, None).body
     assert reply_schema(Score, None, ("Yes",), 7).body == reply_schema(Score, None).body
+
+
+def test_a_list_has_as_many_items_as_the_ask_wants() -> None:
+    sizes = slot_sizes(Closing, {"topics": ["a", "b"], "question": "Which?"})
+    assert sizes == (("topics", 2),)
+    statements = body(reply_schema(Closing, "vllm", None, 2000, sizes=sizes))["properties"]["statements"]
+    assert (statements["maxItems"], statements["items"]["properties"]["topic"]["maximum"]) == (2, 2)
+    reading = body(reply_schema(Reading, "llama.cpp", None, 4000, sizes=(("max_reasons", 12),)))["properties"]
+    assert (reading["reasons"]["maxItems"], reading["rivals"]["maxItems"]) == (12, 4)
+    assert slot_sizes(Closing, {}) == ()
+
+
+def test_no_server_is_asked_for_a_list_that_must_be_empty() -> None:
+    schema = body(reply_schema(Reading, "llama.cpp", None, 2000, sizes=(("max_rivals", 0),)))
+    assert schema["properties"]["rivals"]["maxItems"] == 1

@@ -76,9 +76,9 @@ def test_what_a_model_does_not_take_is_not_sent_and_one_that_thinks_may_write_mo
     assert (decoding.temperature, decoding.top_p, decoding.max_tokens) == (None, None, 1400)
     assert reply_tokens(binding, decoding) == 400
     assert sent_decoding(RoleBinding()).max_tokens == 400
-    held = held_schema(binding, "yes", Position, ASK.labels, 400)
+    held = held_schema(binding, "yes", Position, ASK.labels, 400, {})
     assert held is not None
-    assert held_schema(binding, "yes", FreeText, ASK.labels, 400) is None
+    assert held_schema(binding, "yes", FreeText, ASK.labels, 400, {}) is None
 
 
 def test_the_penalty_of_llama_cpp_has_a_name_of_its_own() -> None:
@@ -108,7 +108,7 @@ def test_a_held_reply_and_a_free_one_have_different_fingerprints() -> None:
 
 def test_local_weights_are_left_free_without_a_profile_as_before_they_could_be_held() -> None:
     free, held = RoleBinding(model="local/models/m"), ModelProfile(schemas="llguidance", server="llguidance")
-    assert held_schema(free, "yes", Position, ASK.labels, 400) is None
+    assert held_schema(free, "yes", Position, ASK.labels, 400, {}) is None
     # as records from before have it
     assert fingerprint(ASK, free, "00") == "468e6fa56ec23ba3465b3c5fa73059f4"
     assert fingerprint(ASK, RoleBinding(model="local/models/m", structured=False), "00") == fingerprint(

