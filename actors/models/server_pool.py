@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -22,6 +23,9 @@ _log = structlog.get_logger(__name__)
 LEFT_OUT_S = 10.0
 """Seconds for which a server whose connection failed gets no calls, while another one works."""
 
+HUNG_S = 30.0
+"""Seconds after which a call that is given up speaks against a server from which nothing has come in that time."""
+
 _DEAD = frozenset({"connection", "server"})
 """Kinds of failure after which a server is left out."""
 
@@ -35,12 +39,14 @@ class _Member:
         in_flight: calls under way.
         out_until: time until which it is left out, by the pool's clock; 0 since its last call went well.
         turn: number of its latest call among all of the pool.
+        heard_at: when something last came from it, by the pool's clock.
     """
 
     model: CompatibleModel
     in_flight: int = 0
     out_until: float = 0.0
     turn: int = 0
+    heard_at: float = float("-inf")
 
     def takes_calls(self, now: float) -> bool:
         """Whether it is not left out; one that was is tried with one call, and takes more when that went well."""
@@ -86,8 +92,8 @@ class ServerPool:
         Raises:
             ModelError: as `CompatibleModel.complete`.
         """
-        with self._chosen() as model:
-            return await model.complete(messages, decoding, step_key=step_key, schema=schema)
+        with self._chosen() as member:
+            return await member.model.complete(messages, decoding, step_key=step_key, schema=schema)
 
     async def stream(
         self,
@@ -102,13 +108,14 @@ class ServerPool:
         Raises:
             ModelError: while iterating.
         """
-        with self._chosen() as model:
-            async with aclosing(model.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces:
+        with self._chosen() as member:
+            async with aclosing(member.model.stream(messages, decoding, step_key=step_key, schema=schema)) as pieces:
                 async for piece in pieces:
+                    member.heard_at = self._clock()
                     yield piece
 
     @contextmanager
-    def _chosen(self) -> Iterator[CompatibleModel]:
+    def _chosen(self) -> Iterator[_Member]:
         """The least busy server that is not left out, in turn; of none such, the one that comes back first."""
         now = self._clock()
         alive = [member for member in self._members if member.takes_calls(now)]
@@ -119,16 +126,24 @@ class ServerPool:
         member.turn = next(self._turns)
         member.in_flight += 1
         try:
-            yield member.model
-            member.out_until = 0.0
+            yield member
+            member.out_until, member.heard_at = 0.0, self._clock()
         except ModelError as error:
             if error.kind in _DEAD:
-                if member.out_until == 0.0:
-                    _log.warning("a server is left out for a while", server=member.model.base_url, why=error.message)
-                member.out_until = self._clock() + LEFT_OUT_S
+                self._leave_out(member, error.message)
+            raise
+        except asyncio.CancelledError:
+            waited_s = self._clock() - max(now, member.heard_at)
+            if waited_s >= HUNG_S:
+                self._leave_out(member, f"nothing came from it for {waited_s:.0f} s")
             raise
         finally:
             member.in_flight -= 1
+
+    def _leave_out(self, member: _Member, why: str) -> None:
+        if member.out_until == 0.0:
+            _log.warning("a server is left out for a while", server=member.model.base_url, why=why)
+        member.out_until = self._clock() + LEFT_OUT_S
 
     async def check(self) -> None:
         """Ask each server for its list of models; those that do not answer are left out.

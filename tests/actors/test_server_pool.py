@@ -15,7 +15,7 @@ from http_backends import DECODING, MESSAGES, completion
 
 from moot.actors.models.interface import ModelError
 from moot.actors.models.resolve import ModelBinding, ModelSpec, canonical_model, make_model
-from moot.actors.models.server_pool import LEFT_OUT_S, ServerPool
+from moot.actors.models.server_pool import HUNG_S, LEFT_OUT_S, ServerPool
 from moot.deploy.running.flags import parse_roles
 from moot.protocols.errors import ConfigError, ModelUnavailable
 
@@ -26,6 +26,7 @@ class Servers:
     def __init__(self) -> None:
         self.calls: Counter[int] = Counter()
         self.failing: set[int] = set()
+        self.arrived = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
         self.awaited = -1
@@ -33,6 +34,7 @@ class Servers:
 
     async def handle(self, number: int, request: web.Request) -> web.Response:
         self.calls[number] += 1
+        self.arrived.set()
         if self.calls.total() == self.awaited:
             self.gate.set()
         await self.gate.wait()
@@ -99,6 +101,23 @@ async def test_a_server_that_was_left_out_is_tried_with_one_call_while_others_wo
         ended = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(each) for each in ended].count(ModelError) == 1
     assert servers.calls == {0: 2, 1: 7}
+
+
+@pytest.mark.parametrize(("waited_s", "out"), [(HUNG_S - 1, False), (HUNG_S, True)])
+async def test_a_server_from_which_nothing_comes_is_left_out(waited_s: float, out: bool) -> None:
+    servers = Servers()
+    servers.gate.clear()
+    async with pool(servers) as model:
+        hung = asyncio.create_task(model.complete(MESSAGES, DECODING, step_key="c/0"))
+        await servers.arrived.wait()
+        servers.now += waited_s
+        hung.cancel()
+        await asyncio.gather(hung, return_exceptions=True)
+        servers.gate.set()
+        (number,) = servers.calls
+        for n in range(4):
+            await model.complete(MESSAGES, DECODING, step_key=f"c/{n}")
+    assert servers.calls[number] == (1 if out else 3)
 
 
 async def test_with_all_of_them_down_one_is_asked_all_the_same() -> None:
