@@ -79,9 +79,8 @@ def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[P
     return [prepare(each, shelf=shelf) for each in made]
 
 
-async def _check(runs: Sequence[Prepared], *, network: bool) -> None:
-    for each in runs:
-        await check_models(each, network=network)
+async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
+    return [await check_models(each, network=network) for each in runs]
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
@@ -89,7 +88,7 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
 
     for each in runs:
         check_resumable(each)
-    asyncio.run(_check(runs, network=True))
+    runs = asyncio.run(_check(runs, network=True))
     failed = False
     held: list[Run] = []
     for each in runs:

@@ -34,7 +34,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
-    """Ask every distinct model of the run, and its encoder, whether they can be used.
+    """Ask every distinct model of the run, and its encoder, whether they can be used; trial calls are made once.
 
     Args:
         network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
@@ -58,7 +58,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
         await asyncio.to_thread(reusable_replies, prepared.reuse)
     shown = _shown_pictures(prepared)
     found: dict[_Asked, ModelProfile | None] = {}
-    recorded = await asyncio.to_thread(recorded_profiles, prepared.record) if network else None
+    known = await asyncio.to_thread(_known_profiles, prepared) if network else None
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
@@ -68,8 +68,8 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
             if network:
                 await model.check()
                 _check_held(model, [role for _, role in roles])
-                if recorded is not None:
-                    found[_asked(binding)] = recorded.get(_asked(binding))
+                if known is not None:
+                    found[_asked(binding)] = known.get(_asked(binding))
                 elif not is_embedded(binding.model):
                     found[_asked(binding)] = await _probed(model, binding, roles, prepared)
                 elif model.capabilities.structured_output != "no":
@@ -88,6 +88,14 @@ _Asked = tuple[str, str | None]
 
 def _asked(binding: ModelBinding | RoleBinding) -> _Asked:
     return binding.model, binding.base_url
+
+
+def _known_profiles(prepared: Prepared) -> Mapping[_Asked, ModelProfile | None] | None:
+    """What the record, or an earlier trial, says of the run's models; None where they are still to be tried."""
+    recorded = recorded_profiles(prepared.record)
+    if recorded is None and prepared.tried:
+        return {_asked(member): member.profile for members in prepared.bindings.values() for member in members}
+    return recorded
 
 
 def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | None:
@@ -113,7 +121,7 @@ def _with_profiles(prepared: Prepared, found: Mapping[_Asked, ModelProfile | Non
     bindings = {
         family: [_with_profile(member, found) for member in members] for family, members in prepared.bindings.items()
     }
-    return replace(prepared, bindings=bindings)
+    return replace(prepared, bindings=bindings, tried=True)
 
 
 def _with_profile(member: RoleBinding, found: Mapping[_Asked, ModelProfile | None]) -> RoleBinding:

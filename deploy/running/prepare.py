@@ -70,6 +70,7 @@ class Prepared:
             that was at hand; None without documents.
         d_untested: whether a test of the gate is off because no threshold is known for the run's encoder.
         classifier: the run's classifier of judges' summaries; None for none.
+        tried: whether trial calls were made, and the bindings hold what they found.
     """
 
     config: RunConfig
@@ -89,6 +90,7 @@ class Prepared:
     library: Path | None
     d_untested: bool
     classifier: FoundClassifier | None
+    tried: bool = False
 
     def cases(self) -> Iterator[LabelledCase]:
         """The task's cases, up to the limit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
@@ -18,6 +19,9 @@ from moot.actors.models.interface import Capabilities
 from moot.actors.models.probe import STEP_KEY
 from moot.actors.models.retry import RetryPolicy
 from moot.actors.models.simulated.model import SimulatedModel
+from moot.deploy.running.checks import check_models
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable, UserError
 
@@ -153,3 +157,13 @@ def test_a_task_of_ones_own_takes_pictures_that_are_loaded(cat: Path) -> None:
 def test_load_image_is_a_public_name() -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.png"):
         moot.load_image("nowhere.png")
+
+
+def test_a_run_that_was_tried_is_not_tried_again(tmp_path: Path, server: ScriptedServer) -> None:
+    config = RunConfig(protocol="single-agent", task="sample", model=server.model, limit=1, out=str(tmp_path / "run"))
+    prepared = prepare(config)
+    tried = asyncio.run(check_models(prepared))
+    calls = server.calls[STEP_KEY]
+    again = asyncio.run(check_models(tried))
+    assert calls == server.calls[STEP_KEY] > 0
+    assert again.bindings == tried.bindings != prepared.bindings
