@@ -303,7 +303,7 @@ def _replies(summary: Summary) -> list[RenderableType]:
         return []
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in header:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for cells in rows:
         table.add_row(*(Text(visible_line(cell)) for cell in cells))
     return [Text(), Text(REPLIES_NOTE, style="dim"), table, Text()]
