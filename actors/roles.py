@@ -52,6 +52,24 @@ _OURS = frozenset(
         "n_probs",
         "echo",
         "prompt",
+        "format",
+        "options",
+        "structural_tag",
+        "max_new_tokens",
+        "min_tokens",
+        "ignore_eos",
+        "stop_token_ids",
+        "use_beam_search",
+        "models",
+        "prefix",
+        # what changes the prompt
+        "truncate_prompt_tokens",
+        "truncation",
+        "chat_template",
+        "add_generation_prompt",
+        # what changes where hidden reasoning and special tokens go
+        "reasoning_format",
+        "skip_special_tokens",
         "json_schema",
         "grammar",
         "ebnf",
@@ -70,9 +88,18 @@ _OURS = frozenset(
 """What a request says by itself, or what would change how its reply is read."""
 
 
+_OURS_WITHIN = {"text": "format", "reasoning": "effort"}
+"""Keys of ours within objects of the Responses API, whose other keys a user may give."""
+
+
 def _not_ours(extra: dict[str, Any]) -> dict[str, Any]:
-    for key in extra:
-        if key in _OURS:
+    within = [
+        f"{key}.{inner}"
+        for key, inner in _OURS_WITHIN.items()
+        if isinstance(extra.get(key), dict) and inner in extra[key]
+    ]
+    for key in (*within, *extra):
+        if key in _OURS or key in within:
             raise ValueError(f"`{key}` may not stand in `extra`: it is a setting of its own, or moot sends it itself")
     return extra
 

@@ -126,6 +126,9 @@ class QuorumFailed(MootError):
 TRUNCATED = "truncated at max_tokens="
 """How the message of an ask begins whose reply ended at its token limit before it could be read."""
 
+RAISE_MAX_TOKENS = "raise the role's max_tokens (`--max-reply-tokens`)"
+"""What mends truncated replies."""
+
 NOT_HELD = "not held to a schema: `--structured on`"
 """What mends an unreadable reply that was left free."""
 

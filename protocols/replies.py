@@ -164,7 +164,7 @@ class Parsed:
 
 _FENCE = "```"
 _NUMBERS = "-+0123456789.eE"
-_MOST_MENDED = 2**16
+_MOST_MENDED = 2**14
 """Characters of a reply that are mended: a longer one that is no JSON is asked for again."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.interface import Model, ModelError, ModelReply, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import names_response_format, refuses_response_format
@@ -36,8 +37,8 @@ _SHORT = 64
 """Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
 
 
-_OPENING_TOKENS = 2
-"""Tokens at the start of a held reply that its schema alone decides: the bracket, and the quote of the first key."""
+_OPENERS = ("{", " ", "\n", "\t", "\r", "\u0120", "\u010a", "\u2581")
+"""How a token may begin with which a JSON object opens, as servers write tokens."""
 
 _OUT_OF_TOKENS = "output limit was reached"
 """What OpenAI's 400 says of a reply that was still hidden reasoning at the end of its tokens."""
@@ -47,8 +48,8 @@ _NO_SYSTEM = re.compile(
 )
 """What chat templates and servers say of a system message that they do not know; not one that is only quoted."""
 
-_SURE = 1e-4
-"""Nats below which a token counts as certain."""
+_NO_OTHER = 0.01
+"""Probability below which a model that is asked to say Yes is not free to open its reply by anything but a bracket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +233,8 @@ class _Candidate:
         _log.warning("the model thinks before it replies: its replies may be longer", model=self._model.name)
 
     def _note_mask(self, reply: ModelReply, schema: ReplySchema | None) -> None:
-        """A model that was asked to say Yes and is sure of every mark of a JSON object had no other choice."""
-        if schema is None or reply.tokens is None or len(reply.tokens.tokens) < _OPENING_TOKENS:
-            return
-        opening = reply.tokens.logprob[:_OPENING_TOKENS]
-        if bool(np.all(np.isfinite(opening)) and np.all(opening > -_SURE)):
+        """A model that was asked to say Yes and is sure of the bracket of a JSON object had no other choice."""
+        if schema is not None and reply.tokens is not None and _surely_opens(reply.tokens):
             self._profile = self._profile.model_copy(update={"masked_logprobs": True})
 
     def _check_ignored(self, why: str) -> None:
@@ -253,12 +251,20 @@ class _Candidate:
         decoding = msgspec.structs.replace(self._decoding, max_tokens=self._decoding.max_tokens + room)
         try:
             async with asyncio.timeout(self._trial.timeout_s):
-                return await call_with_retries(
-                    PROBE_RETRIES,
-                    lambda: self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema),
-                )
+                return await call_with_retries(PROBE_RETRIES, lambda: self._complete(messages, decoding, schema))
         except TimeoutError:
             raise ModelUnavailable(f"{self._model.name} did not answer within {self._trial.timeout_s:g} s") from None
+
+    async def _complete(
+        self, messages: Sequence[Message], decoding: Decoding, schema: ReplySchema | None
+    ) -> ModelReply:
+        try:
+            return await self._model.complete(messages, decoding, step_key=STEP_KEY, schema=schema)
+        except ModelError as error:
+            # llama.cpp answers 500 where the chat template refuses: no other attempt goes better
+            if error.kind == "server" and _refuses_system(error.message):
+                raise ModelError("request", error.message) from None
+            raise
 
     def _leaves_out(self, message: str, schema: ReplySchema | None) -> bool:
         """Whether the error names a sampling setting that was sent: it is left out from now on, and that is said.
@@ -307,7 +313,7 @@ class _Candidate:
 
 
 def _refuses_system(message: str) -> bool:
-    """Whether a server's 400 says that the chat template knows no system message."""
+    """Whether a server's error says that the chat template knows no system message."""
     return _NO_SYSTEM.search(message.lower()) is not None
 
 
@@ -316,6 +322,23 @@ def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
     text = reply.text.lstrip()
     names = msgspec.json.decode(schema.body)["properties"]
     return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))
+
+
+def _surely_opens(tokens: TokenLogprobs) -> bool:
+    """Whether a reply's first token, and what it could have been, leave no probability to anything but an opening.
+
+    Several tokens open a JSON object (`{`, `{"`, `{` and a line break): a mask shares the whole among them.
+    """
+    if not tokens.tokens or not math.isfinite(tokens.logprob[0]):
+        return False
+    first = dict(zip(tokens.alt_tokens[: tokens.alternatives], tokens.alt_logprob[0].tolist(), strict=True))
+    first[tokens.tokens[0]] = float(tokens.logprob[0])
+    opens = sum(
+        math.exp(min(logprob, 0.0))
+        for token, logprob in first.items()
+        if token.startswith(_OPENERS) and math.isfinite(logprob)
+    )
+    return opens > 1.0 - _NO_OTHER
 
 
 def _has_alternatives(reply: ModelReply | None) -> bool:

@@ -17,7 +17,7 @@ from moot.deploy.reading.record import Noted, Reply, latest_verdicts, read_event
 from moot.deploy.reading.references import References
 from moot.deploy.reading.summaries.costs import measurement_only, total_tokens
 from moot.deploy.reading.summaries.model_replies import USABLE
-from moot.protocols.errors import ConfigError
+from moot.protocols.errors import RAISE_MAX_TOKENS, ConfigError
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -107,7 +107,7 @@ def read_both_branches(folder: str | Path, command: str, *, keep_truncated: bool
     if not usable and left_out["with a truncated reply"]:
         raise ConfigError(
             f"{folder}: {left_out['with a truncated reply']} cases rest on truncated replies, and no other is left: "
-            "raise max_tokens, or say --keep-truncated"
+            f"{RAISE_MAX_TOKENS}, or say --keep-truncated"
         )
     if not usable:
         raise ConfigError(f"{folder}: no case with both branches has a gold label to score it by; give labelled cases")

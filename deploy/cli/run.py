@@ -15,7 +15,12 @@ from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
 from moot.deploy.cli.several import left_out, several
-from moot.deploy.reading.summaries.model_replies import members_without_replies, model_replies, warnings_of
+from moot.deploy.reading.summaries.model_replies import (
+    FOLLOWED_BY,
+    members_without_replies,
+    model_replies,
+    warnings_of,
+)
 from moot.deploy.reading.text import cases, visible_line
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
@@ -202,7 +207,7 @@ def _warn_of_replies(done: Run, *, summarised: bool) -> None:
     """Roles that were often truncated or got nothing usable, with what mends it."""
     lines = [] if summarised else warnings_of(model_replies(done.path))
     for member in members_without_replies(done.path):
-        lines.append(f"none of the asks of {member} got a usable reply: try `--structured on`, or another model")
+        lines.append(f"none of the asks of {member} got a usable reply: {FOLLOWED_BY}")
     for line in lines:
         print(visible_line(f"warning: {line}"), file=sys.stderr)
 

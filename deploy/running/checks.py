@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import msgspec
 import structlog
@@ -29,6 +30,9 @@ from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
+
+_LOOKED_AT = 2_000
+"""Cases whose labels are looked at before a run."""
 
 _log = structlog.get_logger(__name__)
 
@@ -254,13 +258,12 @@ def _tried(role: RoleBinding, members: Sequence[RoleBinding]) -> Decoding:
 
 
 def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> tuple[AskedReply, ...]:
-    """What the roles are asked for, with the labels of the first case; of roles whose replies are left free, nothing.
+    """What the roles are asked for, with the longest list of labels; of roles whose replies are left free, nothing.
 
     A protocol of a user's own that does not say is taken to ask for positions.
     """
     declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
-    first = next(prepared.cases(), None) if prepared.checked is not None else None
-    labels = None if first is None else first.case.labels
+    labels = _longest_labels(prepared)
     asked = [
         AskedReply(reply, labels, member.max_tokens)
         for family, member in roles
@@ -268,6 +271,14 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
         for reply in declared.get(family, () if declared else (Position,))
     ]
     return tuple(dict.fromkeys(asked))
+
+
+def _longest_labels(prepared: Prepared) -> tuple[str, ...] | None:
+    """Of the first cases' closed sets of labels the one that asks most of a schema; None where none is closed."""
+    if prepared.checked is None:
+        return None
+    closed = (each.case.labels for each in islice(prepared.cases(), _LOOKED_AT) if each.case.labels)
+    return max(closed, key=lambda labels: (len(labels), sum(map(len, labels))), default=None)
 
 
 def _no_logprobs(model: Model, protocol: DebateProtocol) -> CapabilityMissing:

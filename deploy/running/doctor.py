@@ -1,4 +1,4 @@
-"""What works on this machine and with a model: asked with one small call, said in lines."""
+"""What works on this machine and with a model: asked with a few small calls, said in lines."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from moot.actors.conversation import folded
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, price_table
-from moot.actors.models.reply_schema import reply_schema
-from moot.actors.models.resolve import ModelBinding, canonical_model, make_model, over_responses
-from moot.actors.models.responses_wire import only_over_responses
+from moot.actors.models.probe import AskedReply, OnlyOverResponses, Trial, declared_profile, probe
+from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.resolve import ModelBinding, canonical_model, is_embedded, make_model, over_responses
 from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import held_schema, sent_decoding
+from moot.actors.unreadable import LENGTH
 from moot.deploy.running.declared import declared, in_one_line
-from moot.protocols.case import case_slots
-from moot.protocols.errors import UserError
+from moot.protocols.case import Case, case_slots
+from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
 from moot.protocols.messages import Decoding, Message, Usage
 from moot.protocols.replies import InvalidReply, Position, parse_reply
 from moot.protocols.tasks import open_task
@@ -85,7 +89,7 @@ def _installed(package: str) -> bool:
 
 
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
-    """Try a model with one small call; it may be billed.
+    """Try a model with a few small calls, made as a run makes them; they may be billed.
 
     Args:
         prices: a YAML file of prices, over our own.
@@ -100,12 +104,12 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
     try:
         await model.check()
         found.append(Finding("reachable", "ok", "key and server" if binding.model.startswith("http") else "yes"))
-        called, used = await _called(model)
-        if used is None and (other := over_responses(binding)) and any(only_over_responses(f.said) for f in called):
+        asked, used = await _asked(model, binding)
+        found += asked
+    except OnlyOverResponses as error:
+        if (other := over_responses(binding)) is not None:
             return await examine(other, prices)
-        found += called
-        if used is not None:
-            found += [await _opening(model, held=held) for held in (False, True) if not held or _holds(model)]
+        found.append(Finding("a call", "failed", str(error)))
     except UserError as error:
         found.append(Finding("reachable", "failed", str(error)))
     finally:
@@ -123,19 +127,62 @@ def _priced(price: Price | None, used: Usage | None) -> Finding:
     return Finding("price", "ok", f"{price.input:g} / {price.output:g} USD per million{this_call}")
 
 
-async def _called(model: Model) -> tuple[list[Finding], Usage | None]:
+async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Usage | None]:
+    """What calls to a model that answers show, and what one of them used; None when it failed.
+
+    Raises:
+        OnlyOverResponses: the model is offered over another API only.
+    """
+    try:
+        profile = await _profile(model, binding)
+    except OnlyOverResponses:
+        raise
+    except UserError as error:
+        return [Finding("a call", "failed", str(error))], None
+    role = RoleBinding(model=binding.model, profile=profile)
+    called, used = await _called(model, role)
+    openings = [] if used is None else await _openings(model, role)
+    return [*_differences(profile), *called, *openings], used
+
+
+async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
+    """What the trial calls of a run would find.
+
+    Raises:
+        OnlyOverResponses: the model is offered over another API only.
+        ModelUnavailable: it cannot be called.
+    """
+    if is_embedded(binding.model):
+        return declared_profile(model, model.capabilities.dialect if _holds(model) else "free")
+    replies = [AskedReply(Position, _opening_case().labels, RoleBinding().max_tokens)] if _holds(model) else []
+    trial = Trial(RoleBinding().decoding(), TIMEOUT_S, replies, reasoning_tokens=RoleBinding().reasoning_tokens)
+    return (await probe(model, trial))[0]
+
+
+def _differences(profile: ModelProfile) -> Iterator[Finding]:
+    """What a run does differently for this model."""
+    said = [f"no `{name}` is sent" for name in profile.omitted]
+    said += ["the system message is put before the user's"] if profile.folds_system else []
+    said += ["it thinks first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
+    said += ["replies are not held to a schema"] if profile.schemas == "free" else []
+    said += ["under a schema it tells probabilities after the mask: unknown"] if profile.masked_logprobs else []
+    if said:
+        yield Finding("a run adapts", "note", "; ".join(said))
+
+
+async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
     """What one call shows, and what it used; None when it failed."""
     asks = bool(model.capabilities.max_alternatives)
-    hot = model.capabilities.max_temperature is not None
-    decoding = Decoding(
-        temperature=0.0 if hot else None,
+    wanted = Decoding(
+        temperature=0.0,
         top_p=None,
         max_tokens=64,
         top_logprobs=min(_ALTERNATIVES, model.capabilities.max_alternatives) if asks else None,
     )
+    decoding = sent_decoding(role, wanted)
     began = time.perf_counter()
     try:
-        reply = await _reply(model, decoding)
+        reply = await _reply(model, role, decoding)
     except ModelError as error:
         return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
     except TimeoutError:
@@ -153,37 +200,56 @@ def _holds(model: Model) -> bool:
     return model.capabilities.structured_output != "no"
 
 
-async def _opening(model: Model, *, held: bool) -> Finding:
-    """One real opening of a debate, free or held to its schema: whether it can be read."""
-    what = "an opening, held to a schema" if held else "an opening, free"
-    case = next(iter(open_task("sample").cases())).case
-    messages = Templates().render("selene/opening", case_slots(case), "")
-    hot = model.capabilities.max_temperature is not None
-    decoding = Decoding() if hot else Decoding(temperature=None, top_p=None)
-    if model.capabilities.reasons:
-        decoding = msgspec.structs.replace(decoding, max_tokens=decoding.max_tokens + RoleBinding().reasoning_tokens)
-    schema = reply_schema(Position, model.capabilities.dialect, case.labels) if held else None
+def _opening_case() -> Case:
+    return next(iter(open_task("sample").cases())).case
+
+
+async def _openings(model: Model, role: RoleBinding) -> list[Finding]:
+    """One real opening of a debate, free and, where a run would hold it, held to its schema: whether it can be read.
+
+    The one that a run would ask for fails when it is unusable; the other one is told.
+    """
+    labels = _opening_case().labels
+    schema = held_schema(role, model.capabilities.structured_output, Position, labels, role.max_tokens, {})
+    free = await _opening(model, role, "an opening, free", None, "note" if schema else "failed")
+    if schema is None:
+        return [free]
+    return [free, await _opening(model, role, "an opening, held to a schema", schema, "failed")]
+
+
+async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySchema | None, unusable: State) -> Finding:
+    case = _opening_case()
+    messages = _as_sent(role, Templates().render("selene/opening", case_slots(case), ""))
+    decoding = sent_decoding(role)
+    reply = None
     try:
         async with asyncio.timeout(TIMEOUT_S):
             reply = await model.complete(messages, decoding, step_key="moot/doctor/opening", schema=schema)
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
-        return Finding(what, "note", f"unusable: {error}")
+        cut = reply is not None and reply.finish_reason == LENGTH
+        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else str(error)
+        return Finding(what, unusable, f"unusable: {why}")
     except TimeoutError:
-        return Finding(what, "note", f"no reply within {TIMEOUT_S:g} s")
+        return Finding(what, unusable, f"no reply within {TIMEOUT_S:g} s")
     return Finding(what, "ok", "usable")
 
 
-async def _reply(model: Model, decoding: Decoding) -> ModelReply:
+def _as_sent(role: RoleBinding, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    return folded(messages) if role.profile is not None and role.profile.folds_system else messages
+
+
+async def _reply(model: Model, role: RoleBinding, decoding: Decoding) -> ModelReply:
     """One call; another without log-probabilities when the server refuses those."""
+    messages = _as_sent(role, _MESSAGES)
     async with asyncio.timeout(TIMEOUT_S):
         try:
-            return await model.complete(_MESSAGES, decoding, step_key="moot/doctor")
+            return await model.complete(messages, decoding, step_key="moot/doctor")
         except ModelError as error:
             if decoding.top_logprobs is None or error.kind != "request" or "logprob" not in error.message.lower():
                 raise
         plain = msgspec.structs.replace(decoding, top_logprobs=None)
-        return await model.complete(_MESSAGES, plain, step_key="moot/doctor/plain")
+        return await model.complete(messages, plain, step_key="moot/doctor/plain")
 
 
 def logprobs_finding(tokens: TokenLogprobs | None) -> Finding:

@@ -164,10 +164,11 @@ async def test_a_server_that_wants_the_bound_by_its_newer_name() -> None:
     assert b'"max_completion_tokens":400' in encode_request("m", [], decoding)
 
 
-async def test_a_chat_template_without_a_system_role() -> None:
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_chat_template_without_a_system_role(status: int) -> None:
     def answer(body: Body) -> tuple[int, Any]:
         system = any(message["role"] == "system" for message in body["messages"])
-        return refusal("System role not supported") if system else holds(body)
+        return (status, refusal("System role not supported")[1]) if system else holds(body)
 
     profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES))
     assert (profile.folds_system, profile.schemas) == (True, "portable")
@@ -175,17 +176,27 @@ async def test_a_chat_template_without_a_system_role() -> None:
     assert "one word" in message["content"]
 
 
-@pytest.mark.parametrize(("logprob", "masked"), [(0.0, True), (-2.3, False)])
-async def test_whether_log_probabilities_are_taken_behind_the_mask(logprob: float, masked: bool) -> None:
+@pytest.mark.parametrize(
+    ("alternatives", "masked"),
+    [
+        ({'{"': 0.0}, True),
+        ({'{"': -0.05, "{": -3.1, "{\n": -6.2, "Yes": -9999.0}, True),  # a mask leaves several ways to open
+        ({'{"': -2.3, "Yes": -0.2}, False),
+    ],
+)
+async def test_whether_log_probabilities_are_taken_behind_the_mask(
+    alternatives: dict[str, float], masked: bool
+) -> None:
     """Whoever was asked to say Yes and is sure of a bracket had no choice."""
-    one = {"token": '{"', "logprob": logprob, "top_logprobs": [{"token": '{"', "logprob": logprob}]}
+    top = [{"token": token, "logprob": logprob} for token, logprob in alternatives.items()]
+    one = {"token": '{"', "logprob": alternatives['{"'], "top_logprobs": top}
 
     def answer(body: Body) -> tuple[int, Any]:
         status, said = holds(body)
         said["choices"][0]["logprobs"] = {"content": [one] * 3}
         return status, said
 
-    asks = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=1)
+    asks = Decoding(temperature=0.3, top_p=None, max_tokens=300, top_logprobs=4)
     profile, _, _, _ = await tried(answer, Trial(asks, 5.0, REPLIES, needs_logprobs=True))
     assert profile.masked_logprobs is masked
 

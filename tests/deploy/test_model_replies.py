@@ -90,7 +90,7 @@ def test_a_debate_names_what_was_truncated_in_old_records_too(mixed: Path, print
         ({"asks": 100, "usable": 100, "replies": 100, "truncated": 5}, None),
         ({"asks": 100, "usable": 100, "replies": 100, "truncated": 6}, "max_tokens"),
         ({"asks": 4, "usable": 0, "replies": 8, "truncated": 8}, "max_tokens"),
-        ({"asks": 4, "usable": 0, "replies": 8}, "--structured on"),
+        ({"asks": 4, "usable": 0, "replies": 8}, "moot doctor"),
         ({}, None),
     ],
 )
@@ -98,6 +98,15 @@ def test_what_is_warned_of_comes_with_its_remedy(counts: dict[str, int], remedy:
     lines = warnings_of([ModelReplies(role="judge", template="t", **counts)])
     assert len(lines) == (remedy is not None)
     assert all("judge" in line and str(remedy) in line for line in lines)
+
+
+def test_earlier_attempts_do_not_count(planted: Callable[..., Path], session: Any) -> None:
+    session.case("c")
+    session.reply("c", "opening/agent/0", 4, outcome="failed", failure="unparsable", finish_reason="length", text="x")
+    session.reply("c", "opening/agent/0", 4, attempt=1, text="Yes")
+    session.verdict("c", attempt=1)
+    (found,) = model_replies(planted(session))
+    assert (found.asks, found.usable, found.replies, found.truncated) == (1, 1, 1, 0)
 
 
 def test_where_no_reply_came_no_setting_is_said_to_mend_it() -> None:
@@ -195,14 +204,18 @@ def _run(model: str, out: Path, **flags: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("text", "finish", "cure"),
-    [('{"answer": "Yes", "reasoning": "It r', "length", "max_tokens=400"), ("I think so", "stop", "--structured on")],
+    ("text", "finish", "structured", "cure"),
+    [
+        ('{"answer": "Yes", "reasoning": "It r', "length", None, "--max-reply-tokens"),
+        ("I think so", "stop", False, "--structured on"),
+        ("I think so", "stop", None, "another model or server"),
+    ],
 )
 def test_the_last_line_of_a_run_is_its_most_frequent_failure(
-    text: str, finish: str, cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, finish: str, structured: bool | None, cure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with server_that_says(text, finish) as model:
-        assert _run(model, tmp_path / "run") == 3
+        assert _run(model, tmp_path / "run", structured=structured) == 3
     told = capsys.readouterr()
     last = told.err.strip().splitlines()[-1]
     assert cure in last

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,15 @@ from moot.actors.record.reading import BY_PREFIX, FROM_REASONING, read_by
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
-from moot.protocols.errors import NOT_HELD, TRUNCATED
+from moot.protocols.errors import NOT_HELD, RAISE_MAX_TOKENS, TRUNCATED
 from moot.protocols.repetition import is_repetitive
 from moot.protocols.replies import is_outside_labels
 
 MOST_TRUNCATED = 0.05
 """Share of a role's replies above which truncation is warned of."""
+
+FOLLOWED_BY = "`moot doctor --model M --protocol P` says how each prompt was followed; or try another model"
+"""What helps where nothing that came could be used."""
 
 USABLE = frozenset({"ok", "repaired", "reasked"})
 """Outcomes of an ask that got a usable reply."""
@@ -81,7 +84,9 @@ _NOTEWORTHY = tuple(name for name in _COUNTS if name not in ("asks", "usable", "
 
 
 def model_replies(*folders: str | Path) -> list[ModelReplies]:
-    """Count runs' replies by role and template, in order; replies that were replaced and persons' decisions are not.
+    """Count the replies of cases' latest attempts by role and template, in order.
+
+    Replies that were replaced and persons' decisions are not counted.
 
     Raises:
         RecordError: a record cannot be read.
@@ -90,8 +95,9 @@ def model_replies(*folders: str | Path) -> list[ModelReplies]:
     said: set[tuple[str, str]] = set()
     for folder in folders:
         table = read_table(folder, "turns", [*_COLUMNS, "reasoning_tokens"])
+        latest = _latest_attempts(_rows(table.select(["case_id", "attempt"])))
         for row in _rows(table):
-            if row["role"] == "person" or row["superseded"]:
+            if row["role"] == "person" or row["superseded"] or row["attempt"] != latest[row["case_id"]]:
                 continue
             key = (family_of(row["role"] or ""), row["template"] or "")
             counts.setdefault(key, Counter()).update(_marks(row))
@@ -162,11 +168,11 @@ def _warnings(role: ModelReplies) -> Iterator[str]:
     if role.asks and not role.replies:
         yield f"none of the {role.asks:,} asks of {role.role} got a reply"
     elif role.asks and not role.usable:
-        cure = "raise max_tokens" if often else "try `--structured on`, or another model"
+        cure = RAISE_MAX_TOKENS if often else FOLLOWED_BY
         yield f"none of the {role.asks:,} asks of {role.role} got a usable reply: {cure}"
     elif often:
         of = f"{role.truncated:,} of {role.replies:,} replies of {role.role}"
-        yield f"{of} ({100.0 * role.truncated / role.replies:.0f} %) were truncated: raise max_tokens"
+        yield f"{of} ({100.0 * role.truncated / role.replies:.0f} %) were truncated: {RAISE_MAX_TOKENS}"
     if role.from_reasoning:
         yield (
             f"{role.from_reasoning:,} replies of {role.role} came where hidden reasoning belongs and were read there: "
@@ -205,10 +211,15 @@ def commonest_failure(folder: str | Path) -> str:
 
 def _of_latest_attempts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of each case's latest attempt: an earlier one has been made up for."""
+    latest = _latest_attempts(rows)
+    return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
+
+
+def _latest_attempts(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
     latest: dict[str, int] = {}
     for row in rows:
         latest[row["case_id"]] = max(row["attempt"], latest.get(row["case_id"], 0))
-    return [row for row in rows if row["attempt"] == latest[row["case_id"]]]
+    return latest
 
 
 def _reason(kind: str, error: str) -> str:
