@@ -121,6 +121,10 @@ def _each_server(urls: str) -> list[str]:
     """The URLs behind `http://a:8000,b:8000/v1`: one for each server."""
     scheme, _, rest = urls.partition("://")
     hosts, slash, path = rest.partition("/")
+    if "," in path or "://" in path:
+        raise ConfigError(
+            f"model {redact(urls)!r}: several servers share one path: write http://HOST:PORT,HOST:PORT/v1#NAME"
+        )
     return [f"{scheme}://{host}{slash}{path}" for host in hosts.split(",")]
 
 

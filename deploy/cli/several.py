@@ -78,6 +78,8 @@ def _settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> 
     own: dict[str, Any] = {}
     for key, value in _dotted(nested(given)):
         owner = next((each for each in names if key.startswith(f"{each}.")), None)
+        if owner is None and (other := key.partition(".")[0]) in PROTOCOLS:
+            raise ConfigError(f"setting {key!r}: protocol {other!r} is not one of those that run: {', '.join(names)}")
         if owner is None:
             common[key] = value
         elif owner == name:

@@ -77,9 +77,16 @@ _OF_MEMBERS = tuple(name for name in RoleBinding.model_fields if name != "profil
 """What can be said of a member; its profile is found out."""
 
 
+_CHOICES = {"on": True, "off": False, "auto": None}
+
+
 def _as_choice(value: Any) -> Any:
     """`on`, `off` and `auto` as True, False and None; YAML reads the first two so by itself."""
-    return {"on": True, "off": False, "auto": None}.get(value, value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        if value not in _CHOICES:
+            raise ValueError(f"expected one of {', '.join(_CHOICES)}, found {value!r}")
+        return _CHOICES[value]
+    return value
 
 
 class RunConfig(BaseModel):

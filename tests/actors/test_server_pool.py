@@ -152,5 +152,7 @@ def test_the_name_of_several_servers() -> None:
     assert canonical_model("http://a:8000/v1#m") == "http://a:8000/v1#m"
     with pytest.raises(ConfigError):
         ModelSpec.parse("http://a:8000,,b/v1#m")
+    with pytest.raises(ConfigError, match="several servers share one path"):
+        ModelSpec.parse("http://a:8000/v1,http://b:8000/v1#m")
     members = parse_roles([f"agent=simulated,{name}"])["agent"]
     assert [member["model"] for member in members] == ["simulated", name]

@@ -114,6 +114,18 @@ def test_a_folder_that_was_saved_to_disk() -> None:
     assert "expected no split" in refused("cases:mine:split=test")
 
 
+def test_a_folder_of_text_files_as_on_the_hub() -> None:
+    Path("text").mkdir()
+    Path("text/dataset_infos.json").write_text("{}")
+    Path("text/test.jsonl").write_text('{"question": "q0"}\n')
+    Path("text/train.csv").write_text("question\nq1\n")
+    assert "text: has the splits test, train" in refused("text")
+    assert [item.case.question for item in read("cases:text:split=test")] == ["q0"]
+    assert [item.case.question for item in read("cases:text:split=train")] == ["q1"]
+    Path("text/train-00001-of-00002.csv").write_text("question\nq2\n")
+    assert "in several text files" in refused("cases:text:split=train")
+
+
 def test_a_folder_of_splits_that_was_saved_to_disk() -> None:
     for name in ("train", "test"):
         saved(f"both/{name}", [{**ROWS[0], "question": name}])

@@ -1,4 +1,4 @@
-"""The data files of a folder: one that `datasets.save_to_disk` wrote, or Parquet files as on the hub."""
+"""The data files of a folder: one that `datasets.save_to_disk` wrote, or Parquet, JSON Lines or CSV as on the hub."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from moot.protocols.tasks.row import shown
 
 _STATE, _SPLITS = "state.json", "dataset_dict.json"
 _DEEPEST, _MOST_ENTRIES = 4, 20_000
-_SHARD = re.compile(r"(?P<split>.+?)(?:[-_.]\d{5}-of-\d{5}[-\w]*)?\.parquet", re.IGNORECASE)
+_SHARD = re.compile(r"(?P<split>.+?)(?:[-_.]\d{5}-of-\d{5}[-\w]*)?\.\w+", re.IGNORECASE)
+_PARQUET, _TEXT = (".parquet",), (".jsonl", ".json", ".csv", ".tsv")
+_ABOUT = frozenset({"dataset_info.json", "dataset_infos.json", "dataset_dict.json"})
+"""Files of a data set on the hub that tell of it and hold no rows."""
 _LARGEST_STATE = 2**24
 
 
@@ -67,9 +70,9 @@ def _saved_split(folder: str, place: Path, split: str | None) -> list[tuple[str,
 
 
 def _hub_files(folder: str, place: Path, split: str | None) -> list[tuple[str, Path]]:
-    """The Parquet files of a folder by the split that their names, or their folders' names, say."""
+    """The files of a folder by the split that their names, or their folders' names, say; text where none is Parquet."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(_parquet_names(folder, place)):
+    for name in _names_of(folder, place, _PARQUET) or _names_of(folder, place, _TEXT):
         parent, _, file = name.rpartition("/")
         found = _SHARD.fullmatch(file)
         assert found is not None
@@ -79,18 +82,27 @@ def _hub_files(folder: str, place: Path, split: str | None) -> list[tuple[str, P
         groups.setdefault((parent, part), []).append(name)
     if not groups:
         expected = (
-            "expected a file, a folder that `datasets.save_to_disk` wrote, or one with Parquet files; it is neither"
+            "expected a file, a folder that `datasets.save_to_disk` wrote, or one with Parquet, JSON Lines or CSV "
+            "files; it is neither"
         )
         raise TaskFileError(folder, 0, "", expected)
     subsets = sorted({parent for parent, _ in groups})
     if len(subsets) > 1:
         sets = ", ".join(subset or "." for subset in subsets[:12])
         raise TaskFileError(folder, 0, "", f"holds several data sets ({sets}): name the folder of one")
-    names = groups[subsets[0], _chosen(folder, [part for _, part in groups], split)]
+    chosen = _chosen(folder, [part for _, part in groups], split)
+    names = groups[subsets[0], chosen]
+    if len(names) > 1 and not names[0].lower().endswith(_PARQUET):
+        files = ", ".join(names[:12])
+        raise TaskFileError(folder, 0, "", f"holds {chosen} in several text files ({files}): name one of them")
     return [(f"{folder}/{name}", place / name) for name in names]
 
 
-def _parquet_names(folder: str, place: Path) -> Iterator[str]:
+def _names_of(folder: str, place: Path, endings: tuple[str, ...]) -> list[str]:
+    return sorted(_found(folder, place, endings))
+
+
+def _found(folder: str, place: Path, endings: tuple[str, ...]) -> Iterator[str]:
     seen = 0
     for root, folders, files in os.walk(place):
         inner = Path(root).relative_to(place)
@@ -99,7 +111,7 @@ def _parquet_names(folder: str, place: Path) -> Iterator[str]:
             raise TaskFileError(folder, 0, "", f"expected at most {_MOST_ENTRIES:,} files and folders in it")
         folders[:] = [] if len(inner.parts) >= _DEEPEST else [each for each in folders if not each.startswith(".")]
         for name in files:
-            if name.lower().endswith(".parquet") and not name.startswith(".") and len(name) > len(".parquet"):
+            if Path(name).suffix.lower() in endings and not name.startswith(".") and name not in _ABOUT:
                 yield (inner / name).as_posix()
 
 

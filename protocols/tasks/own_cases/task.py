@@ -71,7 +71,7 @@ def open_table(path: str, split: str | None = None) -> Table:
     """
     try:
         if path != "-" and Path(path).expanduser().is_dir():
-            return ArrowTable(path, data_files(path, split))
+            return _table_of(path, data_files(path, split))
     except (OSError, ValueError, RuntimeError):
         pass  # `locate` says what is wrong with the name
     source = locate(path)
@@ -89,6 +89,13 @@ def open_table(path: str, split: str | None = None) -> Table:
     if magic[:4] == b"PAR1" or magic == b"ARROW1" or Path(path).suffix.lower() in _ARROW:
         return ArrowTable(path, [(path, Path(path).expanduser().absolute())])
     return TextTable(source)
+
+
+def _table_of(path: str, files: list[tuple[str, Path]]) -> Table:
+    first = files[0][1]
+    if first.suffix.lower() in _ARROW:
+        return ArrowTable(path, files)
+    return TextTable(locate(str(first)))
 
 
 def own_cases_task(path: str, spec: str, columns: Mapping[str, str]) -> Task:
