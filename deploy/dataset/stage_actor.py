@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import time
 from collections import Counter
@@ -130,7 +131,8 @@ class StageActor:
             if self._spent is not None and self._spent[0] == execution:
                 return None
             if self._run is None:
-                self._run = await self._open()
+                # Ray cancels with a batch what was called for it, as its context says; the run outlives the batch.
+                self._run = await asyncio.create_task(self._open(), context=contextvars.Context())
             self._users += 1
             return self._run
 

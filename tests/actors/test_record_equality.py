@@ -95,6 +95,7 @@ def test_every_configuration_was_debated(in_all_settings: dict[str, Held]) -> No
     for kind in ("audit", "crit", "topics", "panel", "assessment", "evidence", "ruling"):
         assert kinds[kind] > 0, kind
     for kind in RUNTIMES:
+        assert not [row["error"] for row in in_all_settings[kind].rows("verdicts") if row["failed"]], kind
         assert in_all_settings[kind].counts == held.counts
 
 
