@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
 
 NEEDED = ("torch", "transformers", "safetensors", "llguidance")
@@ -26,6 +27,8 @@ def model_folder(path: str) -> Path:
     Raises:
         ConfigError: it does not exist, is no model folder, or has no weights in the safetensors format.
     """
+    if "://" in path:
+        raise ConfigError(f"model 'local/{redact(path)}': an address; name a folder of weights on this machine")
     try:
         folder = Path(path).expanduser().absolute()
         found = {child.name for child in folder.iterdir()}
