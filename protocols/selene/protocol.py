@@ -115,7 +115,7 @@ class Selene:
     async def _signals(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> GateSignals:
         with_rationale = self.settings.gate.embed_rationale
         texts = [embedding_text(case, stand, with_rationale=with_rationale) for stand in stands]
-        return signals_of(stands, await floor.embed(texts))
+        return signals_of(stands, await floor.embed(texts), self.settings.agents)
 
     async def _undebated(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
         ruling = await rule_on_candidates(case, floor, stands, self.settings.judging)

@@ -72,8 +72,8 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def unanimous(stands: Sequence[Stand]) -> bool:
-    """Whether everyone gave the same answer."""
+def all_equal(stands: Sequence[Stand]) -> bool:
+    """Whether all of these gave the same answer; who gave none is not among them."""
     return len({stand.answer for stand in stands}) <= 1
 
 

@@ -131,12 +131,50 @@ async def test_a_failed_revision_keeps_the_last_reply() -> None:
 
 
 async def test_quorum() -> None:
-    two: Script = {"opening/agent/0": None, **AGREE}
-    verdict, floor = await debate(two)
-    assert verdict.flags == ("opening-failed",)
-    assert len(floor.event("gate")["answers"]) == 2
     with pytest.raises(QuorumFailed, match="1 of 3 openings"):
         await debate({"opening/agent/0": None, "opening/agent/1": None, **AGREE})
+
+
+TWO_OF_THREE: Script = {"opening/agent/2": None, **AGREE, "judge/candidate/*": 0.8}
+
+
+async def test_a_failed_opening_is_no_agreement() -> None:
+    verdict, floor = await debate({**TWO_OF_THREE, "round/*": Said("No")})
+    assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 1)
+    assert verdict.flags == ("opening-failed",)
+    gate = floor.event("gate")
+    assert (gate["unanimous"], gate["equal"], gate["complete"]) == (False, True, False)
+    assert (gate["reasons"], gate["answers"]) == (["incomplete"], ["No", "No"])
+    assert floor.paths("round/") == ["round/1/agent/0", "round/1/agent/1"]
+
+
+async def test_the_valid_openings_may_decide() -> None:
+    verdict, floor = await debate(TWO_OF_THREE, {"gate.require_complete": False})
+    assert (verdict.how, verdict.flags) == ("skipped", ("opening-failed",))
+    assert not floor.event("gate")["unanimous"]
+
+
+async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
+    script: Script = {**TWO_OF_THREE, "round/1/agent/2": None, "round/2/agent/2": Said("Yes"), "round/*": Said("No")}
+    settings = {"debate.failed_openings": "join", "debate.epsilon": 0.0}
+    verdict, floor = await debate(script, settings)
+    assert (verdict.how, verdict.rounds, verdict.flags) == ("unanimous", 3, ("opening-failed",))
+    assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
+    first, joined, third = (floor.event("round", f"round/{number}") for number in (1, 2, 3))
+    assert (first["failed"], first["joined"]) == ({"agent/2": "refused"}, [])
+    assert (joined["joined"], joined["changed"], joined["answers"]["agent/2"]) == (["agent/2"], [], "Yes")
+    assert (third["joined"], third["changed"]) == ([], ["agent/2"])
+    asked = floor.asks["round/1/agent/2"]
+    assert asked.template == "selene/joining"
+    assert [other["name"] for other in asked.slots["others"]] == ["agent/0", "agent/1"]
+    assert floor.asks["round/3/agent/2"].template == "selene/revision"
+
+
+async def test_a_round_in_which_somebody_joins_is_no_sign_of_stability() -> None:
+    script: Script = {**TWO_OF_THREE, "round/*": Said("No")}
+    verdict, floor = await debate(script, {"debate.failed_openings": "join"})
+    assert floor.event("round", "round/1")["joined"] == ["agent/2"]
+    assert (verdict.how, verdict.rounds) == ("stable-agree", 2)
 
 
 async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() -> None:

@@ -41,7 +41,8 @@ def gate_signals(data: Mapping[str, Any]) -> list[Signal]:
         _test("D (disagreement)", data["d"], data["tau_d"], below=True, unknown="fail"),
         _test("M (misalignment)", data["m"], data["tau_m"], below=True, unknown="not tested"),
         _test("mean p (own probability)", data["p"], data["tau_p"], below=False, unknown="not tested"),
-        _unanimity(data["unanimous"], data.get("require_unanimity")),
+        _unanimity(data),
+        *_openings(data),
     ]
 
 
@@ -55,11 +56,22 @@ def _test(
     return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(unanimous: Any, required: Any) -> Signal:
-    said = "yes" if unanimous else "no"
-    if not required:
+def _unanimity(data: Mapping[str, Any]) -> Signal:
+    """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
+    equal = data.get("equal", data["unanimous"])
+    said = "no" if not equal else "yes" if data.get("complete", True) else "incomplete"
+    if not data.get("require_unanimity"):
         return Signal("unanimous", said, "off", "off")
-    return Signal("unanimous", said, "yes", "pass" if unanimous else "fail")
+    return Signal("unanimous", said, "yes", "pass" if equal else "fail")
+
+
+def _openings(data: Mapping[str, Any]) -> list[Signal]:
+    """The test that every agent gave a valid answer; shown where one did not."""
+    if data.get("complete", True):
+        return []
+    if not data.get("require_complete"):
+        return [Signal("every opening valid", "no", "off", "off")]
+    return [Signal("every opening valid", "no", "yes", "fail")]
 
 
 class JudgedRow(NamedTuple):
