@@ -13,7 +13,7 @@ from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.replies import Position
 from moot.protocols.selene.gate import embedding_text, known
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
-from moot.protocols.selene.stand import Stand, all_equal, stand_of
+from moot.protocols.selene.stand import Stand, all_equal, spelled_alike, stand_of
 
 TEMPLATE = "selene/revision"
 JOINING = "selene/joining"
@@ -93,7 +93,7 @@ async def discuss(
         absent = _absent(current, settings)
         requests = [_revision(case, number, stand, current) for stand in current]
         turns = await floor.ask_all([*requests, *(_joining(case, number, agent, current) for agent in absent)])
-        revised = _after(current, absent, turns, settings.gate.intrinsic)
+        revised = spelled_alike(case, _after(current, absent, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(stand.name in failures for stand in current)
         after = await disagreement_of(case, floor, revised, settings)

@@ -23,7 +23,7 @@ def known(value: float) -> float | None:
 
 def embedding_text(case: Case, stand: Stand, *, with_rationale: bool) -> str:
     """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
-    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.answer))
+    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.said))
     return "\n".join(part for part in parts if part)
 
 

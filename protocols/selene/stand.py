@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from moot.protocols.case import Case
 from moot.protocols.messages import Intrinsic, Turn
 from moot.protocols.replies import Position
+from moot.protocols.tasks.scoring import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,12 @@ class Stand:
     Attributes:
         agent: the agent's number.
         name: its full role name, e.g. `agent/1`.
-        answer: canonical label or folded free text.
+        answer: canonical label or folded free text, where others gave an equal answer in the spelling of the first.
         reasoning: why.
         confidence: the stated confidence c_i, in [0, 1].
         intrinsic: the intrinsic probability p_i as configured; None when unknown.
         stage: whether p_i is read `before` or `after` temperature, or `unknown`; empty when it is not read.
+        spelling: the agent's own of its answer, where that is another; empty otherwise.
     """
 
     agent: int
@@ -34,12 +37,18 @@ class Stand:
     confidence: float
     intrinsic: float | None
     stage: str = ""
+    spelling: str = ""
+
+    @property
+    def said(self) -> str:
+        """The answer as the agent spelled it."""
+        return self.spelling or self.answer
 
     def shown(self) -> dict[str, Any]:
         """The reply as it is shown to agents."""
         return {
             "name": self.name,
-            "answer": self.answer,
+            "answer": self.said,
             "reasoning": self.reasoning,
             "confidence": self.confidence,
         }
@@ -57,6 +66,20 @@ def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
         intrinsic=p,
         stage=turn.intrinsic.stage if turn.intrinsic is not None and p is not None else "",
     )
+
+
+def spelled_alike(case: Case, stands: Sequence[Stand], before: Sequence[Stand] = ()) -> list[Stand]:
+    """The stands with equal answers spelled alike, those of `before` first.
+
+    What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
+    """
+    if case.labels:
+        return list(stands)
+    answers = alike([*(stand.answer for stand in before), *(stand.said for stand in stands)], case.scoring)
+    return [
+        dataclasses.replace(stand, answer=answer, spelling="" if answer == stand.said else stand.said)
+        for stand, answer in zip(stands, answers[len(before) :], strict=True)
+    ]
 
 
 def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
