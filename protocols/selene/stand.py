@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Intrinsic, Turn
@@ -105,27 +104,3 @@ def shares(case: Case, stands: Sequence[Stand]) -> dict[str, float] | None:
     if not case.labels or not stands:
         return None
     return {label: sum(s.answer == label for s in stands) / len(stands) for label in case.labels}
-
-
-@dataclass(frozen=True, slots=True)
-class Majority:
-    """The most frequent answer, and what decided between equally frequent ones (empty: nothing had to)."""
-
-    answer: str
-    tie_broken_by: Literal["", "stated_confidence", "seed"]
-
-
-def majority(stands: Sequence[Stand], chance: random.Random) -> Majority:
-    """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
-    backers: dict[str, list[float]] = {}
-    for stand in stands:
-        backers.setdefault(stand.answer, []).append(stand.confidence)
-    most = max(len(stated) for stated in backers.values())
-    tied = sorted(answer for answer, stated in backers.items() if len(stated) == most)
-    if len(tied) == 1:
-        return Majority(tied[0], "")
-    means = {answer: round(fmean(backers[answer]), 12) for answer in tied}
-    best = [answer for answer in tied if means[answer] == max(means.values())]
-    if len(best) == 1:
-        return Majority(best[0], "stated_confidence")
-    return Majority(chance.choice(best), "seed")

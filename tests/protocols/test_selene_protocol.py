@@ -280,10 +280,47 @@ async def test_majority_vote() -> None:
 async def test_vote_ties_go_to_stated_confidence_then_seed() -> None:
     settings = {"agents": 2, "vote.samples": 1}
     sure: Script = {"opening/agent/0": Said("Yes", 0.6), "opening/*": Said("No", 0.7)}
-    assert (await debate(sure, settings, name="majority-vote"))[0].answer == "No"
+    verdict, floor = await debate(sure, settings, name="majority-vote")
+    assert (verdict.answer, verdict.flags) == ("No", ("vote-tied",))
+    assert floor.event("vote") == {
+        "votes": [{"answer": "No", "count": 1, "stated": 0.7}, {"answer": "Yes", "count": 1, "stated": 0.6}],
+        "tied": ["No", "Yes"],
+        "tie_broken_by": "stated_confidence",
+        "answer": "No",
+    }
     even: Script = {"opening/agent/0": Said("Yes"), "opening/*": Said("No")}
     answers = {(await debate(even, settings, name="majority-vote", seed=s))[0].answer for s in range(30)}
     assert answers == {"Yes", "No"}
+    assert (await debate(even, settings, name="majority-vote"))[1].event("vote")["tie_broken_by"] == "seed"
+
+
+async def test_a_vote_that_is_no_tie_is_noted_without_a_flag() -> None:
+    verdict, floor = await debate(SPLIT, {"vote.samples": 1}, name="majority-vote")
+    assert (verdict.answer, verdict.flags) == ("No", ())
+    vote = floor.event("vote", "vote")
+    assert ([(each["answer"], each["count"]) for each in vote["votes"]], vote["tied"]) == ([("No", 2), ("Yes", 1)], [])
+
+
+async def test_ties_of_a_debate_without_a_judge_and_of_a_consensus_that_is_none() -> None:
+    script: Script = {
+        "opening/agent/0": Said("Yes", 0.8), "opening/*": Said("No", 0.8), "round/*/agent/0": Said("Yes", 0.8),
+        "round/*": Said("No", 0.8), "judge/*": 0.9,
+    }  # fmt: skip
+    two = {"agents": 2, "judging.method": "none"}
+    debated, floor = await debate(script, two)
+    assert (debated.how, debated.flags, floor.event("vote", "vote")["tied"]) == (
+        "stable-disagree", ("vote-tied",), ["No", "Yes"],
+    )  # fmt: skip
+    loose = {"agents": 2, "gate": {"require_unanimity": False, "tau_d": None}}
+    skipped, floor = await debate(script, loose)
+    assert (skipped.how, skipped.flags) == ("skipped", ("vote-tied",))
+    assert floor.event("vote", "vote/consensus")["tie_broken_by"] == "seed"
+
+
+async def test_a_vote_that_stands_in_for_missing_judges_is_noted() -> None:
+    verdict, floor = await debate({**SPLIT, "judge/*": None}, {"gate.when": "never"})
+    assert (verdict.answer, verdict.flags) == ("No", ("judges-missing",))
+    assert floor.event("vote", "vote")["answer"] == "No"
 
 
 async def test_always_debate_judges_each_answer_once() -> None:
