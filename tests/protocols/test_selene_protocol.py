@@ -33,6 +33,7 @@ async def test_agreement_skips_and_takes_one_judge_pass() -> None:
     assert (verdict.answer, verdict.how, verdict.confidence, verdict.rounds) == ("No", "skipped", 0.9, 0)
     assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
     assert verdict.payload["confidence_from"] == "judge"
+    assert verdict.payload["distribution_from"] == "votes"
     assert floor.paths() == [
         "opening/agent/0",
         "opening/agent/1",
