@@ -29,8 +29,8 @@ Domain = Literal["rubric scoring", "mathematics", "factual QA"]
 """What kind of answer a case asks for, where that changes how it is debated."""
 
 Scoring = Literal["label", "number", "short answer", "score"]
-"""How an answer is held against the gold one: as a label, by numeric value, as a short text of which several may be
-accepted, or as a whole-number score that human raters gave, too."""
+"""How an answer is held against the gold one, and against another one: as a label, by numeric value, as a short text
+of which several may be accepted, or as a whole-number score that human raters gave, too."""
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +83,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         criterion: what the text in `passage` is scored on; None for a case that is not about scoring a text.
         judged: the reply that judges are to score, `passage` being what they are told of the matter; None for a case
             that is to be debated.
+        scoring: how two answers to it are compared, see `moot.protocols.tasks.alike`; the task sets it, to the
+            reference's. It is shown to nobody.
     """
 
     id: str
@@ -97,14 +99,16 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     domain: Domain | None = None
     criterion: Criterion | None = None
     judged: JudgedReply | None = None
+    scoring: Scoring = "label"
 
     def characters(self) -> int:
         """How many characters its texts have together, those of a reply that is to be judged among them."""
-        return characters(self)
+        return characters(self) - len(self.scoring)
 
     def content_hash(self) -> str:
-        """32 hex digits over everything but the id: the same text gives the same hash in any file."""
+        """32 hex digits over everything but id and scoring: the same text gives the same hash in any file."""
         body = {**msgspec.structs.asdict(self), "id": ""}
+        del body["scoring"]
         # fields that records from before them do not have
         for later in ("aliases", "documents", "domain", "criterion", "judged"):
             if not body[later]:
@@ -116,7 +120,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     """What else is known of a case's right answer; like the gold label it never reaches a message.
 
     Attributes:
-        scoring: how an answer is held against the gold one.
+        scoring: how an answer is held against the gold one, and against another one.
         accepted: all answers that count as right, the gold one among them; empty when that one is the only one.
         ratings: scores that human raters gave, in the raters' order, None where one is missing; empty for other tasks.
         group: names what several cases have in common, such as the essay whose traits are scored one by one: such cases

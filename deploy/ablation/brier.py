@@ -18,6 +18,9 @@ from moot.deploy.reading.summaries.held import Held, hold_against
 from moot.deploy.reading.text import Interval
 from moot.metrics.paired_tests import cliffs_delta_per_case, wilcoxon_signed_rank
 
+VOTES = "shares of votes"
+"""Why a verdict's distribution has no Brier score: nobody stated it."""
+
 _DIGITS = 12
 """Of a score: the rounding of shares must not make a difference between two cells."""
 
@@ -28,8 +31,9 @@ class CellScores:
 
     Attributes:
         scores: by case id, in order of the ids, so that nothing drawn over them depends on the record's order.
-        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, `failed`, and
-            `trained on`, for claims that the run's classifier knows.
+        left_out: verdicts without a score, by reason: see `moot.deploy.reading.summaries.held`, `failed`,
+            `shares of votes`, which nobody stated as probabilities and no judging moves, and `trained on`, for claims
+            that the run's classifier knows.
     """
 
     scores: Mapping[str, float]
@@ -80,12 +84,16 @@ def case_scores(folder: str | Path, cell: CellCases) -> CellScores:
     Raises:
         RecordError: the record cannot be read.
     """
-    rows = read_table(folder, "verdicts", ["distribution"]).to_pylist()
+    rows = read_table(folder, "verdicts", ["distribution", "payload"]).to_pylist()
     given = {(row["case_id"], row["attempt"]): decoded(row["distribution"]) for row in rows}
+    votes = {(row["case_id"], row["attempt"]) for row in rows if _is_vote(row["payload"])}
     scores, left_out = {}, Counter[str]()
     for case_id, verdict in sorted(cell.verdicts.items()):
         if verdict.failed:
             left_out["failed"] += 1
+            continue
+        if verdict.key in votes:
+            left_out[VOTES] += 1
             continue
         held = hold_against(given.get(verdict.key), cell.labels.get(case_id, ()), verdict.gold)
         if isinstance(held, Held) and case_id in cell.trained_on:
@@ -95,6 +103,10 @@ def case_scores(folder: str | Path, cell: CellCases) -> CellScores:
         else:
             left_out[held] += 1
     return CellScores(scores, dict(sorted(left_out.items())))
+
+
+def _is_vote(payload: str | None) -> bool:
+    return decoded(payload).get("distribution_from") == "votes"
 
 
 def brier_figures(scores: Mapping[str, Mapping[str, float]], baseline: str) -> dict[str, Brier]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from moot.deploy.ablation.brier import Brier, BrierAgainst
+from moot.deploy.ablation.brier import VOTES, BrierAgainst
 from moot.deploy.ablation.claims import claim_columns, crossed, trivial
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
@@ -26,6 +26,8 @@ from moot.deploy.reading.text import (
 )
 
 _SHARED = "cells share replies: those after the first take its replies to equal asks, so their costs are not their own"
+
+_NO_BRIER = "Brier score: not applicable to shares of votes, which nobody stated as probabilities"
 
 _ANSWERS = 3
 """Answers that a cell names where no accuracy is known."""
@@ -61,10 +63,11 @@ def _blocks(found: Ablation) -> list[Block]:
 def _notes(found: Ablation) -> list[str]:
     """What stands under the tables: claims left out, in one line where their numbers are the same for all cells."""
     cells = _own(found)
+    notes = [_NO_BRIER] if any(VOTES in each.brier_left_out for each in cells) else []
     runs = [RunOfClaims(e.claims, e.seconds, None, e.trained_on, e.group_trained_on) for e in cells]
     if len(cells) > 1 and len({(run.trained_on, run.group_trained_on) for run in runs}) == 1:
-        return claims_notes(["every cell"], runs[:1])
-    return claims_notes([each.cell for each in cells], runs)
+        return notes + claims_notes(["every cell"], runs[:1])
+    return notes + claims_notes([each.cell for each in cells], runs)
 
 
 def _own(found: Ablation) -> list[CellFigures]:
@@ -166,7 +169,7 @@ def _brier(found: Ablation) -> list[Block]:
     """The means, and the changes from the baseline: two tables, for one would be too wide."""
     keys = _keys(found)
     title = "Brier score of the verdicts' distributions, 0 (best) to 2: mean with its BCa 95 % interval"
-    means = [(*e.values.values(), *_brier_mean(e.brier), _left_out(e.brier_left_out)) for e in _own(found)]
+    means = [(*e.values.values(), *_brier_mean(e), _left_out(e.brier_left_out)) for e in _own(found)]
     blocks = [_without_empty_end(Block(title, (*keys, "Brier", "n", "left out"), means))]
     rows = [
         (*each.values.values(), *_brier_change(each.brier.vs_baseline))
@@ -177,9 +180,10 @@ def _brier(found: Ablation) -> list[Block]:
     return [*blocks, Block(title, (*keys, "change", "p", "p, BH", "delta", "pairs"), rows)] if rows else blocks
 
 
-def _brier_mean(brier: Brier | None) -> tuple[str, str]:
+def _brier_mean(cell: CellFigures) -> tuple[str, str]:
+    brier = cell.brier
     if brier is None:
-        return ("unknown", "0")
+        return ("not applicable" if VOTES in cell.brier_left_out else "unknown", "0")
     ends = f" [{brier.interval[0]:.3f}, {brier.interval[1]:.3f}]" if brier.interval else ""
     return (f"{brier.mean:.3f}{ends}", count(brier.n))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,8 @@ class BothBranches:
     Attributes:
         case_ids: in order.
         d, m, p, c: disagreement, misalignment, mean intrinsic and mean stated probability of the openings.
-        may_skip: whether the tests that have no threshold here let the case skip (unanimity, if required).
+        may_skip: whether the tests that have no threshold here let the case skip (equal answers, and one of every
+            agent, if required).
         skip_right, debate_right: whether each branch's answer is right.
         skip_tokens, debate_tokens: openings and that branch, as if only it had run.
         single_tokens: agent 0's opening.
@@ -138,7 +140,7 @@ def _arrays(
         m=_column(gates, "m") if pooled else np.full(len(gates), np.nan),
         p=_column(gates, "p") if pooled else np.full(len(gates), np.nan),
         c=_column(gates, "c"),
-        may_skip=np.array([g.data["unanimous"] or not g.data["require_unanimity"] for g in gates], np.bool_),
+        may_skip=np.array([_may_skip(gate.data) for gate in gates], np.bool_),
         skip_right=np.array([right for _, _, right, _ in usable], np.bool_),
         debate_right=np.array([right for _, _, _, right in usable], np.bool_),
         skip_tokens=_tokens(keys, by_case, "skip"),
@@ -148,6 +150,13 @@ def _arrays(
         left_out=left_out,
         notes=notes,
     )
+
+
+def _may_skip(gate: Mapping[str, Any]) -> bool:
+    """Records from before `equal` and `complete` know only `unanimous`, which was of the valid answers."""
+    equal = gate.get("equal", gate["unanimous"]) or not gate["require_unanimity"]
+    complete = gate.get("complete", True) or not gate.get("require_complete", False)
+    return bool(equal and complete)
 
 
 def _column(gates: Sequence[Noted], name: str) -> Floats:

@@ -25,6 +25,7 @@ from moot.deploy.reading.summaries.rulings import ruling_rows
 from moot.deploy.reading.summaries.scores import SCORES_HEADER, SCORES_NOTE, score_rows, scores_markdown
 from moot.deploy.reading.summaries.short_answers import short_answer_rows
 from moot.deploy.reading.summaries.summary import Summary, summarise
+from moot.deploy.reading.summaries.votes import vote_rows
 from moot.deploy.reading.text import (
     count,
     emit,
@@ -119,6 +120,8 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
 def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     """What is said of debates only: a run that judges replies has neither answers nor rounds."""
     rows = _answer_rows(summary)
+    if summary.votes is not None:
+        rows += vote_rows(summary.votes)
     if summary.short_answers is not None:
         rows += short_answer_rows(summary.short_answers)
     if summary.rulings is not None:

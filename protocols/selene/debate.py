@@ -9,13 +9,14 @@ from typing import Any, Literal
 from moot.metrics.disagreement import semantic_disagreement
 from moot.protocols.case import Case, case_slots
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Event, Failure
+from moot.protocols.messages import Event, Failure, Turn
 from moot.protocols.replies import Position
 from moot.protocols.selene.gate import embedding_text, known
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
-from moot.protocols.selene.stand import Stand, stand_of, unanimous
+from moot.protocols.selene.stand import Stand, all_equal, spelled_alike, stand_of
 
 TEMPLATE = "selene/revision"
+JOINING = "selene/joining"
 
 Stop = Literal["unanimous", "stable-agree", "stable-disagree", "diverging", "t_max"]
 """Why a debate stopped; see `stop_reason`."""
@@ -26,7 +27,7 @@ class Discussion:
     """A finished discussion.
 
     Attributes:
-        stands: everyone's last valid reply.
+        stands: everyone's last valid reply, those who joined in among them.
         rounds: rounds that were held.
         stop: why it stopped.
         revision_failed: whether any revision failed; that agent's last reply was kept.
@@ -80,26 +81,28 @@ async def discuss(
 ) -> Discussion:
     """Let all agents revise at once, round by round; paths `round/T/agent/I`, T from 1.
 
-    Notes one event `round` per round (`round`, `d`, `d_before`, `delta`, `answers`, `stated`, `changed`,
+    With `debate.failed_openings=join` those who have no valid answer yet are asked for one at the same paths. A round
+    in which one joins in is no sign of stability: D before and after it are of different agents.
+
+    Notes one event `round` per round (`round`, `d`, `d_before`, `delta`, `answers`, `stated`, `changed`, `joined`,
     `failed`) and one event `stop` (`reason`, `rounds`, `d`, `delta`, `epsilon`, `max_rounds`).
     """
     current, before, any_failed = list(stands), opening_disagreement, False
     rules: DebateSettings = settings.debate
     for number in range(1, rules.max_rounds + 1):
-        turns = await floor.ask_all([_revision(case, number, stand, current) for stand in current])
-        revised = [
-            old if isinstance(turn, Failure) else stand_of(old.agent, turn, settings.gate.intrinsic)
-            for old, turn in zip(current, turns, strict=True)
-        ]
+        absent = _absent(current, settings)
+        requests = [_revision(case, number, stand, current) for stand in current]
+        turns = await floor.ask_all([*requests, *(_joining(case, number, agent, current) for agent in absent)])
+        revised = spelled_alike(case, _after(current, absent, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
-        any_failed = any_failed or bool(failures)
+        any_failed = any_failed or any(stand.name in failures for stand in current)
         after = await disagreement_of(case, floor, revised, settings)
         floor.note(Event("round", f"round/{number}", _round_record(number, before, after, current, revised, failures)))
         stop = stop_reason(
-            before,
+            before if len(revised) == len(current) else None,
             after,
-            agree=unanimous(revised),
-            revised=len(failures) < len(revised),
+            agree=all_equal(revised),
+            revised=len(failures) < len(turns),
             last=number == rules.max_rounds,
             epsilon=rules.epsilon,
         )
@@ -111,6 +114,24 @@ async def discuss(
     raise AssertionError("the last round always stops")
 
 
+def _absent(current: Sequence[Stand], settings: SeleneSettings) -> list[int]:
+    """Agents without a valid answer so far who are asked for one."""
+    if settings.debate.failed_openings == "leave-out":
+        return []
+    return sorted(set(range(settings.agents)) - {stand.agent for stand in current})
+
+
+def _after(
+    current: Sequence[Stand], absent: Sequence[int], turns: Sequence[Turn[Position] | Failure], reading: str
+) -> list[Stand]:
+    """Everyone's last valid reply after a round, in the agents' order."""
+    last = {stand.agent: stand for stand in current}
+    for agent, turn in zip([*last, *absent], turns, strict=True):
+        if not isinstance(turn, Failure):
+            last[agent] = stand_of(agent, turn, reading)
+    return [last[agent] for agent in sorted(last)]
+
+
 def _revision(case: Case, number: int, own: Stand, everyone: Sequence[Stand]) -> Request[Position]:
     slots = case_slots(case) | {
         "round": number,
@@ -118,6 +139,11 @@ def _revision(case: Case, number: int, own: Stand, everyone: Sequence[Stand]) ->
         "others": [other.shown() for other in everyone if other.agent != own.agent],
     }
     return Request(own.name, TEMPLATE, slots, Position, f"round/{number}/agent/{own.agent}", images=case.images)
+
+
+def _joining(case: Case, number: int, agent: int, everyone: Sequence[Stand]) -> Request[Position]:
+    slots = case_slots(case) | {"others": [other.shown() for other in everyone]}
+    return Request(f"agent/{agent}", JOINING, slots, Position, f"round/{number}/agent/{agent}", images=case.images)
 
 
 def _delta(before: float | None, after: float | None) -> float | None:
@@ -132,6 +158,7 @@ def _round_record(
     new: Sequence[Stand],
     failures: dict[str, str],
 ) -> dict[str, Any]:
+    before_of = {stand.name: stand.answer for stand in old}
     return {
         "round": number,
         "d": after,
@@ -139,7 +166,8 @@ def _round_record(
         "delta": _delta(before, after),
         "answers": {stand.name: stand.answer for stand in new},
         "stated": {stand.name: stand.confidence for stand in new},
-        "changed": [n.name for o, n in zip(old, new, strict=True) if o.answer != n.answer],
+        "changed": [stand.name for stand in new if before_of.get(stand.name, stand.answer) != stand.answer],
+        "joined": [stand.name for stand in new if stand.name not in before_of],
         "failed": failures,
     }
 

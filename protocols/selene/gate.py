@@ -13,7 +13,7 @@ from moot.metrics.disagreement import semantic_disagreement
 from moot.metrics.misalignment import confidence_misalignment
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand, mean_known, unanimous
+from moot.protocols.selene.stand import Stand, all_equal, mean_known
 
 
 def known(value: float) -> float | None:
@@ -23,7 +23,7 @@ def known(value: float) -> float | None:
 
 def embedding_text(case: Case, stand: Stand, *, with_rationale: bool) -> str:
     """What is embedded of a reply: question, rationale and answer (eq. 1); never the shared passage."""
-    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.answer))
+    parts = (case.question, stand.reasoning if with_rationale else "", label_in_words(case, stand.said))
     return "\n".join(part for part in parts if part)
 
 
@@ -36,23 +36,30 @@ class GateSignals:
         misalignment: M, eq. 3, over the agents whose p_i is known; None when none is.
         mean_intrinsic: mean of the known p_i; None when none is.
         mean_stated: mean stated confidence.
-        unanimous: whether all gave the same answer.
+        equal: whether all valid answers are the same.
         answers, stated, intrinsic, stages: per valid opening, in the agents' order; see `Stand`.
+        complete: whether every agent that was asked gave a valid opening.
     """
 
     disagreement: float | None
     misalignment: float | None
     mean_intrinsic: float | None
     mean_stated: float | None
-    unanimous: bool
+    equal: bool
     answers: tuple[str, ...] = ()
     stated: tuple[float, ...] = ()
     intrinsic: tuple[float | None, ...] = ()
     stages: tuple[str, ...] = ()
+    complete: bool = True
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether every agent that was asked gave the same answer: a failed opening agrees with nobody."""
+        return self.equal and self.complete
 
 
-def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignals:
-    """The signals of the openings; `embeddings` has one row per stand."""
+def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
+    """The signals of the valid openings of `asked` agents; `embeddings` has one row per stand."""
     stated = [stand.confidence for stand in stands]
     intrinsic = [stand.intrinsic for stand in stands]
     if len({stand.stage == "masked" for stand in stands if stand.stage}) > 1:
@@ -62,11 +69,12 @@ def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike) -> GateSignal
         misalignment=known(confidence_misalignment(stated, intrinsic)),
         mean_intrinsic=mean_known(intrinsic),
         mean_stated=mean_known(stated),
-        unanimous=unanimous(stands),
+        equal=all_equal(stands),
         answers=tuple(stand.answer for stand in stands),
         stated=tuple(stated),
         intrinsic=tuple(intrinsic),
         stages=tuple(stand.stage for stand in stands),
+        complete=len(stands) == asked,
     )
 
 
@@ -77,7 +85,7 @@ class GateDecision:
     Attributes:
         skip: whether the debate is skipped.
         reasons: when debating, the tests that failed: `disagreement`, `misalignment`, `low_intrinsic`,
-            `not_unanimous`, or `always`; when skipping, `all_tests_passed` or `never`.
+            `not_unanimous`, `incomplete`, or `always`; when skipping, `all_tests_passed` or `never`.
         untested: tests that are on but had no known value: an unknown signal is no number to compare.
     """
 
@@ -89,8 +97,8 @@ class GateDecision:
 def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
     """Skip when every test that is on and has a value passes.
 
-    The tests are D < tau_d, M < tau_m, mean p >= tau_p and unanimity. An unknown M or p is not tested (the gate
-    then stands on D and unanimity); an unknown D debates.
+    The tests are D < tau_d, M < tau_m, mean p >= tau_p, equal answers, and a valid answer of every agent. An unknown
+    M or p is not tested (the gate then stands on D and unanimity); an unknown D debates.
     """
     if gate.when != "selective":
         return GateDecision(gate.when == "never", (gate.when,))
@@ -109,8 +117,10 @@ def decide(signals: GateSignals, gate: GateSettings) -> GateDecision:
             untested.append("low_intrinsic")
         elif p < gate.tau_p:
             failed.append("low_intrinsic")
-    if gate.require_unanimity and not signals.unanimous:
+    if gate.require_unanimity and not signals.equal:
         failed.append("not_unanimous")
+    if gate.require_complete and not signals.complete:
+        failed.append("incomplete")
     return GateDecision(not failed, tuple(failed) or ("all_tests_passed",), tuple(untested))
 
 
@@ -118,8 +128,9 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
     """The data of the event `gate`: signals beside their thresholds, and the decision.
 
     Keys: `skip`, `reasons`, `untested`, `when`, `d`, `tau_d`, `tau_d_encoder`, `m`, `tau_m`, `p` (mean
-    intrinsic), `tau_p`, `c` (mean stated), `unanimous`, `require_unanimity`, `intrinsic_reading`, and per valid
-    opening `answers`, `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
+    intrinsic), `tau_p`, `c` (mean stated), `unanimous` (of every agent that was asked), `equal` (of the valid
+    answers), `require_unanimity`, `complete`, `require_complete`, `intrinsic_reading`, and per valid opening `answers`,
+    `stated`, `intrinsic` (None: unknown) and `logprob_stages` (empty: not read).
     Probabilities of different stages are different things: analyses must not pool them.
     """
     return {
@@ -136,7 +147,10 @@ def gate_record(signals: GateSignals, decision: GateDecision, gate: GateSettings
         "tau_p": gate.tau_p,
         "c": signals.mean_stated,
         "unanimous": signals.unanimous,
+        "equal": signals.equal,
         "require_unanimity": gate.require_unanimity,
+        "complete": signals.complete,
+        "require_complete": gate.require_complete,
         "intrinsic_reading": gate.intrinsic,
         "answers": list(signals.answers),
         "stated": list(signals.stated),

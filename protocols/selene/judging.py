@@ -23,9 +23,12 @@ from moot.protocols.selene.scoring import (
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import Stand, majority, mean_known
+from moot.protocols.selene.stand import Stand, mean_known
+from moot.protocols.selene.vote import Ballot, vote
 
 TEMPLATE = "selene/judge"
+_TIE = {"vote": "tie/vote", "vote/consensus": "tie/consensus"}
+"""What names the random draw of a tie, by the path of the vote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Ruling:
     Attributes:
         answer: the chosen answer.
         score: its S_i; None when no judge scored it.
-        flags: `judges-missing`, `judge-below-half`, `paraphrase-failed`, `evidence-from-rationales`.
+        flags: `judges-missing`, `judge-below-half`, `paraphrase-failed`, `evidence-from-rationales`, `vote-tied`.
     """
 
     answer: str
@@ -71,12 +74,13 @@ def _candidate(
 async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> Ruling:
     """Judge the final answers; paths `judge/candidate/I`; the event `judging` at path `judge`.
 
-    Without a judge (`method="none"`) the majority rules. Without any score the majority of the agents rules,
-    too; there is no default score. A candidate without a score cannot win against one that has one. Either way the
-    ruling is flagged `judges-missing`.
+    Without a judge (`method="none"`) the agents' vote rules, noted as the event `vote` at path `vote`; a tie is flagged
+    `vote-tied`. Without any score their vote rules, too; there is no default score. A candidate without a score cannot
+    win against one that has one. Either way the ruling is flagged `judges-missing`.
     """
     if judging.method == "none":
-        return Ruling(majority(stands, seeded(floor.seed, "tie/vote")).answer, None)
+        ballot = _counted(floor, stands, "vote")
+        return Ruling(ballot.answer, None, ballot.flags)
     candidates = candidates_of(case, stands, judging)
     evidence = await evidence_of(case, floor, stands)
     perturbed = judging.method == "evidence-weighted" and len(candidates) > 1
@@ -90,8 +94,9 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
     choice = choose(scored, floor.seed)
     flags = _evidence_flags(evidence, variants)
     if choice.index is None:
-        answer, score = majority(stands, seeded(floor.seed, "tie/vote")).answer, None
-        flags = ("judges-missing", *flags)
+        ballot = _counted(floor, stands, "vote")
+        answer, score = ballot.answer, None
+        flags = ("judges-missing", *ballot.flags, *flags)
     else:
         answer, score = scored[choice.index].candidate.answer, scored[choice.index].score
         if any(one.score is None for one in scored):
@@ -105,11 +110,13 @@ async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], j
     """The consensus of a skipped case with its one judge pass, path `judge/consensus`, also the event's path.
 
     The judge cannot flip the consensus: a score below .5 is flagged `judge-below-half`, none
-    `judges-missing`.
+    `judges-missing`. Agents who do not all agree (`gate.require_unanimity` off) vote: the event `vote` at path
+    `vote/consensus`, a tie flagged `vote-tied`.
     """
-    answer = majority(stands, seeded(floor.seed, "tie/consensus")).answer
+    ballot = _counted(floor, stands, "vote/consensus")
+    answer = ballot.answer
     if judging.method == "none":
-        return Ruling(answer, None)
+        return Ruling(answer, None, ballot.flags)
     evidence = await evidence_of(case, floor, stands)
     variants = Variants((evidence.sentences,), "none")
     candidate = _candidate(case, answer, stands, _spokesman(answer, stands), judging)
@@ -118,12 +125,20 @@ async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], j
     choice = choose([scored], floor.seed)
     data = _judging_record("skip", [scored], choice, answer, evidence, variants, judging)
     floor.note(Event("judging", "judge/consensus", data))
-    flags = _evidence_flags(evidence, variants)
+    flags = (*ballot.flags, *_evidence_flags(evidence, variants))
     if scored.score is None:
         flags = ("judges-missing", *flags)
     elif scored.score < 0.5:
         flags = ("judge-below-half", *flags)
     return Ruling(answer, scored.score, flags)
+
+
+def _counted(floor: Floor, stands: Sequence[Stand], path: str) -> Ballot:
+    """The agents' vote, noted where it is one of several answers: one reply decides nothing by its number."""
+    ballot = vote(stands, seeded(floor.seed, _TIE[path]))
+    if len(stands) > 1 and (path == "vote" or len(ballot.votes) > 1):
+        floor.note(Event("vote", path, ballot.record()))
+    return ballot
 
 
 async def audit_judging(case: Case, floor: Floor, stands: Sequence[Stand], judging: JudgingSettings) -> None:

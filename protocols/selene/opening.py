@@ -11,7 +11,8 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
 from moot.protocols.replies import Position
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import Stand, stand_of
+from moot.protocols.selene.stand import Stand, spelled_alike, stand_of
+from moot.protocols.tasks.scoring import same_answer
 
 TEMPLATE = "selene/opening"
 
@@ -37,6 +38,7 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
         for (agent, _), turn in zip(wanted, turns, strict=True)
         if not isinstance(turn, Failure)
     ]
+    stands = spelled_alike(case, stands)
     quorum = min(2, len(wanted))
     if len(stands) < quorum:
         failed = "; ".join(f"{t.path}: {t.kind}" for t in turns if isinstance(t, Failure))
@@ -59,7 +61,8 @@ async def resample(case: Case, floor: Floor, stands: Sequence[Stand], times: int
     equal: dict[int, list[bool]] = {stand.agent: [] for stand in stands}
     for (stand, _), turn in zip(wanted, turns, strict=True):
         if not isinstance(turn, Failure):
-            equal[stand.agent].append(stand_of(stand.agent, turn, "resampled").answer == stand.answer)
+            again = stand_of(stand.agent, turn, "resampled").answer
+            equal[stand.agent].append(same_answer(stand.answer, again, case.scoring))
     return [
         dataclasses.replace(stand, intrinsic=sum(found) / len(found) if (found := equal[stand.agent]) else None)
         for stand in stands

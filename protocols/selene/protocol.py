@@ -115,7 +115,7 @@ class Selene:
     async def _signals(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> GateSignals:
         with_rationale = self.settings.gate.embed_rationale
         texts = [embedding_text(case, stand, with_rationale=with_rationale) for stand in stands]
-        return signals_of(stands, await floor.embed(texts))
+        return signals_of(stands, await floor.embed(texts), self.settings.agents)
 
     async def _undebated(self, case: Case, floor: Floor, stands: Sequence[Stand]) -> Branch:
         ruling = await rule_on_candidates(case, floor, stands, self.settings.judging)
@@ -171,17 +171,21 @@ def _branches_record(skipped: Branch, debated: Branch, decision: GateDecision) -
 
 
 def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
-    """The verdict; confidence is the judge's score, else the backers' mean known p, else None."""
+    """The verdict; confidence is the judge's score, else the backers' mean known p, else None.
+
+    The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
+    """
     ruling = branch.ruling
     backing = mean_known([s.intrinsic for s in branch.stands if s.answer == ruling.answer])
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
+    voted = shares(case, branch.stands)
     return Verdict(
         answer=ruling.answer,
         how=branch.how,
         confidence=confidence,
-        distribution=shares(case, branch.stands),
+        distribution=voted,
         rounds=branch.rounds,
         flags=(*branch.flags, *ruling.flags),
-        payload=payload | {"confidence_from": source},
+        payload=payload | {"confidence_from": source} | ({"distribution_from": "votes"} if voted else {}),
     )

@@ -40,7 +40,9 @@ class GateSettings(Settings):
         tau_p: skip only when the mean intrinsic probability is at least this. Not in the paper: without it,
             low D and low M at c = p = 0.5 would skip, which the paper itself calls collective uncertainty.
         tau_d_encoder: name of the encoder that `tau_d` was chosen for; another encoder is refused.
-        require_unanimity: skip only when every agent gave the same answer (embeddings hardly see a negation).
+        require_unanimity: skip only when all valid answers are equal (embeddings hardly see a negation).
+        require_complete: skip only when every agent that was asked gave a valid answer: an opening that failed is no
+            agreement. False: the valid ones decide.
         intrinsic: where p_i comes from: `normalised` over the case's labels at the answer's position;
             `printed`, the paper's sigma(l) = p/(1+p), which never exceeds 0.5, so that with the default
             thresholds every case is debated; `resampled`, the share of equal answers among `resamples`
@@ -56,6 +58,7 @@ class GateSettings(Settings):
     tau_p: Annotated[Share | None, BeforeValidator(_off_is_none)] = 0.6
     tau_d_encoder: str = DEFAULT_ENCODER
     require_unanimity: bool = True
+    require_complete: bool = True
     intrinsic: Annotated[Literal["normalised", "printed", "none", "resampled"], BeforeValidator(_none_is_a_word)] = (
         "normalised"
     )
@@ -75,10 +78,13 @@ class DebateSettings(Settings):
     Attributes:
         max_rounds: T_max.
         epsilon: stop when |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
+        failed_openings: an agent whose opening failed is left out of the debate (`leave-out`), or is asked in every
+            round, having seen the others' answers, until it gives a valid one (`join`). The paper does not say.
     """
 
     max_rounds: int = Field(default=3, ge=1, le=50)
     epsilon: float = Field(default=0.02, ge=0.0, allow_inf_nan=False)
+    failed_openings: Literal["leave-out", "join"] = "leave-out"
 
 
 class JudgingSettings(Settings):

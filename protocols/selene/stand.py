@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import random
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from moot.protocols.case import Case
 from moot.protocols.messages import Intrinsic, Turn
 from moot.protocols.replies import Position
+from moot.protocols.tasks.scoring import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,12 @@ class Stand:
     Attributes:
         agent: the agent's number.
         name: its full role name, e.g. `agent/1`.
-        answer: canonical label or folded free text.
+        answer: canonical label or folded free text, where others gave an equal answer in the spelling of the first.
         reasoning: why.
         confidence: the stated confidence c_i, in [0, 1].
         intrinsic: the intrinsic probability p_i as configured; None when unknown.
         stage: whether p_i is read `before` or `after` temperature, or `unknown`; empty when it is not read.
+        spelling: the agent's own of its answer, where that is another; empty otherwise.
     """
 
     agent: int
@@ -34,12 +36,18 @@ class Stand:
     confidence: float
     intrinsic: float | None
     stage: str = ""
+    spelling: str = ""
+
+    @property
+    def said(self) -> str:
+        """The answer as the agent spelled it."""
+        return self.spelling or self.answer
 
     def shown(self) -> dict[str, Any]:
         """The reply as it is shown to agents."""
         return {
             "name": self.name,
-            "answer": self.answer,
+            "answer": self.said,
             "reasoning": self.reasoning,
             "confidence": self.confidence,
         }
@@ -59,6 +67,20 @@ def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:
     )
 
 
+def spelled_alike(case: Case, stands: Sequence[Stand], before: Sequence[Stand] = ()) -> list[Stand]:
+    """The stands with equal answers spelled alike, those of `before` first.
+
+    What is equal is the task's to say (`Case.scoring`): numbers by value, short answers after normalisation.
+    """
+    if case.labels:
+        return list(stands)
+    answers = alike([*(stand.answer for stand in before), *(stand.said for stand in stands)], case.scoring)
+    return [
+        dataclasses.replace(stand, answer=answer, spelling="" if answer == stand.said else stand.said)
+        for stand, answer in zip(stands, answers[len(before) :], strict=True)
+    ]
+
+
 def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     """p_i under a reading of the token probabilities; None for readings that use none, and when unknown."""
     if intrinsic is None:
@@ -72,8 +94,8 @@ def mean_known(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-def unanimous(stands: Sequence[Stand]) -> bool:
-    """Whether everyone gave the same answer."""
+def all_equal(stands: Sequence[Stand]) -> bool:
+    """Whether all of these gave the same answer; who gave none is not among them."""
     return len({stand.answer for stand in stands}) <= 1
 
 
@@ -82,27 +104,3 @@ def shares(case: Case, stands: Sequence[Stand]) -> dict[str, float] | None:
     if not case.labels or not stands:
         return None
     return {label: sum(s.answer == label for s in stands) / len(stands) for label in case.labels}
-
-
-@dataclass(frozen=True, slots=True)
-class Majority:
-    """The most frequent answer, and what decided between equally frequent ones (empty: nothing had to)."""
-
-    answer: str
-    tie_broken_by: Literal["", "stated_confidence", "seed"]
-
-
-def majority(stands: Sequence[Stand], chance: random.Random) -> Majority:
-    """The most frequent answer; ties by the higher mean stated confidence, then by `chance`."""
-    backers: dict[str, list[float]] = {}
-    for stand in stands:
-        backers.setdefault(stand.answer, []).append(stand.confidence)
-    most = max(len(stated) for stated in backers.values())
-    tied = sorted(answer for answer, stated in backers.items() if len(stated) == most)
-    if len(tied) == 1:
-        return Majority(tied[0], "")
-    means = {answer: round(fmean(backers[answer]), 12) for answer in tied}
-    best = [answer for answer in tied if means[answer] == max(means.values())]
-    if len(best) == 1:
-        return Majority(best[0], "stated_confidence")
-    return Majority(chance.choice(best), "seed")

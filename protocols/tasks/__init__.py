@@ -13,7 +13,7 @@ False
 from __future__ import annotations
 
 from moot.protocols.tasks.registry import TASKS, TaskKind, open_task
-from moot.protocols.tasks.scoring import is_correct
+from moot.protocols.tasks.scoring import alike, is_correct, same_answer
 from moot.protocols.tasks.task import Task, TaskSummary
 
-__all__ = ["TASKS", "Task", "TaskKind", "TaskSummary", "is_correct", "open_task"]
+__all__ = ["TASKS", "Task", "TaskKind", "TaskSummary", "alike", "is_correct", "open_task", "same_answer"]

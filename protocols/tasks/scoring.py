@@ -1,11 +1,13 @@
-"""Whether an answer is right; used where the record is made, never where a message is."""
+"""Whether an answer is right, which no message may depend on, and whether two answers are equal."""
 
 from __future__ import annotations
 
-from moot.protocols.case import Reference
+from collections.abc import Iterable, Sequence
+
+from moot.protocols.case import Reference, Scoring
 from moot.protocols.labels import fold
 from moot.protocols.tasks.numbers import same_number, stated_number
-from moot.protocols.tasks.short_answers import exact_match
+from moot.protocols.tasks.short_answers import exact_match, normalised
 
 _BY_LABEL = Reference()
 
@@ -51,3 +53,40 @@ def accepted_answers(gold: str, reference: Reference) -> tuple[str, ...]:
     ('1901', 'Edmund Barton')
     """
     return tuple(dict.fromkeys((gold, *reference.accepted)))
+
+
+def alike(answers: Sequence[str], scoring: Scoring) -> list[str]:
+    """Each answer in the spelling of the first one that is equal to it, so that equal ones can be counted.
+
+    By `scoring`, as `is_correct` holds an answer against the gold one: by label as `fold` spells them, numbers and
+    scores by value, short answers after the usual normalisation. One that states no number is compared as a
+    label. Raises nothing.
+
+    >>> alike(["57,500", "57500", "12"], "number"), alike(["the Louvre", "Louvre"], "short answer")
+    (['57,500', '57,500', '12'], ['the Louvre', 'the Louvre'])
+    """
+    first: dict[str | float, str] = {}
+    return [first.setdefault(_known(_meaning(answer, scoring), first), answer) for answer in answers]
+
+
+def same_answer(one: str, other: str, scoring: Scoring) -> bool:
+    """Whether two answers are equal; see `alike`. Raises nothing.
+
+    >>> same_answer("$57,500", "57500", "number"), same_answer("$57,500", "57500", "label")
+    (True, False)
+    """
+    return alike([one, other], scoring)[1] == one
+
+
+def _meaning(answer: str, scoring: Scoring) -> str | float:
+    if scoring == "short answer":
+        return normalised(answer)
+    number = stated_number(answer) if scoring in ("number", "score") else None
+    return fold(answer) if number is None else number
+
+
+def _known(meaning: str | float, known: Iterable[str | float]) -> str | float:
+    """The first known meaning that this one equals; itself when there is none."""
+    if isinstance(meaning, str):
+        return meaning
+    return next((each for each in known if isinstance(each, float) and same_number(each, meaning)), meaning)

@@ -176,6 +176,8 @@ class Task:
                 if load is not None and (files := self.pictures(row)):
                     case = msgspec.structs.replace(case, images=_loaded(row, files, load))
                 reference = self.refer(row)
+                if case.scoring != reference.scoring:
+                    case = msgspec.structs.replace(case, scoring=reference.scoring)
                 if case.id in seen:
                     fallback = f"{case.id}~{index}"
                     raise row.error("id", f"expected a unique id, {shown(case.id)} occurs earlier")

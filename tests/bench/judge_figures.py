@@ -66,8 +66,9 @@ class Order:
 class Score:
     """Share of right verdicts over both orders, a tie worth one half.
 
-    `undecided` counts pairs whose winner changed with the order, was a tie or is missing. `less_panel` is the
-    difference from the panel of all judges in both orders, on the pairs that both judged.
+    `undecided` counts pairs whose winner changed with the order, was a tie or is missing; `ties` counts the verdicts of
+    either order that are ties, and `strict` is the share of right verdicts with each of them as wrong. `less_panel` is
+    the difference from the panel of all judges in both orders, on the pairs that both judged.
     """
 
     name: str
@@ -76,6 +77,8 @@ class Score:
     text1_first: float
     text2_first: float
     score: Figure
+    ties: int
+    strict: float
     less_panel: Figure | None
 
 
@@ -221,6 +224,8 @@ def _score(name: str, said: tuple[Floats, Floats], gold: Floats, panel: Floats |
         text1_first=_known_mean(by_order[0]),
         text2_first=_known_mean(by_order[1]),
         score=_mean(by_order, pairs),
+        ties=sum(int((winners == 0.0).sum()) for winners in said),
+        strict=_known_mean(np.where(np.isnan(by_order), np.nan, by_order == 1.0)),
         less_panel=None if panel is None else _mean(by_order - _points(panel, gold), pairs),
     )
 

@@ -144,7 +144,17 @@ def order_table(found: Iterable[Order]) -> list[str]:
 def score_table(found: Iterable[Score]) -> list[str]:
     """A row per judge and panel."""
     return table(
-        ("who", "pairs", "undecided", "text 1 first", "text 2 first", "both orders", "less the panel in both"),
+        (
+            "who",
+            "pairs",
+            "undecided",
+            "text 1 first",
+            "text 2 first",
+            "both orders",
+            "ties",
+            "ties as wrong",
+            "less the panel in both",
+        ),
         (
             (
                 one.name,
@@ -153,6 +163,8 @@ def score_table(found: Iterable[Score]) -> list[str]:
                 f"{one.text1_first:.2f}",
                 f"{one.text2_first:.2f}",
                 one.score,
+                one.ties,
+                f"{one.strict:.2f}",
                 one.less_panel and one.less_panel.signed,
             )
             for one in found

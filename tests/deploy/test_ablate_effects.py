@@ -30,7 +30,7 @@ class Grid:
     def plant(
         self, number: int, outcomes: Mapping[str, str], *, tokens: int | None = 10, question: str = "Is it?",
         shares: Mapping[str, Mapping[str, float]] | None = None, labels: tuple[str, ...] = ("Yes", "No"),
-        **run_yaml: Any,
+        payload: Mapping[str, Any] | None = None, **run_yaml: Any,
     ) -> None:  # fmt: skip
         session = self._session()
         for case_id, outcome in outcomes.items():
@@ -40,7 +40,7 @@ class Grid:
                 session.verdict(case_id, None, "failed", failure="bug")
                 continue
             answer = None if outcome == SILENT else "No" if outcome == WRONG else "Yes"
-            session.verdict(case_id, answer, "single", distribution=(shares or {}).get(case_id))
+            session.verdict(case_id, answer, "single", distribution=(shares or {}).get(case_id), payload=payload or {})
         self._planted(session, cases=len(outcomes), **run_yaml).rename(self.folder / self.cells[number].name)
 
     def measured(self, *baseline: str, **options: Any) -> Ablation:
@@ -178,6 +178,25 @@ def test_a_label_other_is_not_what_lies_outside_the_labels(grid_of: Callable[...
     assert found.brier is not None
     assert found.brier.mean == pytest.approx(0.5**2 + 2 * 0.25**2)
     assert found.brier_left_out == {"no distribution over the labels": 1}, "b names a label that its case does not have"
+
+
+def test_shares_of_votes_have_no_brier_score(grid_of: Callable[..., Grid], printed: Callable[..., str]) -> None:
+    grid, shares = grid_of("k=x,y,z"), {"a": {"Yes": 0.75, "No": 0.25}}
+    votes = {"distribution_from": "votes"}
+    for number in (0, 1):
+        grid.plant(number, {"a": RIGHT, "b": FAILED}, shares=shares, payload=votes)
+    first, second = grid.measured().cells
+    assert (first.brier, second.brier) == (None, None)
+    assert second.brier_left_out == {"failed": 1, "shares of votes": 1}
+    text = " ".join(printed(show_ablation, grid.measured(), width=200).split())
+    assert "not applicable to shares of votes" in text
+    assert "Wilcoxon" not in text
+    grid.plant(2, {"a": RIGHT}, shares=shares, payload={"distribution_from": "consensus"})
+    third = grid.measured().cells[2]
+    assert third.brier is not None
+    assert third.brier.vs_baseline is None
+    text = " ".join(printed(show_ablation, grid.measured(), width=200).split())
+    assert "x not applicable 0 1 failed, 1 shares of votes" in text
 
 
 def test_what_has_no_brier_score_is_counted_and_said(grid_of: Callable[..., Grid], printed: Callable[..., str]) -> None:

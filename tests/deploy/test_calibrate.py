@@ -127,7 +127,7 @@ def _slow(run: Path) -> dict[str, dict[str, Any]]:
     for event in read_events(run, ["gate", "branches"]):
         row = rows.setdefault(event.case_id, {"open": 0, "skip": 0, "debate": 0, "single": 0})
         if event.kind == "gate":
-            row |= {name: event.data[name] for name in ("d", "m", "p", "c", "unanimous")}
+            row |= {name: event.data[name] for name in ("d", "m", "p", "c", "equal")}
         else:
             row["skip_right"] = event.data["skipped_answer"] == gold[event.case_id]
             row["debate_right"] = event.data["debated_answer"] == gold[event.case_id]
@@ -141,7 +141,7 @@ def _slow(run: Path) -> dict[str, dict[str, Any]]:
 
 
 def _skips(row: dict[str, Any], taus: tuple[Any, Any, Any]) -> bool:
-    signals = GateSignals(row["d"], row["m"], row["p"], row["c"], row["unanimous"])
+    signals = GateSignals(row["d"], row["m"], row["p"], row["c"], row["equal"])
     return decide(signals, GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])).skip
 
 
@@ -168,6 +168,15 @@ def test_the_grid_follows_the_gate(planted: Callable[..., Path], session: Any) -
         settings = GateSettings(tau_d=taus[0], tau_m=taus[1], tau_p=taus[2])
         expected = [decide(GateSignals(d, m, p, 0.8, unanimous), settings).skip for d, m, p, unanimous in places]
         assert skips(cases, *taus).tolist() == expected, taus
+
+
+def test_a_case_with_a_failed_opening_may_not_be_skipped(planted: Callable[..., Path], session: Any) -> None:
+    """Of a record from before `complete` nothing is known of it, and its `unanimous` was of the valid answers."""
+    of_two = {"unanimous": False, "equal": True, "complete": False}
+    told = [{}, of_two | {"require_complete": True}, of_two | {"require_complete": False}]
+    for i, data in enumerate(told):
+        add_case(session, 100 + i, "Yes", "Yes", gate(**data))
+    assert read_both_branches(planted(session), "").may_skip.tolist() == [True, False, True]
 
 
 def test_unknown_signals_turn_their_tests_off(planted: Callable[..., Path], session: Any) -> None:

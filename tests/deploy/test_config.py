@@ -215,6 +215,16 @@ def test_what_may_change_while_a_run_goes_on() -> None:
     assert list(differences(describe(prepare(first)), describe(prepare(second)))) == []
 
 
+def test_a_record_from_before_a_setting_can_be_gone_on_with_as_it_was(tmp_path: Path) -> None:
+    old = describe(prepare(RunConfig(out=str(tmp_path / "run"))))
+    for part, name in (("gate", "require_complete"), ("debate", "failed_openings")):
+        old["settings"][part] = {key: value for key, value in old["settings"][part].items() if key != name}
+    now = RunConfig(out=str(tmp_path / "run"))
+    assert list(differences(old, describe(prepare(now)))) == ["gate.require_complete: was False, now True"]
+    as_it_was = RunConfig.build(None, {"out": str(tmp_path / "run"), "set": {"gate.require_complete": False}})
+    assert list(differences(old, describe(prepare(as_it_was)))) == []
+
+
 def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
     assert read_yaml(written(tmp_path, "")) == {}
     assert read_yaml(written(tmp_path, "schema_version: 1\nseed: 2\nsessions: []\nmodels: {}")) == {"seed": 2}

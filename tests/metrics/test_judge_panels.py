@@ -128,6 +128,8 @@ def test_llmbar_s_winners_are_texts_in_both_orders(judges: Any, figures: Any, tm
     assert scored["silent-once"].score.value == pytest.approx(0.75)
     # With text 1 first 3:0, 1:2, and 1:1, a tie; with text 2 first 2:1, 1:2 and 0:2.
     assert scored["majority, each order alone"].score.value == pytest.approx((3 + 2.5) / 6)
+    assert scored["majority, each order alone"].ties == 1
+    assert scored["majority, each order alone"].strict == pytest.approx(5 / 6)
     # Over both orders 5:1, 2:4 and 1:3.
     assert scored["majority, both orders"].score.value == 1.0
     assert scored["always-first"].less_panel.value == pytest.approx(-0.5)

@@ -12,9 +12,9 @@ from moot.protocols.selene.stand import Stand
 
 
 def signals(
-    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, unanimous: bool = True
+    d: float | None = 0.03, m: float | None = 0.05, p: float | None = 0.95, *, equal: bool = True, complete: bool = True
 ) -> GateSignals:
-    return GateSignals(d, m, p, 0.9, unanimous)
+    return GateSignals(d, m, p, 0.9, equal, complete=complete)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def signals(
         # Everest (appendix C.1): D = .03, M = .05.
         (signals(), {}, ("all_tests_passed",)),
         # Penguins (appendix C.1): D = .48, M = .42, one agent answers otherwise.
-        (signals(0.48, 0.42, unanimous=False), {}, ("disagreement", "misalignment", "not_unanimous")),
+        (signals(0.48, 0.42, equal=False), {}, ("disagreement", "misalignment", "not_unanimous")),
         # Low D and low M at c = p = .5 is collective uncertainty.
         (signals(p=0.5), {}, ("low_intrinsic",)),
         (signals(p=0.5), {"tau_p": None}, ("all_tests_passed",)),
@@ -31,8 +31,13 @@ def signals(
         (signals(d=0.35), {}, ("disagreement",)),
         (signals(m=0.25), {}, ("misalignment",)),
         (signals(p=0.6), {}, ("all_tests_passed",)),
-        (signals(unanimous=False), {}, ("not_unanimous",)),
-        (signals(unanimous=False), {"require_unanimity": False}, ("all_tests_passed",)),
+        (signals(equal=False), {}, ("not_unanimous",)),
+        (signals(equal=False), {"require_unanimity": False}, ("all_tests_passed",)),
+        # An opening that failed agrees with nobody.
+        (signals(complete=False), {}, ("incomplete",)),
+        (signals(equal=False, complete=False), {}, ("not_unanimous", "incomplete")),
+        (signals(complete=False), {"require_complete": False}, ("all_tests_passed",)),
+        (signals(complete=False), {"require_unanimity": False}, ("incomplete",)),
         (signals(d=1.0), {"tau_d": None}, ("all_tests_passed",)),
         (signals(m=1.0), {"tau_m": None}, ("all_tests_passed",)),
         (signals(d=None), {}, ("disagreement",)),
@@ -52,13 +57,13 @@ def test_unknown_intrinsic_is_not_compared() -> None:
     assert decision.skip
     assert decision.untested == ("misalignment", "low_intrinsic")
     assert not decide(signals(d=0.5, m=None, p=None), GateSettings()).skip
-    assert not decide(signals(m=None, p=None, unanimous=False), GateSettings()).skip
+    assert not decide(signals(m=None, p=None, equal=False), GateSettings()).skip
 
 
 def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
     p = 0.95
     stands = [Stand(i, f"agent/{i}", "Yes", "because", 0.95, p / (1 + p)) for i in range(3)]
-    seen = signals_of(stands, np.ones((3, 2)))
+    seen = signals_of(stands, np.ones((3, 2)), 3)
     assert seen.misalignment == pytest.approx(0.95 - 0.4872, abs=1e-4)
     gate = GateSettings(intrinsic="printed", tau_p=None)
     assert decide(seen, gate).reasons == ("misalignment",)
@@ -66,10 +71,10 @@ def test_printed_reading_makes_calibrated_confidence_look_misaligned() -> None:
 
 def test_signals_leave_unknown_out_and_record_no_nan() -> None:
     stands = [Stand(0, "agent/0", "Yes", "a", 0.9, None), Stand(1, "agent/1", "Yes", "a", 0.8, 0.7)]
-    seen = signals_of(stands, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    seen = signals_of(stands, np.array([[1.0, 0.0], [0.0, 1.0]]), 2)
     assert (seen.disagreement, seen.mean_intrinsic) == (1.0, 0.7)
     assert seen.misalignment == pytest.approx(0.1)
-    unknown = signals_of([stands[0], stands[0]], np.ones((2, 2)))
+    unknown = signals_of([stands[0], stands[0]], np.ones((2, 2)), 2)
     assert unknown.misalignment is None
     record = gate_record(unknown, decide(unknown, GateSettings()), GateSettings())
     assert record["m"] is None

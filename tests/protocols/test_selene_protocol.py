@@ -33,6 +33,7 @@ async def test_agreement_skips_and_takes_one_judge_pass() -> None:
     assert (verdict.answer, verdict.how, verdict.confidence, verdict.rounds) == ("No", "skipped", 0.9, 0)
     assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
     assert verdict.payload["confidence_from"] == "judge"
+    assert verdict.payload["distribution_from"] == "votes"
     assert floor.paths() == [
         "opening/agent/0",
         "opening/agent/1",
@@ -131,12 +132,50 @@ async def test_a_failed_revision_keeps_the_last_reply() -> None:
 
 
 async def test_quorum() -> None:
-    two: Script = {"opening/agent/0": None, **AGREE}
-    verdict, floor = await debate(two)
-    assert verdict.flags == ("opening-failed",)
-    assert len(floor.event("gate")["answers"]) == 2
     with pytest.raises(QuorumFailed, match="1 of 3 openings"):
         await debate({"opening/agent/0": None, "opening/agent/1": None, **AGREE})
+
+
+TWO_OF_THREE: Script = {"opening/agent/2": None, **AGREE, "judge/candidate/*": 0.8}
+
+
+async def test_a_failed_opening_is_no_agreement() -> None:
+    verdict, floor = await debate({**TWO_OF_THREE, "round/*": Said("No")})
+    assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 1)
+    assert verdict.flags == ("opening-failed",)
+    gate = floor.event("gate")
+    assert (gate["unanimous"], gate["equal"], gate["complete"]) == (False, True, False)
+    assert (gate["reasons"], gate["answers"]) == (["incomplete"], ["No", "No"])
+    assert floor.paths("round/") == ["round/1/agent/0", "round/1/agent/1"]
+
+
+async def test_the_valid_openings_may_decide() -> None:
+    verdict, floor = await debate(TWO_OF_THREE, {"gate.require_complete": False})
+    assert (verdict.how, verdict.flags) == ("skipped", ("opening-failed",))
+    assert not floor.event("gate")["unanimous"]
+
+
+async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
+    script: Script = {**TWO_OF_THREE, "round/1/agent/2": None, "round/2/agent/2": Said("Yes"), "round/*": Said("No")}
+    settings = {"debate.failed_openings": "join", "debate.epsilon": 0.0}
+    verdict, floor = await debate(script, settings)
+    assert (verdict.how, verdict.rounds, verdict.flags) == ("unanimous", 3, ("opening-failed",))
+    assert verdict.distribution == {"Yes": 0.0, "No": 1.0}
+    first, joined, third = (floor.event("round", f"round/{number}") for number in (1, 2, 3))
+    assert (first["failed"], first["joined"]) == ({"agent/2": "refused"}, [])
+    assert (joined["joined"], joined["changed"], joined["answers"]["agent/2"]) == (["agent/2"], [], "Yes")
+    assert (third["joined"], third["changed"]) == ([], ["agent/2"])
+    asked = floor.asks["round/1/agent/2"]
+    assert asked.template == "selene/joining"
+    assert [other["name"] for other in asked.slots["others"]] == ["agent/0", "agent/1"]
+    assert floor.asks["round/3/agent/2"].template == "selene/revision"
+
+
+async def test_a_round_in_which_somebody_joins_is_no_sign_of_stability() -> None:
+    script: Script = {**TWO_OF_THREE, "round/*": Said("No")}
+    verdict, floor = await debate(script, {"debate.failed_openings": "join"})
+    assert floor.event("round", "round/1")["joined"] == ["agent/2"]
+    assert (verdict.how, verdict.rounds) == ("stable-agree", 2)
 
 
 async def test_without_logprobs_the_gate_stands_on_disagreement_and_unanimity() -> None:
@@ -242,10 +281,47 @@ async def test_majority_vote() -> None:
 async def test_vote_ties_go_to_stated_confidence_then_seed() -> None:
     settings = {"agents": 2, "vote.samples": 1}
     sure: Script = {"opening/agent/0": Said("Yes", 0.6), "opening/*": Said("No", 0.7)}
-    assert (await debate(sure, settings, name="majority-vote"))[0].answer == "No"
+    verdict, floor = await debate(sure, settings, name="majority-vote")
+    assert (verdict.answer, verdict.flags) == ("No", ("vote-tied",))
+    assert floor.event("vote") == {
+        "votes": [{"answer": "No", "count": 1, "stated": 0.7}, {"answer": "Yes", "count": 1, "stated": 0.6}],
+        "tied": ["No", "Yes"],
+        "tie_broken_by": "stated_confidence",
+        "answer": "No",
+    }
     even: Script = {"opening/agent/0": Said("Yes"), "opening/*": Said("No")}
     answers = {(await debate(even, settings, name="majority-vote", seed=s))[0].answer for s in range(30)}
     assert answers == {"Yes", "No"}
+    assert (await debate(even, settings, name="majority-vote"))[1].event("vote")["tie_broken_by"] == "seed"
+
+
+async def test_a_vote_that_is_no_tie_is_noted_without_a_flag() -> None:
+    verdict, floor = await debate(SPLIT, {"vote.samples": 1}, name="majority-vote")
+    assert (verdict.answer, verdict.flags) == ("No", ())
+    vote = floor.event("vote", "vote")
+    assert ([(each["answer"], each["count"]) for each in vote["votes"]], vote["tied"]) == ([("No", 2), ("Yes", 1)], [])
+
+
+async def test_ties_of_a_debate_without_a_judge_and_of_a_consensus_that_is_none() -> None:
+    script: Script = {
+        "opening/agent/0": Said("Yes", 0.8), "opening/*": Said("No", 0.8), "round/*/agent/0": Said("Yes", 0.8),
+        "round/*": Said("No", 0.8), "judge/*": 0.9,
+    }  # fmt: skip
+    two = {"agents": 2, "judging.method": "none"}
+    debated, floor = await debate(script, two)
+    assert (debated.how, debated.flags, floor.event("vote", "vote")["tied"]) == (
+        "stable-disagree", ("vote-tied",), ["No", "Yes"],
+    )  # fmt: skip
+    loose = {"agents": 2, "gate": {"require_unanimity": False, "tau_d": None}}
+    skipped, floor = await debate(script, loose)
+    assert (skipped.how, skipped.flags) == ("skipped", ("vote-tied",))
+    assert floor.event("vote", "vote/consensus")["tie_broken_by"] == "seed"
+
+
+async def test_a_vote_that_stands_in_for_missing_judges_is_noted() -> None:
+    verdict, floor = await debate({**SPLIT, "judge/*": None}, {"gate.when": "never"})
+    assert (verdict.answer, verdict.flags) == ("No", ("judges-missing",))
+    assert floor.event("vote", "vote")["answer"] == "No"
 
 
 async def test_always_debate_judges_each_answer_once() -> None:

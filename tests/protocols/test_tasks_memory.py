@@ -88,8 +88,8 @@ SCORED = Reference(scoring="score", accepted=("1", "2"), ratings=(1.0, None), gr
 
 def test_every_field_of_a_case_survives() -> None:
     bare = msgspec.structs.asdict(Case(id="", question=""))
-    assert [name for name, value in msgspec.structs.asdict(WHOLE).items() if value == bare[name]] == []
-    scored = msgspec.structs.replace(WHOLE, labels=("1", "2", "3", "4"), choices=(), aliases=())
+    assert [name for name, value in msgspec.structs.asdict(WHOLE).items() if value == bare[name]] == ["scoring"]
+    scored = msgspec.structs.replace(WHOLE, labels=("1", "2", "3", "4"), choices=(), aliases=(), scoring="score")
     for each in (LabelledCase(WHOLE, 0, "A"), LabelledCase(scored, 0, "1", "", SCORED)):
         assert list(Task.from_cases([each]).cases()) == [each]
 

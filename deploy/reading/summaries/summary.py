@@ -40,10 +40,11 @@ from moot.deploy.reading.summaries.rulings import Rulings, rulings
 from moot.deploy.reading.summaries.scores import TraitScores, trait_scores
 from moot.deploy.reading.summaries.short_answers import ShortAnswers, short_answers
 from moot.deploy.reading.summaries.stopped import StoppedEarly, stopped_early
+from moot.deploy.reading.summaries.votes import VoteFigures, vote_figures
 from moot.deploy.reading.text import Interval
 from moot.protocols.case import is_shared_id
 
-_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "audit", "branches", "parked", "assessment")
+_KINDS = (*BOOKKEEPING_EVENTS, "gate", "judging", "vote", "audit", "branches", "parked", "assessment")
 _JUDGES_ONLY = "judge-panel"
 
 
@@ -80,6 +81,7 @@ class Summary(BaseModel):
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
         detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,
             and is not part of `accuracy`.
+        votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
         short_answers: how near the answers come to the accepted ones; None where there are none such.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
         tokens_reused: of the `replies_reused` replies taken from another run, by `--reuse` or `replay/RUN`; a lower
@@ -142,6 +144,7 @@ class Summary(BaseModel):
     labels_questioned: int | None
     evaluation: Evaluation | None
     scores: list[TraitScores] | None
+    votes: VoteFigures | None
     short_answers: ShortAnswers | None
     detection: Detection | None
     tokens_paid: int | None
@@ -223,6 +226,7 @@ def summarise(folder: str | Path) -> Summary:
         reasoning=reasoning_by_role(events, {verdict.key for verdict in finished}),
         judging=judging(folder) if facts.protocol == _JUDGES_ONLY else None,
         scores=trait_scores(folder, finished, references),
+        votes=vote_figures(counted, events, references),
         short_answers=short_answers(finished, references),
         detection=measured(claims) if claims else None,
         unsettled=facts.unsettled,

@@ -5,11 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel
+
+from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
+from moot.deploy.reading.transcripts.shown import Shown
 from moot.deploy.reading.transcripts.views import EventView
 
 _NUMBERS = ("d", "tau_d", "m", "tau_m", "p", "tau_p")
 _JUDGMENT_KEYS = frozenset({"variant", "judge", "pass", "support", "score", "missing", "path"})
+
+
+class _Votes(BaseModel):
+    answer: str
+    count: int
+    stated: float
+
+
+class _Vote(BaseModel):
+    """The data of a `vote` event."""
+
+    votes: list[_Votes]
+    tied: list[str]
+    tie_broken_by: str
+    answer: str
 
 
 class Signal(NamedTuple):
@@ -41,7 +60,8 @@ def gate_signals(data: Mapping[str, Any]) -> list[Signal]:
         _test("D (disagreement)", data["d"], data["tau_d"], below=True, unknown="fail"),
         _test("M (misalignment)", data["m"], data["tau_m"], below=True, unknown="not tested"),
         _test("mean p (own probability)", data["p"], data["tau_p"], below=False, unknown="not tested"),
-        _unanimity(data["unanimous"], data.get("require_unanimity")),
+        _unanimity(data),
+        *_openings(data),
     ]
 
 
@@ -55,11 +75,22 @@ def _test(
     return Signal(name, number(value, 4), f"{'<' if below else '>='} {number(tau, 4)}", outcome)
 
 
-def _unanimity(unanimous: Any, required: Any) -> Signal:
-    said = "yes" if unanimous else "no"
-    if not required:
+def _unanimity(data: Mapping[str, Any]) -> Signal:
+    """Of the valid answers, and so not told as unanimity where one is missing; older records do not know."""
+    equal = data.get("equal", data["unanimous"])
+    said = "no" if not equal else "yes" if data.get("complete", True) else "incomplete"
+    if not data.get("require_unanimity"):
         return Signal("unanimous", said, "off", "off")
-    return Signal("unanimous", said, "yes", "pass" if unanimous else "fail")
+    return Signal("unanimous", said, "yes", "pass" if equal else "fail")
+
+
+def _openings(data: Mapping[str, Any]) -> list[Signal]:
+    """The test that every agent gave a valid answer; shown where one did not."""
+    if data.get("complete", True):
+        return []
+    if not data.get("require_complete"):
+        return [Signal("every opening valid", "no", "off", "off")]
+    return [Signal("every opening valid", "no", "yes", "fail")]
 
 
 class JudgedRow(NamedTuple):
@@ -124,6 +155,19 @@ def judging_words(data: Mapping[str, Any]) -> list[str]:
     if data.get("flip_rate") is not None:
         chosen += f"; flip rate over variants {number(data['flip_rate'])}"
     return [*lines, chosen]
+
+
+def vote_event(event: EventView) -> Shown | None:
+    """A `vote` event as shown; None when it is none, or not as SELENE and its baselines note it."""
+    found = read_as(_Vote, event.data) if event.kind == "vote" else None
+    if found is None:
+        return None
+    rows = [(each.answer, str(each.count), number(each.stated)) for each in found.votes]
+    chosen = f"chosen: {found.answer}"
+    if found.tied:
+        broken = found.tie_broken_by.replace("_", " ")
+        chosen += f" (a tie of {', '.join(found.tied)}, broken by {broken})"
+    return Shown(f"vote at {event.path}", ("answer", "votes", "mean stated confidence"), rows, [chosen])
 
 
 def plain_pairs(data: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:

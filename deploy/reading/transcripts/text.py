@@ -123,7 +123,8 @@ def verdict_pairs(verdict: VerdictView | None, state: str) -> list[tuple[str, st
         pairs.append(("flags", ", ".join(verdict.flags)))
     if (told := consensus_pairs(verdict.payload) or check_pairs(verdict.payload)) is not None:
         return pairs + told
-    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key != "confidence_from"}
+    said = {"confidence_from", "distribution_from"}
+    rest: Mapping[str, object] = {key: v for key, v in verdict.payload.items() if key not in said}
     return pairs + list(plain_pairs(rest))
 
 
