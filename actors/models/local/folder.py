@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
-from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
 
 NEEDED = ("torch", "transformers", "safetensors", "llguidance")
 """The packages of the extra `local`."""
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+
+
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")
 
 
 def require_extra() -> None:
@@ -27,8 +30,8 @@ def model_folder(path: str) -> Path:
     Raises:
         ConfigError: it does not exist, is no model folder, or has no weights in the safetensors format.
     """
-    if "://" in path:
-        raise ConfigError(f"model 'local/{redact(path)}': an address; name a folder of weights on this machine")
+    if _ADDRESS.match(path):  # it is not repeated: it may hold a password
+        raise ConfigError("model 'local/ADDRESS': name a folder of weights on this machine")
     try:
         folder = Path(path).expanduser().absolute()
         found = {child.name for child in folder.iterdir()}
