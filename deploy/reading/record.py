@@ -19,6 +19,7 @@ from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
+from moot.deploy.reading.references import score_as_now
 from moot.protocols.errors import RecordError
 
 
@@ -80,7 +81,7 @@ class Noted(NamedTuple):
 
 
 class VerdictRow(NamedTuple):
-    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored."""
+    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see `score_as_now`."""
 
     case_id: str
     attempt: int
@@ -289,7 +290,9 @@ def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
     """The verdict of each case's latest attempt that has one, in order of case id."""
     names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
     latest: dict[str, VerdictRow] = {}
-    for row in read_table(folder, "verdicts", names).to_pylist():
+    rows = read_table(folder, "verdicts", names).to_pylist()
+    score_as_now(folder, rows)
+    for row in rows:
         known = latest.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
             latest[row["case_id"]] = VerdictRow(

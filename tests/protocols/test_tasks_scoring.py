@@ -186,7 +186,8 @@ def test_right_and_wrong(answer: str, gold: str, reference: Reference, correct: 
 @pytest.mark.parametrize("scoring", ["label", "number", "short answer", "score"])
 def test_what_cannot_be_scored(scoring: Scoring) -> None:
     reference = Reference(scoring=scoring)
-    assert is_correct(None, "1", reference) is None
+    assert is_correct(None, None, reference) is None
+    assert is_correct(None, "1", reference) is False
     assert is_correct("1", None, reference) is None
     assert is_correct("", "1", reference) is False
 

@@ -17,7 +17,7 @@ from moot.protocols.tasks.short_answers import token_f1
 
 
 class ShortAnswers(BaseModel):
-    """Figures over the finished cases with an answer and an accepted one. Intervals are 95 %.
+    """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
 
     Attributes:
         n: cases that both are over.
