@@ -18,7 +18,7 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
     - "label": it is the gold label, or another accepted one, as `fold` spells them. Labels of one set differ after it,
       and a free-text answer, which arrives folded, meets its gold text.
     - "number": it states one number, which has the gold one's value; see `moot.protocols.tasks.numbers`.
-    - "short answer": it matches an accepted answer exactly after the usual normalisation; see
+    - "short answer": it matches an accepted answer exactly after normalisation; see
       `moot.protocols.tasks.short_answers`.
     - "score": it is the score that one of the raters gave.
 

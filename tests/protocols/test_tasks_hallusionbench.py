@@ -99,6 +99,14 @@ def test_only_what_needs_no_missing_picture_is_taken_and_keeps_its_name(write: W
     assert absolute_spec(spec) == spec
 
 
+def test_without_pictures_every_question_is_taken_and_none_is_shown(write: Write) -> None:
+    spec = f"{write(ROW, WITHOUT)}:pictures=none"
+    items = list(open_task(spec, load).cases())
+    assert [(item.case.id, item.case.images) for item in items] == [("hallusionbench-0", ()), ("hallusionbench-1", ())]
+    found = open_task(spec, load).validate()
+    assert (found.count, found.pictured) == (2, 0)
+
+
 def test_the_sizes_of_figure_and_pair_are_those_of_the_whole_file(write: Write) -> None:
     """A set of an original and two edited figures, one question asked of all, one of the original alone."""
     rows = [

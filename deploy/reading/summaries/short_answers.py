@@ -21,7 +21,7 @@ class ShortAnswers(BaseModel):
 
     Attributes:
         n: cases that both are over.
-        exact_match: share of answers that are an accepted one after the usual normalisation; Wilson's interval.
+        exact_match: share of answers that are an accepted one after normalisation; Wilson's interval.
         token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; BCa interval, None when the
             cases are all alike.
     """
