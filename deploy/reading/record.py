@@ -106,6 +106,7 @@ class RunFacts:
 
     Attributes:
         path: the run's folder.
+        simulated: whether any reply is a simulated model's; False for a run that asked no model.
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
         last_started_at: unix time at which the last owner took the folder; None when unknown.
@@ -163,7 +164,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         task=_text(raw.get("task")),
         protocol=_text(raw.get("protocol")),
         models=models,
-        simulated=simulated,
+        simulated=simulated and _asked_a_model(run.path),
         encoder=_text(raw.get("encoder")),
         seed=seed if isinstance(seed, int) else None,
         cases=planned if isinstance(planned, int) else None,
@@ -174,6 +175,12 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         prices=_prices(raw.get("price_table")),
         unsettled=_unsettled(raw.get("sessions")),
     )
+
+
+def _asked_a_model(folder: Path) -> bool:
+    """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
+    roles = read_table(folder, "turns", ["role"])["role"]
+    return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
 
 
 def _text(value: Any) -> str | None:
