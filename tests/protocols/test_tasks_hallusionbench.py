@@ -104,6 +104,7 @@ def test_without_pictures_every_question_is_taken_and_none_is_shown(write: Write
     items = list(open_task(spec, load).cases())
     assert [(item.case.id, item.case.images) for item in items] == [("hallusionbench-0", ()), ("hallusionbench-1", ())]
     found = open_task(spec, load).validate()
+    assert found is not None
     assert (found.count, found.pictured) == (2, 0)
 
 
@@ -178,6 +179,7 @@ def test_the_folder_and_the_option_are_checked(tmp_path: Path) -> None:
 @pytest.mark.needs("data/hallusionbench")
 def test_the_real_slice() -> None:
     found = open_task(f"hallusionbench:{REAL}").validate()
+    assert found is not None
     assert found is not None
     assert (found.count, found.gold) == (180, {"supported": 78, "hallucinated": 102})
     items = list(open_task(f"hallusionbench:{REAL}").cases())
