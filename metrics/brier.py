@@ -38,6 +38,34 @@ def brier_multiclass(p: npt.ArrayLike, truth_index: npt.ArrayLike | Sequence[int
     return values(np.where(known, error, np.nan))
 
 
+def brier_stated(confidence: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | None]) -> Values:
+    """The Brier score of one stated confidence, per answer: `(c - [it is right])^2`.
+
+    The confidence is that of the answer that was given, however low it is: who answers and states .2 expects to be
+    wrong. `brier_top_label([c, 1 - c], ...)` would judge the larger of the two instead.
+
+    Args:
+        confidence: `(...)`, the stated probability that the answer is right, in [0, 1]; NaN (or None) when unknown.
+        correct: `(...)`, whether it is: True or False (1 or 0); NaN (or None) when unknown.
+
+    Returns:
+        `(...)`, in [0, 1]; NaN where either is unknown.
+
+    Raises:
+        ValueError: for shapes that do not broadcast, a confidence outside [0, 1], or an outcome that is neither true,
+            false nor unknown.
+
+    Source: Brier, "Verification of forecasts expressed in terms of probability", 1950, for one event.
+
+    >>> brier_stated([0.75, 0.25], [True, True]).tolist()
+    [0.0625, 0.5625]
+    """
+    stated = np.asarray(confidence, dtype=np.float64)
+    if ((stated < 0.0) | (stated > 1.0)).any():
+        raise ValueError("a confidence lies between 0 and 1")
+    return values((stated - _outcomes(correct)) ** 2)
+
+
 def brier_top_label(p: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | None]) -> Values:
     """The Brier score of the most probable label alone, per case: `(max p - [it is true])^2`.
 
@@ -56,7 +84,11 @@ def brier_top_label(p: npt.ArrayLike, correct: npt.ArrayLike | Sequence[bool | N
     >>> brier_top_label([0.75, 0.25], [True, False]).tolist()
     [0.0625, 0.5625]
     """
+    return values((known_rows(p).max(axis=-1) - _outcomes(correct)) ** 2)
+
+
+def _outcomes(correct: npt.ArrayLike | Sequence[bool | None]) -> npt.NDArray[np.float64]:
     outcome = np.asarray(correct, dtype=np.float64)
     if not np.isin(outcome[~np.isnan(outcome)], (0.0, 1.0)).all():
         raise ValueError("an outcome is true, false or unknown")
-    return values((known_rows(p).max(axis=-1) - outcome) ** 2)
+    return outcome

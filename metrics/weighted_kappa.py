@@ -1,9 +1,36 @@
-"""Quadratically weighted kappa: how far two raters' scores agree beyond what their distributions give by chance."""
+"""Kappa of two raters, nominal and quadratically weighted: agreement beyond what their distributions give by chance."""
 
 import numpy as np
 import numpy.typing as npt
 
 _ROUNDING = 1e-12  # relative; below it a denominator is that of two constants
+
+
+def cohen_kappa(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Cohen's kappa of two raters, for names: `(p_o - p_e) / (1 - p_e)`.
+
+    `p_o` is the share of equal scores and `p_e` that of two raters with these distributions who score independently.
+
+    Args:
+        a, b: `(n,)`, the two raters' scores, as numbers; pairs with NaN are left out.
+
+    Returns:
+        A number in [-1, 1], 1 for equal scores; NaN when there is no pair, or both give one and the same score always.
+
+    Raises:
+        ValueError: for vectors of different lengths.
+
+    Source: Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 1960.
+
+    >>> round(cohen_kappa([1, 1, 2, 2], [1, 1, 2, 1]), 3)
+    0.5
+    """
+    one, other = _pairs(a, b, -np.inf, np.inf)
+    if not len(one):
+        return float("nan")
+    levels = np.unique([one, other])
+    chance = float(sum((one == level).mean() * (other == level).mean() for level in levels))
+    return float(((one == other).mean() - chance) / (1.0 - chance)) if chance < 1.0 - _ROUNDING else float("nan")
 
 
 def quadratic_weighted_kappa(a: npt.ArrayLike, b: npt.ArrayLike, lowest: float, highest: float) -> float:

@@ -287,9 +287,10 @@ class Recorder:
         return admitted
 
     def _write_verdict(self, closing: Closing, used: Used) -> None:
-        gold, reference, _ = self._registry.end(closing.case_id)
+        gold, reference, is_reply, _ = self._registry.end(closing.case_id)
         failed = bool(closing.failure)
-        correct = None if failed else is_correct(closing.answer, gold, reference)
+        unanswered = closing.answer is None and is_reply
+        correct = None if failed or unanswered else is_correct(closing.answer, gold, reference)
         columns = verdict_columns(closing, gold, correct, time.time())
         self._not_durable.add(closing.case_id)
         self._journal.append("verdicts", **columns)

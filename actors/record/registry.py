@@ -16,10 +16,15 @@ _MAX_ATTEMPTS = 16
 
 
 class Right(NamedTuple):
-    """What is right in a case that is being debated, and the number of its registering."""
+    """What is right in a case that is being debated, and the number of its registering.
+
+    Attributes:
+        is_reply: whether the case is a reply to judge, to which no answer is a verdict without mistake.
+    """
 
     gold: str | None
     reference: Reference
+    is_reply: bool
     number: int
 
 
@@ -58,7 +63,7 @@ class Registry:
         for labelled in cases:
             case_id = labelled.case.id
             self._aside.take_back(case_id)
-            self._right[case_id] = Right(labelled.gold, labelled.reference, number)
+            self._right[case_id] = Right(labelled.gold, labelled.reference, labelled.case.judged is not None, number)
             for key in _attempts_at(case_id):
                 if (debate := self._arrivals.known(key)) is not None:
                     debate.arrived.set()
@@ -73,7 +78,7 @@ class Registry:
 
     def end(self, case_id: str) -> Right:
         """What is right in a case that has its verdict now, and is debated no more."""
-        return self._right.pop(case_id, Right(None, Reference(), 0))
+        return self._right.pop(case_id, Right(None, Reference(), False, 0))
 
     async def _bring_back(self, case_ids: Sequence[str]) -> None:
         for case_id in case_ids:

@@ -13,7 +13,7 @@ from moot.deploy.reading.detection.claims import ids_trained_on, read_claims
 from moot.deploy.reading.record import VerdictRow, latest_verdicts
 from moot.deploy.reading.references import References
 
-Unscored = Literal["failed", "abstained", "no gold label", "trained on", "no verdict", "other text"]
+Unscored = Literal["failed", "no gold label", "trained on", "no verdict", "other text"]
 """Why a case cannot be paired: in the order in which they are looked for, but for the last two, which come first."""
 
 
@@ -98,8 +98,6 @@ def _unscored(case_id: str, cells: Iterable[CellCases]) -> Unscored | None:
         return "other text"
     if any(verdict.failed for verdict in verdicts):
         return "failed"
-    if any(verdict.answer is None for verdict in verdicts):
-        return "abstained"
     if any(verdict.correct is None for verdict in verdicts):
         return "no gold label"
     return "trained on" if any(case_id in each.trained_on for each in cells) else None

@@ -32,7 +32,7 @@ class Against(BaseModel):
     Attributes:
         accuracy: difference of the accuracies, and McNemar's exact test.
         p_adjusted: its p-value after Benjamini and Hochberg, over all cells that are compared; None without a test.
-        left_out: cases that are no pair, by reason: one of the two has failed, abstained, has no verdict yet, reads
+        left_out: cases that are no pair, by reason: one of the two has failed, has no verdict yet, reads
             another text under the same id, there is no gold label, or a classifier was trained on the claim or on
             another one of its group.
     """
@@ -54,7 +54,7 @@ class CellFigures(BaseModel):
         run: its folder.
         cases: that the run is over; `answered + abstained + failed + open`.
         answers: cases by answer, the most frequent first.
-        scored: cases that `accuracy` is over: with an answer and a gold label, and not known to the classifier.
+        scored: cases that `accuracy` is over: with a gold label, and not known to the classifier.
         accuracy_interval: Wilson's, 95 %.
         coverage: share of the cases that have an answer.
         tokens_per_case: of a finished case, whether paid here or reused, without what served only to measure.

@@ -104,7 +104,9 @@ def _cells(found: Ablation) -> Block:
         del columns["USD"]
     if all(each.accuracy is None for each in cells):
         columns["answers"] = [_answers(each.answers) for each in cells]
-    title = "accuracy with Wilson's 95 % interval, over the n cases with an answer and a gold label" + trivial(cells)
+    title = "accuracy with Wilson's 95 % interval, over the n cases with a gold label (no answer is wrong)" + trivial(
+        cells
+    )
     figures = {each.cell: row for each, row in zip(cells, zip(*columns.values(), strict=True), strict=True)}
     rows = [
         (*each.values.values(), *(figures[each.cell] if each.same_as is None else _as(each.same_as, len(columns))))

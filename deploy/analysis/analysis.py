@@ -30,6 +30,7 @@ from moot.deploy.analysis.role_comparison import role_comparison_tables
 from moot.deploy.analysis.score_distributions import score_distributions_table
 from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.signal_pairs import signal_pairs_table
+from moot.deploy.analysis.stated_confidence_table import stated_confidence_table
 from moot.deploy.analysis.strata_table import strata_table
 from moot.deploy.analysis.sweep import sweep
 from moot.deploy.analysis.table import Table
@@ -183,6 +184,7 @@ def analysis_of(
         signal_pairs_table(measured, by_dataset, settings),
         *role_comparison_tables(measured, by_dataset, sweeps, settings),
         correctness_table(measured, by_dataset, settings),
+        stated_confidence_table(replies, named, settings),
         divergences,
         consistency_table(replies, by_dataset),
         score_distributions_table(replies, by_dataset),

@@ -67,6 +67,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         quality=_quality(path, table, scores, flag),
         flag=flag,
         correct=_binary(path, table, "correct"),
+        confidence=_share(path, table, "confidence", "a number from 0 to 1, or null"),
         assessments=[None] * count,
     ).in_order(list(dict.fromkeys(role)))
 
@@ -114,10 +115,15 @@ def _binary(path: Path, table: pa.Table, name: str) -> Floats:
     return values
 
 
-def _flag(path: Path, table: pa.Table) -> Floats:
-    share = _numbers(path, table, "flag")
+def _share(path: Path, table: pa.Table, name: str, expected: str) -> Floats:
+    share = _numbers(path, table, name)
     if ((share < 0.0) | (share > 1.0)).any():
-        raise ConfigError(f"--table {path}: `flag`: expected true, false or null, or a share from 0 to 1")
+        raise ConfigError(f"--table {path}: `{name}`: expected {expected}")
+    return share
+
+
+def _flag(path: Path, table: pa.Table) -> Floats:
+    share = _share(path, table, "flag", "true, false or null, or a share from 0 to 1")
     return np.where(np.isnan(share), np.nan, (share >= FLAGGED).astype(np.float64))
 
 

@@ -35,10 +35,11 @@ COLUMNS: Mapping[str, str] = {
     "top_p": "number",
     "logprob_stage": "text: `before` or `after` temperature and top-p",
     "correct": "true, false or null: whether the outcome is right",
+    "confidence": "number from 0 to 1: the probability that was stated of the answer being right",
     "flag": "true, false or null, or the share of judges that flag the reply",
     "quality": "number: Q; when missing the sum of the scores, 0 for a flagged reply",
 }
-"""What a table may hold, besides a column `score_NAME` for each dimension. One of `logprob` and scores is needed."""
+"""What a table may hold, besides `score_NAME` for each dimension. `logprob`, scores or `confidence` are needed."""
 
 ROUNDING = 1e-3
 """How far a log-probability may lie above 0 by rounding; more is a probability, or some other number."""
@@ -69,7 +70,15 @@ def read_columns(path: Path) -> pa.Table:
 
 def numeric(name: str) -> bool:
     """Whether a column of this name holds one number, or truth value, for each reply."""
-    return name in ("alternatives", "temperature", "top_p", "correct", "flag", "quality") or name.startswith(SCORE)
+    return name in (
+        "alternatives",
+        "temperature",
+        "top_p",
+        "correct",
+        "confidence",
+        "flag",
+        "quality",
+    ) or name.startswith(SCORE)
 
 
 def _read(path: Path) -> pa.Table:
@@ -88,8 +97,11 @@ def _check_names(path: Path, table: pa.Table) -> None:
     for name in table.column_names:
         if name not in COLUMNS and not name.startswith(SCORE):
             raise ConfigError(f"--table {path}: {unknown_name('column', name, [*COLUMNS, f'{SCORE}NAME'])}")
-    if "logprob" not in table.column_names and not any(name.startswith(SCORE) for name in table.column_names):
-        raise ConfigError(f"--table {path}: expected a column `logprob`, or scores as `{SCORE}NAME`; found neither")
+    enough = {"logprob", "confidence"} & set(table.column_names)
+    if not enough and not any(name.startswith(SCORE) for name in table.column_names):
+        raise ConfigError(
+            f"--table {path}: expected a column `logprob` or `confidence`, or scores as `{SCORE}NAME`; found none"
+        )
     if "alt_logprob" in table.column_names and "alternatives" not in table.column_names:
         raise ConfigError(f"--table {path}: `alt_logprob` needs `alternatives`, the number of them for each token")
 

@@ -201,6 +201,7 @@ def _replies(
         quality=numbers(each.data.quality for each in judged),
         flag=numbers(None if flag is None else float(flag >= FLAGGED) for flag in flags),
         correct=numbers(each.correct for each in judged),
+        confidence=np.full(len(judged), np.nan),
         assessments=[each.data for each in judged],
         left_out=dict(left_out),
     ).in_order(_role_order(roles, {each.data.role for each in judged}))

@@ -41,6 +41,7 @@ class Replies:
         quality: mean Q; NaN where every mark is missing.
         flag: 1 where at least half of the marks flag it, else 0; NaN where every mark is missing.
         correct: 1 where the case's answer is right, else 0; NaN where it cannot be scored.
+        confidence: the probability, in [0, 1], that was stated of the answer; NaN where none was, as in a run.
         assessments: what the event `assessment` holds of each; None where nobody judged it.
         left_out: replies that could not be taken in, by reason.
     """
@@ -65,6 +66,7 @@ class Replies:
     quality: Floats
     flag: Floats
     correct: Floats
+    confidence: Floats
     assessments: Sequence[AssessmentData | None]
     left_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -113,6 +115,7 @@ class Replies:
             quality=self.quality[rows],
             flag=self.flag[rows],
             correct=self.correct[rows],
+            confidence=self.confidence[rows],
             assessments=[self.assessments[row] for row in rows.tolist()],
         )
 

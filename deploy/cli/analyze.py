@@ -16,6 +16,10 @@ def analyze(
         Path | None, typer.Option(help="A Parquet file of replies instead; `moot analyze --columns` lists its columns.")
     ] = None,
     columns: Annotated[bool, typer.Option("--columns", help="List the columns that --table takes, and end.")] = False,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(help="A CSV or Parquet file of ratings (item, rater, score) instead: how far its raters agree."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where the files go (default: analysis/ in the run, or here for several).")
     ] = None,
@@ -45,6 +49,9 @@ def analyze(
     from moot.deploy.running.validated import validated
 
     check_format(form)
+    if ratings is not None:
+        _show_agreement(ratings, runs, table, seed, form)
+        return
     given = {
         "permutations": permutations,
         "resamples": resamples,
@@ -62,6 +69,16 @@ def analyze(
     )
     folder = out or (runs[0] / "analysis" if runs and in_it else Path("analysis"))
     show_analysis(found, write_analysis(found, folder), form)
+
+
+def _show_agreement(ratings: Path, runs: list[Path] | None, table: Path | None, seed: int, form: str) -> None:
+    from moot.deploy.analysis.ratings import rating_agreement
+    from moot.deploy.analysis.ratings_show import show_ratings
+    from moot.protocols.errors import ConfigError
+
+    if runs or table is not None:
+        raise ConfigError("--ratings is of a table of its own: name neither runs nor --table")
+    show_ratings(rating_agreement(ratings, seed=seed), form)
 
 
 def _list_columns() -> None:

@@ -19,6 +19,7 @@ from moot.actors.record.store.mirror import name_of
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
+from moot.deploy.reading.references import score_as_now
 from moot.protocols.errors import RecordError
 
 
@@ -80,7 +81,7 @@ class Noted(NamedTuple):
 
 
 class VerdictRow(NamedTuple):
-    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored."""
+    """A row of `verdicts`, as far as counting goes; `correct` is None for what cannot be scored: see `score_as_now`."""
 
     case_id: str
     attempt: int
@@ -105,6 +106,7 @@ class RunFacts:
 
     Attributes:
         path: the run's folder.
+        simulated: whether any reply is a simulated model's; False for a run that asked no model.
         cases: that the run is over; None when its source could not be counted.
         wall_s: over all sessions; None when there is none or one of them (a killed one) has none.
         last_started_at: unix time at which the last owner took the folder; None when unknown.
@@ -162,7 +164,7 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         task=_text(raw.get("task")),
         protocol=_text(raw.get("protocol")),
         models=models,
-        simulated=simulated,
+        simulated=simulated and _asked_a_model(run.path),
         encoder=_text(raw.get("encoder")),
         seed=seed if isinstance(seed, int) else None,
         cases=planned if isinstance(planned, int) else None,
@@ -173,6 +175,12 @@ def read_facts(folder: str | Path, replies: Iterable[Reply] = ()) -> RunFacts:
         prices=_prices(raw.get("price_table")),
         unsettled=_unsettled(raw.get("sessions")),
     )
+
+
+def _asked_a_model(folder: Path) -> bool:
+    """Whether a model was asked anything: a protocol may ask none, whoever is bound to its roles."""
+    roles = read_table(folder, "turns", ["role"])["role"]
+    return bool(pc.any(pc.fill_null(pc.not_equal(roles, "person"), True)).as_py())
 
 
 def _text(value: Any) -> str | None:
@@ -289,7 +297,9 @@ def latest_verdicts(folder: str | Path) -> list[VerdictRow]:
     """The verdict of each case's latest attempt that has one, in order of case id."""
     names = ["answer", "how", "rounds", "failed", "failure", "gold", "correct", "at"]
     latest: dict[str, VerdictRow] = {}
-    for row in read_table(folder, "verdicts", names).to_pylist():
+    rows = read_table(folder, "verdicts", names).to_pylist()
+    score_as_now(folder, rows)
+    for row in rows:
         known = latest.get(row["case_id"])
         if known is None or row["attempt"] > known.attempt:
             latest[row["case_id"]] = VerdictRow(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow.compute as pc
 
 from moot.actors.record.tables import read_table
 from moot.protocols.case import Reference
@@ -47,6 +48,28 @@ class References:
     def correct(self, case_id: str, answer: str | None, gold: str | None) -> bool | None:
         """Whether an answer to a case is right; see `is_correct`."""
         return is_correct(answer, gold, self[case_id])
+
+
+def is_unscored(row: Mapping[str, Any]) -> bool:
+    """Whether a row of `verdicts` was not scored though a gold answer is known: it has no answer, and did not fail."""
+    return not row["failed"] and row["correct"] is None and row["answer"] is None and row["gold"] is not None
+
+
+def score_as_now(folder: str | Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Score rows of `verdicts` in place as they would be written now: no answer is wrong.
+
+    Records from before that was so have null there. A case that is a reply to judge asks for no answer: it stays null.
+
+    Raises:
+        RecordError: when the record cannot be read.
+    """
+    unscored = [row for row in rows if is_unscored(row)]
+    if not unscored:
+        return
+    cases = read_table(folder, "cases", ["judged"])
+    replies = set(cases.filter(pc.is_valid(cases["judged"]))["case_id"].to_pylist())
+    for row in unscored:
+        row["correct"] = None if row["case_id"] in replies else False
 
 
 def _reference(row: Mapping[str, Any]) -> Reference:

@@ -153,14 +153,15 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
-    """How many answers are right; over claims, of which one left open is wrong, the row says what it leaves out."""
+    """How many answers are right; where some are missing, which is wrong, how many are there and are right, too."""
     scored = percent(summary.accuracy, summary.accuracy_interval, summary.scored)
     named = "a rater's score given" if summary.scores else "accuracy"
-    if summary.detection is not None:
-        named = "accuracy of what is answered"
     rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
     for each in summary.accuracy_by_part or ():
         rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored)))
+    if summary.answered < summary.scored:
+        share = percent(summary.accuracy_answered, summary.accuracy_answered_interval, summary.answered)
+        rows += [("answered", f"{summary.answered:,} of {summary.scored:,}"), (f"{named} of answered", share)]
     if summary.detection is not None:
         rows += detection_rows(summary.detection, summary.tokens_per_case)
     return rows

@@ -46,18 +46,19 @@ def hallusionbench_task(folder: str, spec: str, pictures: str = "") -> Task:
     Args:
         folder: where the file lies, and the pictures below it.
         spec: as the user wrote it.
-        pictures: `present` leaves out questions whose picture is not there; empty takes all of them.
+        pictures: `present` leaves out questions whose picture is not there; `none` takes all of them and shows no
+            picture, for baselines that look at none; empty takes all of them with theirs.
 
     Raises:
         ConfigError: `pictures` is something else.
         TaskFileError: there is no such folder, or no such file in it.
     """
-    if pictures not in ("", "present"):
-        raise ConfigError(f"task 'hallusionbench': `pictures` is `present` or left out, not {pictures!r}")
+    if pictures not in ("", "present", "none"):
+        raise ConfigError(f"task 'hallusionbench': `pictures` is `present`, `none` or left out, not {pictures!r}")
     source = locate_within(folder, FILE)
     if source is None:
         raise TaskFileError(folder, 0, "", f"expected a folder with {FILE}, found none in it")
-    bench = _Bench(Path(folder).expanduser(), present_only=pictures == "present")
+    bench = _Bench(Path(folder).expanduser(), pictures)
     return claims_task(
         partial(_placed, partial(json_list_rows, source)),
         bench.claims,
@@ -101,8 +102,8 @@ def _found(row: Row, *columns: str) -> tuple[str, ...]:
 class _Bench:
     """The claims of the records, and where their pictures lie."""
 
-    def __init__(self, folder: Path, present_only: bool) -> None:
-        self._folder, self._present_only = folder, present_only
+    def __init__(self, folder: Path, which: str) -> None:
+        self._folder, self._present_only, self._none = folder, which == "present", which == "none"
 
     def claims(self, row: Row) -> Iterator[Claim]:
         """A record's claim; none where its picture is not there and such records are left out.
@@ -127,13 +128,13 @@ class _Bench:
             yield claim
 
     def pictures(self, row: Row) -> tuple[Path, ...]:
-        """The file of the record's picture, if it needs one.
+        """The file of the record's picture, if it needs one and pictures are shown.
 
         Raises:
             TaskFileError: it is not there, or its name leads out of the folder.
         """
         named = _filename(row)
-        if named is None:
+        if named is None or self._none:
             return ()
         found = self._find(row, named)
         if found is None:

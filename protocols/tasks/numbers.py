@@ -26,7 +26,14 @@ _NUMBER = re.compile(
     rf"(?P<unread>[^\W\d_]|[\s-]+{_UNREAD_SCALE})?"
     rf"|{_ALONE}(?P<odd>\d[\d.,_]*)"
 )
-_MARK = re.compile(r"####|\banswer(?:\s+is|:)|=")
+_MARK = re.compile(r"####|\banswer(?:\s+is|:)|\ba:|=")
+_LISTED_ANSWERS = re.compile(r"\b[b-pr-z]:\s*\S")  # beside `B: 6` an `A: 5` is one of several, unlike beside `Q: ...`
+_BOX = "\\boxed{"
+_BRACE = re.compile(r"[{}]")
+_THIN_SPACE = re.compile(r"(?<=\d)(?:\\,|,\\!)(?=\d{3})")
+_GOES_ON = re.compile(
+    rf"(?:\s+[^\W\d_]+){{0,2}}\s*(?:[,;=+*/^x\u00d7\u00f7]|{_DASH}|\band\b|\bor\b|\bto\b)\s*(?:{_MONEY}\s?)?\.?\d"
+)
 _TERMS = re.compile(
     rf"(?:[\d)%]\s*(?:{_DASH}|[x^]|\bminus\b)|[\w)%]\s*(?:[+*\u00d7\u00f7\u00b7]|\b(?:plus|times|divided by)\b))"
     rf"\s*(?:{_MONEY}|\()?\s*\.?\d"
@@ -46,23 +53,36 @@ def stated_number(text: str) -> float | None:
     nothing, and so does a percent sign: `50%` is 50, as the question asked for per cent. Number words ("five") are not
     read.
 
-    Behind the last `####`, `answer is`, `answer:` or `=` only what follows counts; where terms of a sum or the like
-    follow an `=`, what stands before it. A number that cannot be read in full, such as `5kg` or `1,23`, is not read in
-    part: such a text states none.
+    What is in a `\\boxed{}` counts before anything else. Behind the last `####`, `answer is`, `answer:`, `A:` or `=`
+    only what follows counts; of what follows a last `####` (GSM8K's form) the number directly behind it, whatever words
+    come then; where terms of a sum or the like follow an `=`, what stands before it. A number that cannot be read in
+    full, such as `5kg` or `1,23`, is not read in part: such a text states none.
 
     >>> [stated_number(text) for text in ("72", "$1,234.50", "1,234 apples", "-3", "5/2", "50%", ".5", "5k")]
     [72.0, 1234.5, 1234.0, -3.0, 2.5, 50.0, 0.5, 5000.0]
     >>> stated_number("The answer is 18."), stated_number("16 = 8 + 8"), stated_number("18 or 19")
     (18.0, 16.0, None)
+    >>> [stated_number(text) for text in ("3 boxes of 6. A: 18", "#### 18 in 3 boxes", "of 3: \\\\boxed{18}")]
+    [18.0, 18.0, 18.0]
     """
     plain = _plain(text)
+    boxed = {_marked(content) for content in _boxed(plain)}
+    return _marked(plain) if not boxed else boxed.pop() if len(boxed) == 1 else None
+
+
+def _marked(plain: str) -> float | None:
+    """The number behind the last mark that one stands behind, or the only one there is."""
     marks, end = list(_MARK.finditer(plain)), len(plain)
+    if _LISTED_ANSWERS.search(plain):
+        marks = [mark for mark in marks if mark[0] != "a:"]
     while marks:
         mark = marks.pop()
         behind = plain[mark.end() : end]
         if not _NUMBER.search(behind) or (mark[0] == "=" and _TERMS.search(behind)):
             end = mark.start()
             continue
+        if mark[0] == "####" and (first := _leading(behind)) is not None:
+            return first
         number = _single(behind)
         if mark[0] == "=" and marks and marks[-1][0] == "=":
             listed = _LISTED.fullmatch(plain[marks[-1].end() : mark.start()])
@@ -84,9 +104,43 @@ def same_number(one: float, other: float) -> bool:
 
 
 def _plain(text: str) -> str:
-    plain = nfkc(text).casefold().replace("{,}", ",")
+    plain = _THIN_SPACE.sub(",", nfkc(text).casefold().replace("{,}", ","))
     plain = _MIXED.sub(" ", plain).replace("\u2044", "/")
     return _FRACTION.sub(lambda found: f"{found[1] or found[3]}/{found[2] or found[4]}", plain)
+
+
+def _boxed(plain: str) -> list[str]:
+    """What is in each `\\boxed{}` that is not blank; a box in a box is part of the outer one.
+
+    The last one may lack its closing brace: `fold`, which answers have been through, takes it for punctuation.
+    """
+    found, start = list[str](), plain.find(_BOX)
+    while start >= 0:
+        begin = start + len(_BOX)
+        end = _closing(plain, begin)
+        found.append(plain[begin:end])
+        start = plain.find(_BOX, end)
+    return [content for content in found if content.strip()]
+
+
+def _closing(plain: str, begin: int) -> int:
+    """Where the brace is closed that was opened before `begin`; the text's end where it is not."""
+    depth = 1
+    for brace in _BRACE.finditer(plain, begin):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return brace.start()
+    return len(plain)
+
+
+def _leading(text: str) -> float | None:
+    """The number that a text begins with; None where none does, or where it goes on with another or with terms."""
+    text = text.lstrip()
+    first = _NUMBER.match(text)
+    if first is None or _GOES_ON.match(text, first.end()):
+        return None
+    value = _value(first)
+    return value if math.isfinite(value) else None
 
 
 def _single(text: str) -> float | None:

@@ -182,10 +182,10 @@ TASKS: Mapping[str, TaskKind] = MappingProxyType(
             ),
             TaskKind(
                 "hallusionbench",
-                "hallusionbench:DIR[:pictures=present]",
+                "hallusionbench:DIR[:pictures=present|none]",
                 "HallusionBench: yes/no questions about pictures, each as the claim that the answer is yes",
                 "the folder with HallusionBench.json and, below it, the authors' pictures",
-                options={"pictures": "present: leave out questions whose picture is not there"},
+                options={"pictures": "present: leave out questions whose picture is not there; none: show no picture"},
                 claims=True,
                 opener=hallusionbench_task,
             ),

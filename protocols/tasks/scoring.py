@@ -20,22 +20,24 @@ def is_correct(answer: str | None, gold: str | None, reference: Reference = _BY_
     - "label": it is the gold label, or another accepted one, as `fold` spells them. Labels of one set differ after it,
       and a free-text answer, which arrives folded, meets its gold text.
     - "number": it states one number, which has the gold one's value; see `moot.protocols.tasks.numbers`.
-    - "short answer": it matches an accepted answer exactly after the usual normalisation; see
+    - "short answer": it matches an accepted answer exactly after normalisation; see
       `moot.protocols.tasks.short_answers`.
     - "score": it is the score that one of the raters gave.
 
-    Without a gold label nothing is scored, and a verdict without an answer is no wrong answer: such cases are
-    counted apart.
+    Without a gold answer nothing is scored. No answer is a wrong one: whoever abstains must not look better than who
+    answers, and two ways to answer are compared over the same cases.
 
     >>> is_correct("Yes", "Yes"), is_correct("No", "Yes"), is_correct(None, "Yes"), is_correct("Yes", None)
-    (True, False, None, None)
+    (True, False, False, None)
     >>> is_correct("$1,234.50", "1234.5", Reference(scoring="number"))
     True
     >>> is_correct("3", "2", Reference(scoring="score", accepted=("2", "3")))
     True
     """
-    if answer is None or gold is None:
+    if gold is None:
         return None
+    if answer is None:
+        return False
     accepted = accepted_answers(gold, reference)
     if reference.scoring == "short answer":
         return exact_match(answer, accepted)

@@ -1,4 +1,4 @@
-"""Short texts as answers: the usual normalisation (SQuAD), exact match and token F1 over the accepted ones."""
+"""Short texts as answers: SQuAD's normalisation beyond ASCII, exact match and token F1 over the accepted ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _MARKS = frozenset("$+<=>^`|~")
 def normalised(text: str) -> str:
     """Text as short answers are compared: lower case, without punctuation and articles, single spaces.
 
-    A text of nothing else stays as `fold` spells it: "The The" and "A" are answers, too. Raises nothing.
+    These are the steps of SQuAD's script, which knows ASCII punctuation only. Here Unicode's counts, too (quotes,
+    dashes), and characters are first folded to their compatible form (NFKC) and case (a sharp s is `ss`). A text of
+    nothing else stays as `fold` spells it, where SQuAD's script leaves nothing: "The The" and "A" are answers, too.
+    Raises nothing.
 
     >>> normalised("The Beatles' song.")
     'beatles song'

@@ -57,14 +57,14 @@ def test_every_case_is_counted_once_and_only_scored_ones_are_paired(grid_of: Cal
     grid.plant(0, {"a": RIGHT, "b": WRONG, "c": RIGHT, "d": FAILED, "e": SILENT, "f": UNLABELLED}, tokens=20)
     grid.plant(1, {"a": RIGHT, "b": RIGHT, "c": WRONG, "d": RIGHT, "e": RIGHT, "f": UNLABELLED})
     base, other = grid.measured().cells
-    assert (base.cases, base.answered, base.abstained, base.failed, base.open, base.scored) == (6, 4, 1, 1, 0, 3)
-    assert (base.coverage, base.accuracy, base.tokens_per_case, base.vs_baseline) == (4 / 6, 2 / 3, 20.0, None)
+    assert (base.cases, base.answered, base.abstained, base.failed, base.open, base.scored) == (6, 4, 1, 1, 0, 4)
+    assert (base.coverage, base.accuracy, base.tokens_per_case, base.vs_baseline) == (4 / 6, 2 / 4, 20.0, None)
     assert other.accuracy_interval == pytest.approx((0.3755, 0.9638), abs=1e-4), "Wilson's for 4 of 5"
     against = other.vs_baseline
     assert against is not None
     test = against.accuracy
-    assert (test.only_first, test.only_second, test.difference, test.p_value, test.n) == (1, 1, 0.0, 1.0, 3)
-    assert against.left_out == {"failed": 1, "abstained": 1, "no gold label": 1}
+    assert (test.only_first, test.only_second, test.difference, test.p_value, test.n) == (2, 1, 0.25, 1.0, 4)
+    assert against.left_out == {"failed": 1, "no gold label": 1}
 
 
 def test_what_cannot_be_compared_is_unknown_and_not_zero(grid_of: Callable[..., Grid]) -> None:

@@ -50,6 +50,8 @@ def _alternatives(table: pa.Table, k: int = 2) -> dict[str, Any]:
         ({"correct": 2}, "`correct`: "),
         ({"correct": "yes"}, "`correct` is string"),
         ({"flag": 2.0}, "`flag`: "),
+        ({"confidence": 1.5}, "`confidence`: expected a number from 0 to 1, or null"),
+        ({"confidence": "high"}, "`confidence` is string"),
         ({"alt_logprob": [[-1.0]] * N}, "`alt_logprob` needs `alternatives`"),
         ({"alternatives": 3, "alt_logprob": [[-1.0]] * N}, "row 0 has 1 alternatives for"),
     ],
@@ -171,3 +173,22 @@ def test_replies_are_grouped_by_case_where_there_is_no_group(table: pa.Table, tm
     assert analysed(plain, tmp_path).facts.groups == 10
     assert analysed(plain.drop_columns(["group"]), tmp_path).facts.groups == N
     assert analysed(plain.drop_columns(["group", "case"]), tmp_path).facts.groups == N
+
+
+def test_stated_confidences_are_scored_as_they_were_stated(tmp_path: Path) -> None:
+    stated, right = [0.9, 0.2, 0.6, None, 0.8, 0.7] * 5, [True, False, True, True, False, None] * 5
+    rows = [
+        {"case": f"c{i}", "confidence": c, "correct": r} for i, (c, r) in enumerate(zip(stated, right, strict=True))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    (row,) = analyze(table=tmp_path / "t.parquet", settings=QUICK).table("stated_confidence").to_pylist()
+    assert (row["n"], row["accuracy"]) == (20, 0.5)
+    assert row["confidence"] == pytest.approx((0.9 + 0.2 + 0.6 + 0.8) / 4)
+    assert row["brier"] == pytest.approx((0.1**2 + 0.2**2 + 0.4**2 + 0.8**2) / 4)
+    assert row["brier_low"] < row["brier"] < row["brier_high"]
+    assert row["brier_constant"] == 0.25
+
+
+def test_no_confidence_no_row(table: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert not analyze(table=tmp_path / "t.parquet", settings=QUICK).table("stated_confidence").num_rows

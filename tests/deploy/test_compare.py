@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.references import score_as_now
+from moot.deploy.reading.show import summary_rows
 from moot.deploy.reading.summaries.compare import Comparison, compare, run_names, show_comparison
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import summarise
+from moot.protocols.case import JudgedReply
 from moot.protocols.errors import ConfigError
 
 
@@ -42,6 +45,48 @@ def test_pairs_are_the_cases_that_both_scored(two: tuple[Path, Path]) -> None:
     assert second.vs_first == Paired(only_first=1, only_second=1, difference=0.0, p_value=1.0, n=3)
     assert (second.tokens_per_case, second.token_cost_x) == (10.0, 1.0)
     assert any("only 4 cases are shared" in warning for warning in found.warnings)
+
+
+def test_no_answer_is_wrong_in_the_accuracy_and_in_the_pairs(planted: Callable[..., Path], session: Any) -> None:
+    answers = {"full": ("Yes", "No", "Yes", "Yes"), "gaps": ("Yes", None, None, "No")}
+    folders = []
+    for given in answers.values():
+        made = type(session)()
+        for number, answer in enumerate(given):
+            made.case(f"case-{number}")
+            made.verdict(f"case-{number}", answer, "single")
+        folders.append(planted(made))
+    found = compare(folders)
+    full, gaps = found.rows
+    assert (full.accuracy, full.scored, full.answered) == (3 / 4, 4, 4)
+    assert (gaps.accuracy, gaps.scored, gaps.answered) == (1 / 4, 4, 2)
+    assert gaps.vs_first == Paired(only_first=0, only_second=2, difference=-0.5, p_value=0.5, n=4)
+    summary = summarise(folders[1])
+    assert (summary.accuracy_answered, summary.answered) == (1 / 2, 2)
+    rows = dict(summary_rows(summary))
+    assert (rows["answered"], rows["accuracy of answered"][:6]) == ("2 of 4", "50.0 %")
+    assert "answered" not in dict(summary_rows(summarise(folders[0])))
+
+
+def test_judged_replies_are_no_wrong_answers(planted: Callable[..., Path], session: Any) -> None:
+    session.case("a", judged=JudgedReply(reply="Yes."))
+    session.verdict("a", None)
+    found = summarise(planted(session))
+    assert (found.accuracy, found.scored) == (None, 0)
+
+
+def test_a_record_from_before_is_read_as_it_would_be_written_now(planted: Callable[..., Path], session: Any) -> None:
+    rows = [
+        {"case_id": "a", "failed": False, "answer": None, "gold": "Yes", "correct": None},
+        {"case_id": "b", "failed": False, "answer": None, "gold": "Yes", "correct": None},
+        {"case_id": "c", "failed": True, "answer": None, "gold": "Yes", "correct": None},
+        {"case_id": "d", "failed": False, "answer": None, "gold": None, "correct": None},
+        {"case_id": "e", "failed": False, "answer": "Yes", "gold": "Yes", "correct": True},
+    ]
+    for row in rows:
+        session.case(row["case_id"], judged=JudgedReply(reply="Yes.") if row["case_id"] == "b" else None)
+    score_as_now(planted(session), rows)
+    assert [row["correct"] for row in rows] == [False, None, None, None, True]
 
 
 def test_equal_ids_of_other_texts_are_not_paired(planted: Callable[..., Path], session: Any) -> None:
@@ -100,7 +145,7 @@ def test_it_fits_a_terminal_and_cuts_no_name(inline_run: Callable[..., Path], pr
     found = compare([inline_run(name, audit_judging=True) for name in ("selene", "single-agent")])
     rows = [
         found.rows[place // 2].model_copy(
-            update={"run": f"a/long/way/to/the/runs/{name}", "protocol": name, "scored": 9427}
+            update={"run": f"a/long/way/to/the/runs/{name}", "protocol": name, "scored": 9427, "answered": 9427}
         )
         for place, name in enumerate(names)
     ]

@@ -50,6 +50,7 @@ def _plant(session: Any, cases: int, effect: float, *, schedule: str = "random",
 @pytest.fixture
 def reacting(planted: Callable[..., Path], session: Any) -> Path:
     _plant(session, 40, 0.4)
+    session.reply("c0", "opening/agent/0", 1)
     return planted(session, simulated=True)
 
 

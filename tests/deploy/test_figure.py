@@ -28,6 +28,7 @@ def debated(planted: Callable[..., Path], session: Any) -> Path:
     session.evince("c1", [(0.9, P, Q), (0.7, Q, P), (0.5, P, P)], crit=CRIT)
     session.case("none")
     session.verdict("none")
+    session.reply("none", "opening/agent/0", 1)
     return planted(session, simulated=True)
 
 

@@ -41,6 +41,7 @@ def run(planted: Callable[..., Path], session: Any) -> Path:
     add("no-crit", payload=PAYLOAD | {"crit_mean": None})
     add("votes", payload={"distribution_from": "votes", "crit_mean": 0.9})
     add("failed", answer=None, how="failed", failure="quorum_failed")
+    session.reply("listed", "opening/agent/0", 1)
     return planted(session, simulated=True)
 
 

@@ -122,7 +122,7 @@ def test_cases_of_one_group_are_drawn_together(planted: Callable[..., Path], ses
     assert widths[1] == pytest.approx(widths[0], rel=1e-9)
 
 
-def test_what_is_missing_counts_for_nothing(planted: Callable[..., Path], session: Any) -> None:
+def test_what_is_missing_agrees_with_nobody(planted: Callable[..., Path], session: Any) -> None:
     scored(session, "a", IDEAS, None, (1.0, 2.0))
     scored(session, "b", IDEAS, "3", (None, None))
     scored(session, "c", IDEAS, "2", (None, 2.0))
@@ -134,7 +134,7 @@ def test_what_is_missing_counts_for_nothing(planted: Callable[..., Path], sessio
     assert pair(ideas, "verdict", "rater 2").n == 1
     assert pair(ideas, "verdict", "rater 1").qwk is None
     assert pair(ideas, "rater 1", "rater 2").exact is None
-    assert (found.accuracy, found.scored) == (1.0, 1)
+    assert (found.accuracy, found.scored, found.answered) == (0.5, 2, 1)
 
 
 def test_there_is_no_interval_of_cases_that_are_about_one_text(essays: tuple[Path, Any]) -> None:
@@ -224,9 +224,9 @@ def test_short_answers(planted: Callable[..., Path], session: Any, printed: Call
     folder = planted(session)
     found = summarise(folder).short_answers
     assert found is not None
-    assert found.n == 3
-    assert found.exact_match == pytest.approx(1 / 3)
-    assert found.token_f1 == pytest.approx((1 + 0.8 + 0) / 3)
+    assert found.n == 4
+    assert found.exact_match == pytest.approx(1 / 4)
+    assert found.token_f1 == pytest.approx((1 + 0.8 + 0 + 0) / 4)
     assert found.token_f1_interval is not None
     assert found.token_f1_interval[0] < found.token_f1 < found.token_f1_interval[1]
     text = printed(show, folder)

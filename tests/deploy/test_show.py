@@ -176,7 +176,7 @@ def test_another_protocol_is_shown_in_order_of_path(
     found = transcript(run, "c1")
     assert [turn.path for section in found.sections for turn in section.turns] == ["plan/9", "plan/10"]
     text = printed(show, run, "c1")
-    for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (not scored)"):
+    for expected in ("wink at plan/9", "free words", "steps: a, b", "deep.x: unknown", "open", "none (wrong)"):
         assert expected in text, expected
     assert "wink at plan/9" in transcript_markdown(found)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moot.deploy.reading.show import show
 from moot.deploy.reading.summaries.costs import measurement_only
 from moot.deploy.reading.summaries.paired import Paired
 from moot.deploy.reading.summaries.summary import Summary, summarise
@@ -178,6 +179,19 @@ def test_no_usage_at_all_is_unknown(planted: Callable[..., Path], session: Any) 
 def test_a_killed_session_leaves_wall_time_unknown(planted: Callable[..., Path], session: Any) -> None:
     found = summarise(planted(session, sessions=[{"epoch": 1, "wall_s": None}, {"epoch": 2, "wall_s": 1.0}]))
     assert found.wall_s is None
+
+
+def test_a_run_that_asked_no_model_is_not_simulated(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    session.case("a")
+    session.verdict("a", "Yes", "given")
+    bound = {"models": {"agent": ["simulated"]}, "simulated": True}
+    folder = planted(session, **bound)
+    assert summarise(folder).simulated is False
+    assert "simulated models" not in printed(show, folder)
+    session.reply("a", "opening/agent/0", 1, outcome="failed", model="simulated")
+    assert summarise(planted(session, **bound)).simulated is True
 
 
 def test_models_and_simulated_come_from_the_replies_when_run_yaml_is_silent(

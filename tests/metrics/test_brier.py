@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss
 
-from moot.metrics.brier import brier_multiclass, brier_top_label
+from moot.metrics.brier import brier_multiclass, brier_stated, brier_top_label
 
 RANDOM = np.random.default_rng(11)
 
@@ -21,6 +21,15 @@ def test_the_mean_is_that_of_scikit_learn() -> None:
     correct = p.argmax(axis=1) == truth
     expected = brier_score_loss(correct, p.max(axis=1))
     assert brier_top_label(p, correct).mean() == pytest.approx(expected)
+
+
+def test_a_stated_confidence_is_taken_as_it_is() -> None:
+    confidence, correct = RANDOM.random(300), RANDOM.random(300) < 0.5
+    assert brier_stated(confidence, correct).mean() == pytest.approx(brier_score_loss(correct, confidence))
+    assert brier_stated(0.25, False) == 0.0625, "not that of 1 - c"
+    assert np.isnan(brier_stated([0.5, math.nan], [None, True])).all()
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        brier_stated(1.5, True)
 
 
 def test_range_and_known_values() -> None:

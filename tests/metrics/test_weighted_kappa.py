@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from moot.metrics.weighted_kappa import quadratic_weighted_kappa, resampled_weighted_kappa
+from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa, resampled_weighted_kappa
 
 SCORES = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), min_size=2, max_size=60)
 
@@ -24,6 +24,17 @@ def test_whole_scores_are_those_of_scikit_learn(pairs: list[tuple[int, int]]) ->
     else:
         expected = cohen_kappa_score(a, b, weights="quadratic", labels=range(1, 7))
         assert found == pytest.approx(expected, abs=1e-9)
+
+
+@given(SCORES)
+def test_the_nominal_one_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    a, b = np.array(pairs).T
+    if len(set(a) | set(b)) == 1:
+        assert math.isnan(cohen_kappa(a, b))
+    else:
+        assert cohen_kappa(a, b) == pytest.approx(cohen_kappa_score(a, b), abs=1e-9)
+    assert math.isnan(cohen_kappa([], []))
+    assert cohen_kappa([*a, math.nan], [*b, 1]) == pytest.approx(cohen_kappa(a, b), nan_ok=True)
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 3)), min_size=3, max_size=40))

@@ -99,6 +99,15 @@ def test_only_what_needs_no_missing_picture_is_taken_and_keeps_its_name(write: W
     assert absolute_spec(spec) == spec
 
 
+def test_without_pictures_every_question_is_taken_and_none_is_shown(write: Write) -> None:
+    spec = f"{write(ROW, WITHOUT)}:pictures=none"
+    items = list(open_task(spec, load).cases())
+    assert [(item.case.id, item.case.images) for item in items] == [("hallusionbench-0", ()), ("hallusionbench-1", ())]
+    found = open_task(spec, load).validate()
+    assert found is not None
+    assert (found.count, found.pictured) == (2, 0)
+
+
 def test_the_sizes_of_figure_and_pair_are_those_of_the_whole_file(write: Write) -> None:
     """A set of an original and two edited figures, one question asked of all, one of the original alone."""
     rows = [
@@ -170,6 +179,7 @@ def test_the_folder_and_the_option_are_checked(tmp_path: Path) -> None:
 @pytest.mark.needs("data/hallusionbench")
 def test_the_real_slice() -> None:
     found = open_task(f"hallusionbench:{REAL}").validate()
+    assert found is not None
     assert found is not None
     assert (found.count, found.gold) == (180, {"supported": 78, "hallucinated": 102})
     items = list(open_task(f"hallusionbench:{REAL}").cases())

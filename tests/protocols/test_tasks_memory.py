@@ -172,7 +172,7 @@ def test_tasks_can_be_pickled(task: Task) -> None:
     [
         ("Yes", "Yes", True),
         ("No", "Yes", False),
-        (None, "Yes", None),
+        (None, "Yes", False),
         ("Yes", None, None),
         (None, None, None),
         ("the blue nile", "The Blue Nile.", True),

@@ -75,6 +75,19 @@ from moot.protocols.tasks.short_answers import exact_match, normalised, token_f1
         ("1_000", 1000.0),
         ("5 km", 5.0),
         ("5 m", 5.0),
+        ("Q: Tom has 3 boxes of 5 eggs. How many? A: 15", 15.0),
+        ("He buys 3 and sells 5. **A:** $15", 15.0),
+        ("3 boxes of 5 eggs each. #### 15", 15.0),
+        ("#### 15 dollars for 3 days", 15.0),
+        ("#### 15\nExplanation: 3 boxes of 5 eggs", 15.0),
+        ("#### 8 + 10 = 18", 18.0),
+        ("3 boxes of 5: \\boxed{15}", 15.0),
+        ("\\boxed{15} eggs in 3 boxes", 15.0),
+        ("$\\boxed{15 \\text{ eggs}}$ of 3 boxes = 2", 15.0),
+        ("3 boxes, so \\(\\boxed{\\$1{,}234.50}\\).", 1234.5),
+        ("2 of 3 are \\boxed{x = 1\\,234}", 1234.0),
+        ("2 of 3: \\boxed{\\frac{3}{4}}", 0.75),
+        ("first \\boxed{5}, later \\boxed{5} of 3", 5.0),
     ],
 )
 def test_the_number_that_a_text_states(text: str, number: float) -> None:
@@ -118,6 +131,14 @@ def test_the_number_that_a_text_states(text: str, number: float) -> None:
         "2024-05-05",
         "\\frac{x}{2}",
         "\\frac{3+1}{4}",
+        "A: 5, B: 6",
+        "B: 6, A: 5",
+        "#### 18 or 19",
+        "#### 3 boxes and 2 eggs",
+        "#### 5kg",
+        "\\boxed{18 or 19}",
+        "\\boxed{5} and \\boxed{6}",
+        "\\boxed{eighteen} of 3",
     ],
 )
 def test_what_states_no_single_number(text: str) -> None:
@@ -130,7 +151,24 @@ def test_whole_numbers_however_they_are_written(number: int) -> None:
         assert stated_number(fold(text)) == number
 
 
-@pytest.mark.parametrize("text", ["1 ", "1+1=", "= - ", "1,", "is  ", "(-", "\\frac{1}", "x = 5, ", "1e"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 ",
+        "1+1=",
+        "= - ",
+        "1,",
+        "is  ",
+        "(-",
+        "\\frac{1}",
+        "x = 5, ",
+        "1e",
+        "\\boxed{",
+        "\\boxed{1}",
+        "a: 1 ",
+        "#### ",
+    ],
+)
 def test_a_long_text_is_read_in_one_go(text: str) -> None:
     """One that backtracks over the whole of it would not end."""
     assert stated_number(text * 50_000) in (None, 1.0, 5.0)
@@ -186,7 +224,8 @@ def test_right_and_wrong(answer: str, gold: str, reference: Reference, correct: 
 @pytest.mark.parametrize("scoring", ["label", "number", "short answer", "score"])
 def test_what_cannot_be_scored(scoring: Scoring) -> None:
     reference = Reference(scoring=scoring)
-    assert is_correct(None, "1", reference) is None
+    assert is_correct(None, None, reference) is None
+    assert is_correct(None, "1", reference) is False
     assert is_correct("1", None, reference) is None
     assert is_correct("", "1", reference) is False
 

@@ -14,7 +14,7 @@ NEEDED = ("torch", "transformers", "safetensors", "llguidance")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:/")
+_ADDRESS = re.compile(r"(?:^|/)[A-Za-z][\w+.-]+:/")
 
 
 def require_extra() -> None:
@@ -30,7 +30,7 @@ def model_folder(path: str) -> Path:
     Raises:
         ConfigError: it does not exist, is no model folder, or has no weights in the safetensors format.
     """
-    if _ADDRESS.match(path):  # it is not repeated: it may hold a password
+    if _ADDRESS.search(path):  # it is not repeated: it may hold a password
         raise ConfigError("model 'local/ADDRESS': name a folder of weights on this machine")
     try:
         folder = Path(path).expanduser().absolute()

@@ -17,7 +17,7 @@ class PartAccuracy(BaseModel):
 
     Attributes:
         part: its name; empty for cases of no part.
-        accuracy: in [0, 1]; None when nothing can be scored.
+        accuracy: in [0, 1], no answer being wrong; None when nothing can be scored.
         interval: Wilson's, 95 %; None where several cases are about one text.
         scored: verdicts that it is over.
     """
@@ -48,6 +48,11 @@ def accuracy_of(verdicts: Sequence[VerdictRow], references: References) -> tuple
     value, interval, n = share(verdict.correct for verdict in verdicts)
     independent = references.independent(verdict.case_id for verdict in verdicts)
     return value, interval if independent else None, n
+
+
+def answered(verdicts: Iterable[VerdictRow]) -> list[VerdictRow]:
+    """The verdicts that name an answer."""
+    return [verdict for verdict in verdicts if verdict.answer is not None]
 
 
 def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> list[PartAccuracy] | None:

@@ -48,6 +48,8 @@ class Row(BaseModel):
         tokens_per_case: tokens of a finished case, without what served only to measure.
         token_cost_x: the same relative to agent 0's openings.
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
+        answered: of the `scored` verdicts, those with an answer; the others are wrong for `accuracy`, and
+            `accuracy_answered` leaves them out.
         claims: how well claims are told apart; None for runs over anything else, or without one that counts.
         seconds: of a finished claim; None likewise.
         trained_on, group_trained_on: claims left out of these because the run's classifier was trained on them, or on
@@ -68,6 +70,9 @@ class Row(BaseModel):
     failed: int
     open: int
     scored: int
+    answered: int
+    accuracy_answered: float | None
+    accuracy_answered_interval: Interval | None
     accuracy: float | None
     accuracy_interval: Interval | None
     skip_rate: float | None
@@ -152,6 +157,9 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 failed=summary.failed,
                 open=summary.open,
                 scored=summary.scored,
+                answered=summary.answered,
+                accuracy_answered=summary.accuracy_answered,
+                accuracy_answered_interval=summary.accuracy_answered_interval,
                 accuracy=summary.accuracy,
                 accuracy_interval=summary.accuracy_interval,
                 skip_rate=summary.skip_rate,
@@ -170,8 +178,6 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 vs_first=None if each is first else against,
             )
         )
-    if any(row.claims and row.claims.detectors[0].abstained for row in rows):
-        warnings.append("accuracy is over the claims that are answered; F1 counts one that is left open as wrong")
     if len({str(row.models.get("agent")) for row in rows}) > 1:
         warnings.append("the runs' agents are not the same models")
     return Comparison(schema_version=summaries[0].schema_version, rows=rows, warnings=warnings)
@@ -199,7 +205,7 @@ def _blocks(comparison: Comparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
-    blocks = [_figures(rows, names)]
+    blocks = [_figures(rows, names), *_answered(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
@@ -212,6 +218,15 @@ def _blocks(comparison: Comparison) -> list[Block]:
         ]
         blocks.append(Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
     return blocks
+
+
+def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+    """How many cases each run has answered, and how well; nothing where all have answered all."""
+    if all(row.answered == row.scored for row in rows):
+        return []
+    shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
+    cells = [(name, f"{row.answered:,}", share) for name, row, share in zip(names, rows, shares, strict=True)]
+    return [Block("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
 
 
 def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
@@ -262,8 +277,7 @@ def _against(found: Paired | None) -> tuple[str, str, str, str]:
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    simulated = [SIMULATED] if any(row.simulated for row in comparison.rows) else []
-    return simulated + comparison.warnings
+    return [SIMULATED] * any(row.simulated for row in comparison.rows) + comparison.warnings
 
 
 def comparison_text(comparison: Comparison) -> RenderableType:

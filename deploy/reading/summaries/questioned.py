@@ -107,7 +107,8 @@ def questioned(folder: str | Path, confidence: float = CONFIDENCE, crit: float =
 
 def converged(verdicts: Iterable[ConsensusVerdict]) -> list[ConsensusVerdict]:
     """Those that converged and can be compared with a label."""
-    return [verdict for verdict in verdicts if verdict.how == "converged" and verdict.correct is not None]
+    answered = [verdict for verdict in verdicts if verdict.answer is not None and verdict.correct is not None]
+    return [verdict for verdict in answered if verdict.how == "converged"]
 
 
 def contradicted(

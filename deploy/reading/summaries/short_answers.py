@@ -17,11 +17,11 @@ from moot.protocols.tasks.short_answers import token_f1
 
 
 class ShortAnswers(BaseModel):
-    """Figures over the finished cases with an answer and an accepted one. Intervals are 95 %.
+    """Figures over the finished cases with an accepted answer; none given shares no word with it. Intervals are 95 %.
 
     Attributes:
         n: cases that both are over.
-        exact_match: share of answers that are an accepted one after the usual normalisation; Wilson's interval.
+        exact_match: share of answers that are an accepted one after normalisation; Wilson's interval.
         token_f1: mean over the cases of the best F1 with an accepted answer, in [0, 1]; BCa interval, None when the
             cases are all alike.
     """

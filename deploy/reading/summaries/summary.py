@@ -26,7 +26,7 @@ from moot.deploy.reading.record import (
     read_replies,
 )
 from moot.deploy.reading.references import References
-from moot.deploy.reading.summaries.accuracy import PartAccuracy, accuracy_by_part, accuracy_of
+from moot.deploy.reading.summaries.accuracy import PartAccuracy, accuracy_by_part, accuracy_of, answered
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import CaseCost, case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
@@ -51,10 +51,10 @@ _JUDGES_ONLY = "judge-panel"
 class Summary(BaseModel):
     """A run in figures. The latest attempt with a verdict counts for each case; None is unknown, never 0.
 
-    Shares of right answers are over the verdicts that can be scored (not failed, with an answer and a gold label);
-    failed cases are counted apart and never as wrong. Claims that the run's classifier was trained on, or on others of
-    their groups, are in no accuracy, paired test or evaluation. Intervals are Wilson's, 95 %; there is none where
-    several cases are about one text, as those are not independent.
+    Shares of right answers are over the verdicts that can be scored (not failed, with a gold label), and one without an
+    answer is wrong there; failed cases are counted apart and never as wrong. Claims that the run's classifier was
+    trained on, or on others of their groups, are in no accuracy, paired test or evaluation. Intervals are Wilson's,
+    95 %; there is none where several cases are about one text, as those are not independent.
 
     Attributes:
         run: the folder.
@@ -63,6 +63,7 @@ class Summary(BaseModel):
         cases: that the run is over, or where that is not known the ones seen so far; `finished + failed + open`.
         open: cases without a verdict; `parked` of them wait for a person.
         reused: cases whose verdict was there before the last session began.
+        answered: of the verdicts that `accuracy` is over, those with an answer; `accuracy_answered` is over these.
         accuracy: over all parts of the task together; `accuracy_by_part` is None for a task of one part.
         scored: verdicts that `accuracy` is over; so for `scored_skipped` and `scored_debated`.
         skip_rate: share of the finished cases with a gate whose debate was skipped; None without a gate.
@@ -124,6 +125,9 @@ class Summary(BaseModel):
     accuracy: float | None
     accuracy_interval: Interval | None
     scored: int
+    answered: int
+    accuracy_answered: float | None
+    accuracy_answered_interval: Interval | None
     accuracy_by_part: list[PartAccuracy] | None
     skip_rate: float | None
     accuracy_skipped: float | None
@@ -281,7 +285,8 @@ def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: 
     for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
         value, interval, n = accuracy_of(verdicts, references)
         found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}
-    return found
+    value, interval, n = accuracy_of(answered(counted), references)
+    return found | {"accuracy_answered": value, "accuracy_answered_interval": interval, "answered": n}
 
 
 def _costs(

@@ -15,6 +15,7 @@ from moot.actors.record.tables import read_table
 from moot.actors.unreadable import LENGTH
 from moot.deploy.reading.nearest import nearest
 from moot.deploy.reading.record import decoded, read_facts
+from moot.deploy.reading.references import score_as_now
 from moot.deploy.reading.rounds.trace import trace_of
 from moot.deploy.reading.text import cases as number_of_cases
 from moot.deploy.reading.text import visible_line
@@ -71,6 +72,7 @@ def transcript(folder: str | Path, case_id: str, attempt: int | None = None) -> 
     turns = _rows_of(read_table(folder, "turns", _TURN_COLUMNS), case_id)
     events = _rows_of(read_table(folder, "events", ["data", "at"]), case_id)
     verdicts = {row["attempt"]: row for row in _rows_of(read_table(folder, "verdicts"), case_id)}
+    score_as_now(folder, verdicts.values())
     attempts = sorted({row["attempt"] for row in (*turns, *events)} | set(verdicts)) or [0]
     if attempt is None:
         attempt = attempts[-1]

@@ -1,0 +1,231 @@
+"""How far raters agree, from a table of ratings that the user brings: one row for each item, rater and score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from moot.deploy.reading.natural import natural
+from moot.deploy.reading.text import Interval
+from moot.metrics.bootstrap import BootstrapInterval
+from moot.metrics.gwet import Weights, gwet_ac2, raw_agreement
+from moot.metrics.krippendorff import Level, krippendorff_alpha
+from moot.metrics.rater_intervals import ac2_interval, alpha_interval, rater_interval, raw_agreement_interval
+from moot.metrics.weighted_kappa import cohen_kappa, quadratic_weighted_kappa
+from moot.protocols.errors import ConfigError, unknown_name
+
+NEEDED, OPTIONAL = ("item", "rater", "score"), ("group",)
+"""Columns of the table; `group` is what several items have in common: such items are drawn together."""
+
+FEWEST_CLUSTERS = 5
+"""Independent items below which no interval is given."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class Statistic(BaseModel):
+    """A coefficient with its 95 % interval; each None when unknown.
+
+    Attributes:
+        name: what it is called, weights or level included.
+        raters: the two that it is of; None for all together.
+        n: items that at least two of its raters have scored.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    raters: tuple[str, str] | None
+    n: int
+    value: float | None
+    interval: Interval | None
+
+
+class RatingAgreement(BaseModel):
+    """How far the raters of a table agree.
+
+    Attributes:
+        source: the file.
+        items, groups: that were rated, and of how many groups; an item without a group is one of its own.
+        raters: their names.
+        ratings: scores that are there.
+        categories: the scores that occur, in order; AC2 takes them for all that could have been given.
+        numeric: whether scores are numbers; of others there are nominal figures only.
+        together: of all raters: alpha, AC2 and raw agreement.
+        pairs: of each two raters: Cohen's kappa, and with numbers the quadratically weighted one.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    items: int
+    groups: int
+    raters: list[str]
+    ratings: int
+    categories: list[str]
+    numeric: bool
+    together: list[Statistic]
+    pairs: list[Statistic]
+
+
+def rating_agreement(path: str | Path, *, resamples: int = 1000, seed: int = 0) -> RatingAgreement:
+    """The agreement of the raters of a table, with intervals of resampled items (or groups of them).
+
+    Args:
+        path: a CSV or Parquet file with the columns `item`, `rater`, `score` and, optionally, `group`. A score is a
+            number or a text; empty or null is missing.
+        resamples: behind every interval.
+        seed: of the resamples.
+
+    Raises:
+        ConfigError: one line: the file cannot be read, a column is missing, unknown or has no value where one is
+            needed, a rater scores an item twice, an item is in two groups, or there are fewer than two raters.
+    """
+    path = Path(path)
+    rows = _rows(path)
+    scores, numeric = _scores(row["score"] for row in rows)
+    cells = _cells(path, rows, scores)
+    items, raters = list(dict.fromkeys(i for i, _ in cells)), sorted({r for _, r in cells}, key=natural)
+    if len(raters) < 2:
+        raise ConfigError(f"--ratings {path}: expected two raters or more, found {len(raters)}")
+    groups = _groups(path, rows)
+    names = np.array([f"group {groups[item]}" if item in groups else f"item {item}" for item in items])
+    matrix = np.array([[cells.get((item, rater), math.nan) for item in items] for rater in raters])
+    categories = sorted({value for value in cells.values() if not math.isnan(value)})
+    measured = partial(_Measured, clusters=names, resamples=resamples, seed=seed)
+    return RatingAgreement(
+        source=str(path),
+        items=len(items),
+        groups=len(set(names.tolist())),
+        raters=raters,
+        ratings=int(np.isfinite(matrix).sum()),
+        categories=[f"{value:g}" for value in categories] if numeric else sorted(scores, key=lambda t: scores[t]),
+        numeric=numeric,
+        together=measured(matrix, None).together(categories, numeric=numeric),
+        pairs=[
+            found
+            for one, other in combinations(range(len(raters)), 2)
+            for found in measured(matrix[[one, other]], (raters[one], raters[other])).pair(categories, numeric=numeric)
+        ],
+    )
+
+
+class _Measured:
+    """Coefficients of some raters, over the items that two of them have scored."""
+
+    def __init__(
+        self, ratings: Floats, raters: tuple[str, str] | None, clusters: npt.NDArray[Any], resamples: int, seed: int
+    ) -> None:
+        known = np.isfinite(ratings).sum(axis=0) >= 2
+        self._ratings, self._raters, self._clusters = ratings[:, known], raters, clusters[known]
+        self._resamples, self._seed = resamples, seed
+
+    def together(self, categories: Sequence[float], *, numeric: bool) -> list[Statistic]:
+        """Alpha, AC2 where more than one score occurs, and raw agreement."""
+        levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if numeric else ("nominal",)
+        weights: tuple[Weights, ...] = ("identity", "ordinal", "quadratic") if numeric else ("identity",)
+        found = [
+            self._statistic(
+                f"Krippendorff's alpha, {level}",
+                partial(krippendorff_alpha, level=level),
+                partial(alpha_interval, level=level),
+            )
+            for level in levels
+        ]
+        found += [
+            self._statistic(
+                f"Gwet's AC2, {each} weights",
+                partial(gwet_ac2, categories=categories, weights=each),
+                partial(ac2_interval, categories=categories, weights=each),
+            )
+            for each in (weights if len(categories) > 1 else ())
+        ]
+        return [*found, self._statistic("raw agreement", raw_agreement, raw_agreement_interval)]
+
+    def pair(self, categories: Sequence[float], *, numeric: bool) -> list[Statistic]:
+        """Cohen's kappa, and of numbers the quadratically weighted one."""
+        statistics: dict[str, Callable[[Floats], float]] = {"Cohen's kappa": lambda two: cohen_kappa(two[0], two[1])}
+        if numeric and categories:
+            low, high = categories[0], categories[-1]
+            statistics["quadratic weighted kappa"] = lambda two: quadratic_weighted_kappa(two[0], two[1], low, high)
+        return [self._statistic(name, of, partial(rater_interval, of)) for name, of in statistics.items()]
+
+    def _statistic(
+        self, name: str, of: Callable[[Floats], float], interval: Callable[..., BootstrapInterval]
+    ) -> Statistic:
+        n = self._ratings.shape[1]
+        value = of(self._ratings) if n else math.nan
+        ends = None
+        if not math.isnan(value) and len(np.unique(self._clusters)) >= FEWEST_CLUSTERS:
+            drawn = interval(self._ratings, clusters=self._clusters, resamples=self._resamples, seed=self._seed)
+            known = drawn.low < drawn.high and 2 * drawn.resamples >= self._resamples
+            ends = (drawn.low, drawn.high) if known else None
+        return Statistic(name=name, raters=self._raters, n=n, value=None if math.isnan(value) else value, interval=ends)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    table = _table(path)
+    for name in table.column_names:
+        if name not in NEEDED + OPTIONAL:
+            raise ConfigError(f"--ratings {path}: {unknown_name('column', name, NEEDED + OPTIONAL)}")
+    for name in NEEDED:
+        if name not in table.column_names:
+            raise ConfigError(f"--ratings {path}: expected the columns {', '.join(NEEDED)}; found no `{name}`")
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        table = pc.read_csv(path) if path.suffix.lower() == ".csv" else pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise ConfigError(f"--ratings {path}: no such file") from None
+    except (pa.ArrowException, OSError) as error:
+        said = str(error).splitlines()[0]
+        raise ConfigError(f"--ratings {path}: cannot be read as CSV (.csv) or else Parquet ({said})") from None
+    if not table.num_rows:
+        raise ConfigError(f"--ratings {path}: has no rows")
+    return table
+
+
+def _scores(given: Any) -> tuple[dict[Any, float], bool]:
+    """Each score that occurs as a number, its own or its place among texts, and whether all of them are numbers."""
+    known = {score for score in given if score not in (None, "") and score == score}
+    if all(isinstance(score, int | float) for score in known) and all(math.isfinite(score) for score in known):
+        return {score: float(score) for score in known}, True
+    return {score: float(place) for place, score in enumerate(sorted(known, key=str))}, False
+
+
+def _cells(path: Path, rows: Sequence[dict[str, Any]], scores: dict[Any, float]) -> dict[tuple[str, str], float]:
+    cells: dict[tuple[str, str], float] = {}
+    for number, row in enumerate(rows, 1):
+        for name in ("item", "rater"):
+            if row[name] in (None, ""):
+                raise ConfigError(f"--ratings {path}: row {number} has no `{name}`")
+        key = (str(row["item"]), str(row["rater"]))
+        if key in cells:
+            raise ConfigError(f"--ratings {path}: row {number}: rater {key[1]!r} scores item {key[0]!r} a second time")
+        cells[key] = scores.get(row["score"], math.nan)
+    return cells
+
+
+def _groups(path: Path, rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """By item, its group where it has one."""
+    groups: dict[str, str] = {}
+    for row in rows:
+        if (group := row.get("group")) in (None, ""):
+            continue
+        if groups.setdefault(str(row["item"]), str(group)) != str(group):
+            raise ConfigError(f"--ratings {path}: item {str(row['item'])!r} is in two groups")
+    return groups
