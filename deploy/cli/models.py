@@ -21,7 +21,9 @@ def models() -> None:
 
 
 def doctor(
-    model: Annotated[str | None, typer.Option(help="Try this model with one small call, which may be billed.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Try this model with a few small calls, which may be billed.")
+    ] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with its key.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Another server, for openai/NAME or anthropic/NAME.")] = None,
     prices: Annotated[str | None, typer.Option(help="A YAML file of prices, over our own.")] = None,

@@ -142,7 +142,7 @@ async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Us
     role = RoleBinding(model=binding.model, profile=profile)
     called, used = await _called(model, role)
     openings = [] if used is None else await _openings(model, role)
-    return [*_differences(profile), *called, *openings], used
+    return [*_differences(profile, offers_schemas=_holds(model)), *called, *openings], used
 
 
 async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
@@ -159,12 +159,12 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     return (await probe(model, trial))[0]
 
 
-def _differences(profile: ModelProfile) -> Iterator[Finding]:
+def _differences(profile: ModelProfile, *, offers_schemas: bool) -> Iterator[Finding]:
     """What a run does differently for this model."""
     said = [f"no `{name}` is sent" for name in profile.omitted]
     said += ["the system message is put before the user's"] if profile.folds_system else []
     said += ["it thinks first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
-    said += ["replies are not held to a schema"] if profile.schemas == "free" else []
+    said += ["replies are not held to a schema"] if offers_schemas and profile.schemas == "free" else []
     said += ["under a schema it tells probabilities after the mask: unknown"] if profile.masked_logprobs else []
     if said:
         yield Finding("a run adapts", "note", "; ".join(said))
