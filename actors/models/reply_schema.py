@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -237,15 +237,38 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fitted(schema: dict[str, Any], max_tokens: int) -> dict[str, Any]:
-    """The schema with its texts cut, all by the same share, so that the longest reply fits; a short text stays."""
+    """The schema with its texts cut, all by the same share, so that the longest reply fits; a short text stays.
+
+    Where the shortest texts do not fit, lists are cut, too.
+    """
     room = max_tokens * CHARACTERS_PER_TOKEN
-    least, most = 0.0, 1.0
     if longest_reply(schema) <= room:
         return schema
+    shortest = _cut(schema, 0.0)
+    if longest_reply(shortest) > room:
+        return _largest(partial(_with_fewer_items, shortest), room)
+    return _largest(partial(_cut, schema), room)
+
+
+def _largest(cut: Callable[[float], dict[str, Any]], room: float) -> dict[str, Any]:
+    """What is left by the largest share whose longest reply fits."""
+    least, most = 0.0, 1.0
     for _ in range(20):  # by halves: the length grows with the share
         middle = (least + most) / 2
-        least, most = (middle, most) if longest_reply(_cut(schema, middle)) <= room else (least, middle)
-    return _cut(schema, least)
+        least, most = (middle, most) if longest_reply(cut(middle)) <= room else (least, middle)
+    return cut(least)
+
+
+def _with_fewer_items(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
+    written = dict(schema)
+    if "anyOf" in written:
+        written["anyOf"] = [_with_fewer_items(member, share) for member in written["anyOf"]]
+    if "properties" in written:
+        written["properties"] = {name: _with_fewer_items(part, share) for name, part in written["properties"].items()}
+    if written.get("type") == "array":
+        written["items"] = _with_fewer_items(written["items"], share)
+        written["maxItems"] = max(1, written.get("minItems", 0), int(written["maxItems"] * share))
+    return written
 
 
 def _cut(schema: Mapping[str, Any], share: float) -> dict[str, Any]:

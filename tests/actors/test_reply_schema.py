@@ -17,7 +17,7 @@ from moot.actors.models.schema_dialects import DIALECTS, DialectName
 from moot.protocols.crit.replies import Reading
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.replies import Position, Score
-from moot.protocols.socrasynth.replies import Amendment, Closing
+from moot.protocols.socrasynth.replies import Agenda, Amendment, Closing
 
 LABELS = ("No", "Not sure", 'the "big" one', "да")
 ENFORCING: tuple[DialectName, ...] = ("llama.cpp", "ollama", "vllm", "sglang", "llguidance")
@@ -184,3 +184,10 @@ def test_a_list_has_as_many_items_as_the_ask_wants() -> None:
 def test_no_server_is_asked_for_a_list_that_must_be_empty() -> None:
     schema = body(reply_schema(Reading, "llama.cpp", None, 2000, sizes=(("max_rivals", 0),)))
     assert schema["properties"]["rivals"]["maxItems"] == 1
+
+
+@pytest.mark.parametrize("reply", [Reading, Closing, Amendment, Agenda])
+def test_lists_are_cut_where_short_texts_do_not_fit(reply: type[BaseModel]) -> None:
+    schema = body(reply_schema(reply, "vllm", None, DEFAULT_TOKENS))
+    assert longest_reply(schema) <= DEFAULT_TOKENS * CHARACTERS_PER_TOKEN
+    assert all(part["maxItems"] >= 1 for part in parts(schema) if part.get("type") == "array")
