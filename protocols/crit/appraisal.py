@@ -9,7 +9,10 @@ from typing import Any
 from moot.protocols.crit.document import Document
 from moot.protocols.crit.repeats import first_alike
 from moot.protocols.crit.replies import Argument, Reading
-from moot.protocols.crit.scoring import Weighed, gamma_of
+from moot.protocols.crit.scoring import Rivals, Weighed, gamma_of
+
+RIVALS_CAPPED = "rivals-capped"
+"""Note: a rival that would have raised the score was kept from it."""
 
 REPEATED_REASONS = "repeated-reasons"
 """Note: a reason or rival repeats an earlier one and is counted once."""
@@ -39,6 +42,7 @@ class Point:
 
     Attributes:
         text: in the judge's words.
+        why: the judge's ground for its marks; empty where it gave none.
         weighed: gamma and theta as they enter the score.
         stated: gamma as the judge gave it, in [0, 1].
         is_claim: whether the judge calls it a claim.
@@ -58,6 +62,7 @@ class Point:
     deeper: Appraisal | None = None
     unread: str = ""
     repairs: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def strength(self) -> float:
@@ -68,6 +73,7 @@ class Point:
         """The point as plain data."""
         return {
             "text": self.text,
+            "why": self.why,
             "gamma": self.weighed.gamma,
             "theta": self.weighed.theta,
             "s": self.weighed.s,
@@ -138,6 +144,7 @@ def appraise(
     deeper: Mapping[int, Appraisal] | None = None,
     unread: Mapping[int, str] | None = None,
     source: int | None = None,
+    rivals: Rivals = "printed",
 ) -> Appraisal:
     """The score of a reading: marks out of ten become gamma and theta in [0, 1].
 
@@ -145,19 +152,20 @@ def appraise(
         deeper: by a reason's place, its reading as a document of its own; a score there takes gamma's place.
         unread: by a reason's place, why it was not read deeper.
         source: which of the document's sources was read.
+        rivals: how they count, see `gamma_of`.
     """
     deeper, unread = deeper or {}, unread or {}
     reasons = _points(document, reading.reasons, rival=False, deeper=deeper, unread=unread)
-    rivals = _points(document, reading.rivals, rival=True, deeper={}, unread={})
-    points = (*reasons, *rivals)
-    gamma = gamma_of([point.weighed for point in points if point.repeats is None])
-    said = [gamma.note, *_notes(document, reading, points)]
+    against = _points(document, reading.rivals, rival=True, deeper={}, unread={})
+    points = (*reasons, *against)
+    gamma = gamma_of([point.weighed for point in points if point.repeats is None], rivals)
+    said = [gamma.note, RIVALS_CAPPED if gamma.capped else "", *_notes(document, reading, points)]
     said += [_of_deeper(note) for below in deeper.values() for note in below.notes]
     return Appraisal(
         claim=document.claim or reading.claim,
         score=gamma.score,
         reasons=reasons,
-        rivals=rivals,
+        rivals=against,
         justification=reading.justification,
         reflection=reading.reflection,
         source=source,
@@ -191,6 +199,7 @@ def _points(
                 deeper=below,
                 unread=unread.get(place, ""),
                 repairs=argument.repairs,
+                why=argument.why,
             )
         )
     return tuple(points)

@@ -47,7 +47,7 @@ async def crit_all(floor: Floor, documents: Sequence[tuple[str, Document]], sett
         level = await _deeper(floor, _within_budget(level, calls, settings))
     results = []
     for (path, _), readers in zip(documents, roots, strict=True):
-        heard = {reader.judge: _heard(reader, calls) for reader in readers}
+        heard = {reader.judge: _heard(reader, calls, settings) for reader in readers}
         result = combine(heard, settings.weak_points) if heard else unread(panel)
         floor.note(Event("crit", path, result.record()))
         results.append(result)
@@ -126,22 +126,22 @@ async def _deeper(floor: Floor, chosen: Sequence[tuple[_Reader, int, str]]) -> l
     return readers
 
 
-def _heard(reader: _Reader, calls: Mapping[str, int]) -> Heard:
+def _heard(reader: _Reader, calls: Mapping[str, int], settings: CritSettings) -> Heard:
     asked = calls[reader.root]
     if isinstance(reader.turn, Turn):
-        return Heard(_appraisal(reader, reader.turn.reply), "", asked, _depth(reader))
+        return Heard(_appraisal(reader, reader.turn.reply, settings), "", asked, _depth(reader))
     return Heard(None, _why(reader), asked)
 
 
-def _appraisal(reader: _Reader, reading: Reading) -> Appraisal:
+def _appraisal(reader: _Reader, reading: Reading, settings: CritSettings) -> Appraisal:
     """The reading's score, from the deepest readings up; a deeper reading that failed leaves the judge's own mark."""
     deeper = {
-        place: _appraisal(below, below.turn.reply)
+        place: _appraisal(below, below.turn.reply, settings)
         for place, below in reader.below.items()
         if isinstance(below.turn, Turn)
     }
     failed = {place: _why(below) for place, below in reader.below.items() if place not in deeper}
-    return appraise(reader.document, reading, deeper, reader.unread | failed, reader.source)
+    return appraise(reader.document, reading, deeper, reader.unread | failed, reader.source, settings.rivals)
 
 
 def _why(reader: _Reader) -> str:

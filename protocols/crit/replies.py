@@ -22,6 +22,7 @@ class Argument(Marked):
 
     Attributes:
         text: the reason in one sentence.
+        why: what makes it strong or weak, and its source trusted or not: said before the marks, which follow from it.
         validity: how well it speaks for the claim, or as a rival against it, if it is true; 0 to 10. Also taken when
             written `8/10` or `80%`, which `repairs` then says.
         credibility: how far its source can be trusted; 0 to 10, read as `validity` is.
@@ -35,6 +36,7 @@ class Argument(Marked):
     marks: ClassVar[tuple[str, ...]] = ("validity", "credibility")
 
     text: str = Field(min_length=1, json_schema_extra=longest(200))
+    why: str = Field(default="", json_schema_extra=longest(160))
     validity: Mark
     credibility: Mark
     is_claim: bool = False

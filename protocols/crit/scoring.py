@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
+from typing import Literal
+
+Rivals = Literal["printed", "capped"]
+"""How rivals count; see `gamma_of`."""
 
 EQUAL_WEIGHTS = "equal-weights"
 """Note: every source had the credibility 0, so all reasons and rivals were given the same weight."""
@@ -44,24 +48,44 @@ class Gamma:
     Attributes:
         score: in [0, 1]; None when it cannot be known.
         note: `EQUAL_WEIGHTS`, `NO_REASONS`, or empty.
+        capped: whether a rival was held back that would have raised the score.
     """
 
     score: float | None
     note: str = ""
+    capped: bool = False
 
 
-def gamma_of(weighed: Sequence[Weighed]) -> Gamma:
+def gamma_of(weighed: Sequence[Weighed], rivals: Rivals = "printed") -> Gamma:
     """Gamma = sum(theta s) / sum(theta) over reasons and rivals, in [0, 1].
 
     With every theta at 0 the weights are equal, with the note `EQUAL_WEIGHTS`. Without any reason the score is None,
     with the note `NO_REASONS`, even if there are rivals: how weak they are says nothing of reasons that do not exist,
     and a bare assertion with a feeble rival would get a high score.
 
+    Args:
+        rivals: `printed` counts every rival as above, so that one with s above the score raises it. `capped` gives a
+            rival s = min(1 - gamma, Gamma): the least Gamma over all choices of rivals. No rival then raises the score,
+            and none speaks for the claim more strongly than the best reason does.
+
     >>> gamma_of([Weighed(0.8, 0.9), Weighed(0.4, 0.3, rival=True)]).score
     0.75
+    >>> feeble = [Weighed(0.5, 0.5), Weighed(0.2, 0.5, rival=True)]
+    >>> gamma_of(feeble).score, gamma_of(feeble, "capped").score
+    (0.65, 0.5)
     """
     if all(one.rival for one in weighed):
         return Gamma(None, NO_REASONS)
+    if rivals == "printed":
+        return _mean_of(weighed)
+    reasons = [one for one in weighed if not one.rival]
+    strongest_first = sorted((one for one in weighed if one.rival), key=lambda one: one.s)
+    means = [_mean_of([*reasons, *strongest_first[:most]]) for most in range(len(strongest_first) + 1)]
+    least = min(means, key=lambda mean: mean.score or 0.0)
+    return replace(least, capped=means[-1].score != least.score)
+
+
+def _mean_of(weighed: Sequence[Weighed]) -> Gamma:
     said = [one.s for one in weighed]
     heaviest = max(one.theta for one in weighed)
     # as shares of the heaviest: a product of two tiny numbers would be 0

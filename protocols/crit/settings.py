@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from moot.protocols.crit.scoring import Rivals
 from moot.protocols.settings import Settings
 
 
@@ -16,6 +17,8 @@ class CritSettings(Settings):
             most credible sources.
         max_reasons: reasons that a judge is asked for at most.
         max_rivals: rival reasons that a judge is asked for at most.
+        rivals: `printed`: every rival counts, so that a feeble one raises the score; `capped`: no rival raises it. See
+            `moot.protocols.crit.scoring.gamma_of`.
         weak_points: how many of the weakest reasons are named for feeding back into a debate.
     """
 
@@ -23,4 +26,5 @@ class CritSettings(Settings):
     max_calls: int = Field(default=6, ge=1, le=1000)
     max_reasons: int = Field(default=5, ge=1, le=50)
     max_rivals: int = Field(default=3, ge=0, le=50)
+    rivals: Rivals = "printed"
     weak_points: int = Field(default=2, ge=0, le=50)

@@ -89,8 +89,8 @@ class Standing:
 
     def document(self, case: Case, evidence: tuple[str, ...]) -> Document:
         """The turn as judges read it: against what is given, and what the others had said when it was spoken."""
-        label, probability = self.cleaned.top
-        claim = f"The most likely label is {label_in_words(case, label)} (probability {probability:.2f})."
+        label, _ = self.cleaned.top
+        claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
         facts = "\n".join(part for part in (case.question, *choices, case.passage, *evidence) if part)
         return Document(claim=claim, text=self.text, facts=facts, opposing=self.opposing, sources=case.documents)

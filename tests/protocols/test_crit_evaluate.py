@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -40,7 +40,7 @@ def floor_of(script: Script, judges: int = 1) -> ScriptedFloor:
     return ScriptedFloor(CASE, script, judges=judges)
 
 
-async def crit_of(script: Script, document: Document = DOCUMENT, judges: int = 1, **settings: int) -> CritResult:
+async def crit_of(script: Script, document: Document = DOCUMENT, judges: int = 1, **settings: Any) -> CritResult:
     return await crit(floor_of(script, judges), document, CritSettings(**settings), path="x")
 
 
@@ -79,6 +79,20 @@ class TestPanel:
         assert (result.score, result.notes) == (None, ("empty-document",))
         assert result.by_judge == {"judge/0": None, "judge/1": None}
         assert floor.event("crit", "x")["calls"] == 0
+
+
+class TestRivals:
+    READ: ClassVar = reading(argument("It is quick.", 5, 5), rivals=(argument("It is dear.", 2, 5),))
+
+    async def test_count_as_printed_unless_they_are_capped(self) -> None:
+        assert (await crit_of({"*": self.READ})).score == pytest.approx(0.65)
+        capped = await crit_of({"*": self.READ}, rivals="capped")
+        assert (capped.score, capped.notes) == (0.5, ("rivals-capped",))
+
+    async def test_are_capped_in_deeper_readings_too(self) -> None:
+        script = {"x/judge/0": reading(TestDeeper.CLAIM), "x/judge/0/reason/0": self.READ}
+        capped = await crit_of(script, rivals="capped")
+        assert (capped.score, capped.notes) == (0.5, ("deeper-rivals-capped",))
 
 
 class TestRecord:

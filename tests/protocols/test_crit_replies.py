@@ -10,8 +10,9 @@ import pytest
 from moot.actors.models.json_schema import json_schema
 from moot.protocols.crit.appraisal import appraise
 from moot.protocols.crit.document import Document
-from moot.protocols.crit.replies import Reading
+from moot.protocols.crit.replies import Argument, Reading
 from moot.protocols.replies import InvalidReply, parse_reply
+from moot.protocols.templates import Templates
 
 
 def reply(**argument: Any) -> str:
@@ -53,6 +54,17 @@ class TestMarks:
 
 
 class TestShape:
+    def test_marks_are_asked_for_after_what_they_rest_on(self) -> None:
+        said = list(Argument.model_fields)
+        assert said.index("why") < min(said.index(mark) for mark in Argument.marks)
+        slots = {"claim": "", "text": "It is.", "facts": "", "opposing": "", "max_reasons": 5, "max_rivals": 3}
+        prompt = Templates().render("crit/reading", slots)[0].content
+        assert prompt.index('"why"') < prompt.index('"validity"')
+
+    def test_a_reply_of_an_older_record_has_no_ground_for_its_marks(self) -> None:
+        assert read(reply()).reasons[0].why == ""
+        assert read(reply(why="Nobody doubts it.")).reasons[0].why == "Nobody doubts it."
+
     @pytest.mark.parametrize("missing", ["claim", "reasons", "rivals", "justification", "reflection"])
     def test_a_torn_reply_is_refused(self, missing: str) -> None:
         whole = json.loads(reply())
@@ -67,6 +79,6 @@ class TestShape:
     def test_the_schema_asks_for_all_but_the_repairs_and_tells_no_story(self) -> None:
         schema = json_schema(Reading)
         argument = schema["properties"]["reasons"]["items"]
-        assert argument["required"] == ["text", "validity", "credibility", "is_claim", "contradicts_facts"]
+        assert argument["required"] == ["text", "why", "validity", "credibility", "is_claim", "contradicts_facts"]
         assert "repairs" not in json.dumps(schema)
         assert "description" not in argument

@@ -102,6 +102,66 @@ class TestFormula:
         assert out_of_ten(None) == "unknown"
 
 
+class TestCapped:
+    """`crit.rivals=capped`: no rival raises the score, by what it says or by its credibility."""
+
+    def capped(self, weighed: list[Weighed]) -> float:
+        found = gamma_of(weighed, "capped").score
+        assert found is not None
+        return found
+
+    def test_a_feeble_rival_raises_the_printed_form_only(self) -> None:
+        weighed = [Weighed(0.5, 0.5), Weighed(0.2, 0.5, rival=True)]
+        assert gamma_of(weighed) == Gamma(0.65)
+        assert gamma_of(weighed, "capped") == Gamma(0.5, capped=True)
+
+    def test_the_score_and_not_the_best_reason_is_the_cap(self) -> None:
+        weighed = [Weighed(0.9, 0.5), Weighed(0.1, 0.5), Weighed(0.2, 0.5, rival=True)]
+        assert self.capped(weighed) == pytest.approx(0.5)
+
+    def test_worked_by_hand(self) -> None:
+        weighed = [Weighed(0.6, 1.0), Weighed(0.7, 0.5, rival=True), Weighed(0.1, 1.0, rival=True)]
+        # (1.0 x 0.6 + 0.5 x 0.3) / 1.5 = 0.5; with the feeble rival's 0.9 it would be 0.66
+        assert self.capped(weighed) == pytest.approx(0.5)
+        assert gamma_of(weighed, "capped").capped
+        assert gamma_of(weighed[:2], "capped") == gamma_of(weighed[:2])
+
+    @given(mixtures)
+    def test_the_score_is_the_fixed_point_of_its_formula(self, weighed: list[Weighed]) -> None:
+        found = self.capped(weighed)
+        if any(0.0 < one.theta < 1e-9 for one in weighed) or not any(one.theta for one in weighed if not one.rival):
+            return
+        said = [(one.theta, min(one.s, found) if one.rival else one.s) for one in weighed]
+        assert sum(w * s for w, s in said) / sum(w for w, _ in said) == pytest.approx(found, abs=1e-9)
+
+    @given(mixtures, rivals)
+    def test_a_further_rival_never_raises_it(self, weighed: list[Weighed], rival: Weighed) -> None:
+        assert self.capped([*weighed, rival]) <= self.capped(weighed) + 1e-12
+
+    @given(mixtures, rivals, shares, shares)
+    def test_a_stronger_rival_never_raises_it(
+        self, weighed: list[Weighed], rival: Weighed, gamma: float, theta: float
+    ) -> None:
+        stronger = Weighed(max(gamma, rival.gamma), max(theta, rival.theta), rival=True)
+        assert self.capped([*weighed, stronger]) <= self.capped([*weighed, rival]) + 1e-12
+
+    @given(mixtures, reasons, shares)
+    def test_a_stronger_reason_never_lowers_it(self, weighed: list[Weighed], reason: Weighed, stronger: float) -> None:
+        better = replace(reason, gamma=max(stronger, reason.gamma))
+        assert self.capped([*weighed, better]) >= self.capped([*weighed, reason]) - 1e-12
+
+    @given(mixtures)
+    def test_is_never_above_the_printed_one_nor_above_the_best_reason(self, weighed: list[Weighed]) -> None:
+        best = max(one.gamma for one in weighed if not one.rival)
+        assert self.capped(weighed) <= min(score(weighed), best) + 1e-12
+
+    def test_an_appraisal_says_that_it_was_capped(self) -> None:
+        reading = read([("It is quick.", 5.0, 5.0)], [("It is dear.", 2.0, 5.0)])
+        assert appraise(DOCUMENT, reading).notes == ()
+        capped = appraise(DOCUMENT, reading, rivals="capped")
+        assert (capped.score, capped.notes) == (0.5, ("rivals-capped",))
+
+
 class TestRepeats:
     @pytest.mark.parametrize(
         ("one", "other"),

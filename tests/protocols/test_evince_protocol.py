@@ -250,7 +250,8 @@ class TestWhatIsShown:
         case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))
         _, floor = await debate({"round/*": says({"A": 0.9, "B": 0.1}), **JUDGED}, case)
         read = prompt(floor, "crit/round/0/agent/0/judge/0")
-        assert "A) Aspirin (probability 0.90)" in read
+        assert "A) Aspirin." in read
+        assert "probability 0.90" not in read
         assert "B) Warfarin" in read
 
     async def test_judges_see_the_facts(self) -> None:

@@ -21,6 +21,7 @@ _MOST_REASONS, _MOST_RIVALS = 4, 2
 _LONGEST_TEXT = 90
 _MATERIAL_CHARACTERS = 20_000
 _CLAIM_SHARE = 0.25
+_WHY = {True: "It denies a given fact.", False: "Measured by the words that it shares with the claim and the facts."}
 _DENIED = re.compile(r"\b(?:no|not|without|never|absence of|absent) (?:any |an? )?(\w{3,})", re.IGNORECASE)
 _NORMAL = NormalDist()
 
@@ -65,6 +66,7 @@ class SimulatedCrit:
         # Each draw is made in any case, so that one reason's marks do not shift those of the next.
         argument: dict[str, str | float | bool] = {
             "text": _short(text),
+            "why": _WHY[contradicts],
             "validity": self._mark(_share(words, content_words(claim) | facts), random, greedy),
             "credibility": self._mark(given, random, greedy),
         }
