@@ -113,18 +113,20 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
             only the user wants.
     """
     why = ""
+    learnt: dict[str, object] = {}
     for profile in _candidates(model, trial):
+        candidate = _Candidate(model, trial, profile.model_copy(update=learnt))
         try:
-            return await _Candidate(model, trial, profile).tried()
+            return await candidate.tried()
         except _SchemaRefused as refused:
-            why = str(refused)
+            why, learnt = str(refused), candidate.learnt()
     if trial.insists:
         raise CapabilityMissing(
             f"{model.name} cannot hold replies to a schema: say `--structured off`, or leave `structured: true` out "
             f"of its roles ({why})"
         )
-    found, given = await _Candidate(model, trial, declared_profile(model, "free")).tried()
-    if why:
+    found, given = await _Candidate(model, trial, declared_profile(model, "free").model_copy(update=learnt)).tried()
+    if why and (given or not trial.needs_logprobs):
         _log.warning("replies are not held to a schema, and read as free JSON", model=model.name, why=why)
     return found, given
 
@@ -161,8 +163,15 @@ class _Candidate:
 
     def __init__(self, model: Model, trial: Trial, profile: ModelProfile) -> None:
         self._model, self._trial, self._profile = model, trial, profile
-        self._decoding = msgspec.structs.replace(trial.decoding, **dict.fromkeys(profile.omitted))
+        changes: dict[str, object] = dict.fromkeys(profile.omitted)
+        if profile.bounds_completion:
+            changes["bounds_completion"] = True
+        self._decoding = msgspec.structs.replace(trial.decoding, **changes)
         self._ignores = False
+
+    def learnt(self) -> dict[str, object]:
+        """What was found that holds for other ways to ask, too."""
+        return self._profile.model_dump(include={"reasons", "folds_system", "bounds_completion", "omitted"})
 
     async def tried(self) -> tuple[ModelProfile, bool]:
         """The profile, with what had to be left out, and whether log-probabilities came.

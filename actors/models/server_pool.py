@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 
@@ -93,7 +94,8 @@ class ServerPool:
             ModelError: as `CompatibleModel.complete`.
         """
         with self._chosen() as member:
-            return await member.model.complete(messages, decoding, step_key=step_key, schema=schema)
+            call = member.model.complete(messages, decoding, step_key=step_key, schema=schema)
+            return await self._unless_hung(member, call)
 
     async def stream(
         self,
@@ -113,6 +115,24 @@ class ServerPool:
                 async for piece in pieces:
                     member.heard_at = self._clock()
                     yield piece
+
+    async def _unless_hung(self, member: _Member, call: Coroutine[Any, Any, ModelReply]) -> ModelReply:
+        """The reply; the call is given up where nothing comes from its server while another one answers.
+
+        Raises:
+            ModelError: `connection`, for that; else as the call.
+        """
+        began = self._clock()
+        asked = asyncio.ensure_future(call)
+        try:
+            while not (await asyncio.wait({asked}, timeout=HUNG_S))[0]:
+                others = (other for other in self._members if other is not member)
+                if member.heard_at < began and any(other.heard_at > began for other in others):
+                    why = f"nothing came from {member.model.base_url} for {HUNG_S:g} s, while another server answers"
+                    raise ModelError("connection", why)
+            return asked.result()
+        finally:
+            asked.cancel()
 
     @contextmanager
     def _chosen(self) -> Iterator[_Member]:

@@ -14,7 +14,7 @@ from moot.actors.log import configure_terminal
 from moot.actors.models.resolve import is_embedded
 from moot.actors.placement import cluster_address
 from moot.actors.record.tables import read_table
-from moot.deploy.cli.several import left_out, several
+from moot.deploy.cli.several import left_out, settings_for, several
 from moot.deploy.reading.summaries.model_replies import (
     FOLLOWED_BY,
     members_without_replies,
@@ -76,7 +76,7 @@ def execute(
 def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[Prepared]:
     """The run, or one per protocol; these have their libraries beside them in one place."""
     if len(names) == 1:
-        return [prepare(config)]
+        return [prepare(config.model_copy(update={"set": settings_for(names[0], names, config.set)}))]
     made = several(config, names)
     for line in (line for each in made for line in left_out(config, each)):
         say(line, quiet=quiet)
@@ -176,7 +176,7 @@ def tell(done: Run, prepared: Prepared, *, quiet: bool, summarised: bool = False
             file=sys.stderr,
         )
     if not done.worked:
-        say("nothing left to do: every case has a verdict", quiet=quiet)
+        say("nothing left to do: every case has ended", quiet=quiet)
     _tell_failures(done)
     _warn_of_replies(done, summarised=summarised)
     if done.parked:

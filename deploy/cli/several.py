@@ -38,7 +38,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
                 "protocol": name,
                 "out": below(out, name.replace(":", "-")),
                 "agents": None if fixed else config.agents,
-                "set": _settings_for(name, names, config.set),
+                "set": settings_for(name, names, config.set),
             }
         )
         protocol = _protocol(name, alone)
@@ -72,7 +72,7 @@ def left_out(config: RunConfig, alone: RunConfig) -> list[str]:
     return told
 
 
-def _settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
     """The settings that reach one of the protocols; as they were given where none is of one protocol alone."""
     common: dict[str, Any] = {}
     own: dict[str, Any] = {}

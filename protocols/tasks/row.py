@@ -24,7 +24,7 @@ def shown(value: object) -> str:
         return "a list"
     if isinstance(value, Mapping):
         return "an object"
-    text = ascii(value[:61] if isinstance(value, str) else value)
+    text = repr(value[:61] if isinstance(value, str) else value)
     return text if len(text) <= 64 else f"{text[:60]}..."
 
 

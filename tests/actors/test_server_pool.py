@@ -120,6 +120,23 @@ async def test_a_server_from_which_nothing_comes_is_left_out(waited_s: float, ou
     assert servers.calls[number] == (1 if out else 3)
 
 
+async def test_a_call_to_a_hung_server_is_given_up_while_another_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moot.actors.models.server_pool.HUNG_S", 0.05)
+    servers = Servers()
+    servers.gate.clear()
+    async with pool(servers) as model:
+        hung = asyncio.create_task(model.complete(MESSAGES, DECODING, step_key="c/0"))
+        await servers.arrived.wait()
+        servers.gate, servers.now = asyncio.Event(), servers.now + 1.0
+        servers.gate.set()
+        await model.complete(MESSAGES, DECODING, step_key="c/1")
+        with pytest.raises(ModelError, match="while another server answers"):
+            await hung
+        before = servers.calls.copy()
+        await model.complete(MESSAGES, DECODING, step_key="c/2")
+    assert servers.calls - before == Counter({1: 1})
+
+
 async def test_with_all_of_them_down_one_is_asked_all_the_same() -> None:
     servers = Servers()
     servers.failing = {0, 1}

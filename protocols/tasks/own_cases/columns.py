@@ -207,7 +207,7 @@ def hint(column: str, header: Sequence[str]) -> str:
 
 def listed(header: Sequence[str]) -> str:
     """Names of columns as an error lists them: the first few."""
-    names = [ascii(name)[1:-1][:40] for name in header[:SHOWN]]
+    names = [repr(name)[1:-1][:40] for name in header[:SHOWN]]
     return ", ".join(names + [f"and {len(header) - SHOWN} more"] * (len(header) > SHOWN)) or "none"
 
 
