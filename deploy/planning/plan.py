@@ -18,7 +18,7 @@ from moot.deploy.planning.costs import BUSY_SHARE, ENGINE, Needs, needs
 from moot.deploy.planning.pilot import Pilot
 from moot.deploy.planning.programme import Programme, programme_of
 from moot.deploy.planning.read import read_pilot
-from moot.deploy.planning.remarks import beyond_pilot, remarks
+from moot.deploy.planning.remarks import beyond_pilot, of_failures, remarks
 from moot.deploy.planning.resampled import resampled
 from moot.deploy.planning.scenario import Constraint, Scenario
 from moot.deploy.planning.settings import PlanSettings
@@ -150,7 +150,7 @@ def plan_of(pilot: Pilot, settings: PlanSettings) -> RunPlan:
         simulated=seen.simulated,
         level=LEVEL,
         remarks=tuple(remarks(pilot, settings, placement, used)),
-        warnings=tuple(beyond_pilot(pilot, in_flight[1].value)),
+        warnings=(*of_failures(pilot), *beyond_pilot(pilot, in_flight[1].value)),
     )
 
 

@@ -24,7 +24,6 @@ def remarks(pilot: Pilot, settings: PlanSettings, placement: Placement, used: To
         placement: that was planned with.
         used: totals of the plan.
     """
-    yield from _of_failures(pilot)
     yield from _of_models(pilot, settings)
     if len(pilot.debates) < FEW:
         yield (
@@ -61,7 +60,8 @@ def debates(n: int) -> str:
     return f"{n:,} {'debate' if n == 1 else 'debates'}"
 
 
-def _of_failures(pilot: Pilot) -> Iterator[str]:
+def of_failures(pilot: Pilot) -> Iterator[str]:
+    """The warning of a pilot of which many debates failed."""
     failed, held = sum(debate.failed for debate in pilot.debates), len(pilot.debates)
     if failed >= MANY_FAILED * held:
         yield (

@@ -14,7 +14,7 @@ from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, pa
 from moot.protocols.tasks.row import Row, shown
 
 _WHOLE = re.compile(r"(-?\d{1,9})(?:\.0)?")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER = re.compile(r"-?[$€£]? ?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?%?")
 _YES, _NO = ("yes", "true"), ("no", "false")
 HIDDEN = "-1"
 """What public test sets write where the right choice is not told."""
