@@ -43,7 +43,7 @@ def gate_of(crit: float | None, earlier: Sequence[float], quality: GateSettings,
 
     Args:
         crit: the turn's score.
-        earlier: all known scores of earlier turns, of all sides.
+        earlier: the known scores that it is compared with, of all sides.
     """
     if not on:
         return GateDecision(False, None, crit, True, NO_GATE)

@@ -44,8 +44,9 @@ class KappaSettings(Settings):
 class GateSettings(Settings):
     """When an argument is withheld from the other sides (the setting `gate` turns it off).
 
-    An argument passes when its CRIT score is at least `max(threshold, mean of all earlier scores - margin)`: the bar
-    rises with what the debate has shown it can do.
+    An argument passes when its CRIT score is at least `max(threshold, mean of the earlier scores - margin)`: the bar
+    rises with what the debate has shown it can do. Earlier scores are those of earlier rounds whose turns were read in
+    the same way, against opponents or without any; in the opening exchange there are none.
 
     Attributes:
         threshold: the lowest bar, in [0, 1].

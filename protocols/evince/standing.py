@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field, field_validator
 
 from moot.protocols.case import Case, label_in_words
@@ -14,6 +17,7 @@ from moot.protocols.messages import Turn
 from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
+_EQUAL = 1e-9
 
 
 Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
@@ -52,7 +56,9 @@ class Standing:
         round: the round in which it was said.
         cleaned: the distribution over the case's labels and "(other)".
         arguments, rebuttals: as the side wrote them.
-        opposing: the others' arguments that it had been shown when it was spoken.
+        opponents: sides that it had heard when it was spoken and whose leading label is another; none in the opening
+            exchange, so that whoever opens is read as the others are.
+        opposing: their arguments.
         crit: CRIT score of the turn, in [0, 1]; None when nobody read it, or no judge gave one.
         weak: arguments that the judges found weakest.
         passed: whether the quality gate lets the others see the arguments.
@@ -63,6 +69,7 @@ class Standing:
     cleaned: Cleaned
     arguments: tuple[str, ...]
     rebuttals: tuple[str, ...] = ()
+    opponents: tuple[str, ...] = ()
     opposing: str = ""
     crit: float | None = None
     weak: tuple[str, ...] = ()
@@ -88,7 +95,7 @@ class Standing:
         }
 
     def document(self, case: Case, evidence: tuple[str, ...]) -> Document:
-        """The turn as judges read it: against what is given, and what the others had said when it was spoken."""
+        """The turn as judges read it: against what is given, and what its opponents had said when it was spoken."""
         label, _ = self.cleaned.top
         claim = f"The most likely label is {label_in_words(case, label)}."
         choices = [label_in_words(case, each) for each in case.labels or ()] if case.choices else []
@@ -106,8 +113,31 @@ def in_words(cleaned: Cleaned) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def standing_of(case: Case, number: int, turn: Turn[Prediction], opposing: str = "") -> Standing:
-    """The standing that a turn expresses; `opposing` is what its side had been shown."""
+def standing_of(case: Case, number: int, turn: Turn[Prediction], heard: Sequence[Standing] = ()) -> Standing:
+    """The standing that a turn expresses.
+
+    Args:
+        heard: the others' turns whose arguments its side had been shown; those that lead with another label oppose it.
+    """
     assert case.labels is not None
     cleaned = clean(turn.reply.distribution, case.labels, case.choices, case.aliases)
-    return Standing(turn.role, number, cleaned, tuple(turn.reply.arguments), tuple(turn.reply.rebuttals), opposing)
+    opponents = [other for other in heard if number > 0 and not _agree(cleaned, other.cleaned)]
+    return Standing(
+        name=turn.role,
+        round=number,
+        cleaned=cleaned,
+        arguments=tuple(turn.reply.arguments),
+        rebuttals=tuple(turn.reply.rebuttals),
+        opponents=tuple(other.name for other in opponents),
+        opposing="\n".join(other.text for other in opponents),
+    )
+
+
+def _agree(one: Cleaned, other: Cleaned) -> bool:
+    """Whether two distributions lead with the same label; of several that lead together, one is enough."""
+    return bool((_leading(one) & _leading(other)).any())
+
+
+def _leading(cleaned: Cleaned) -> npt.NDArray[np.bool_]:
+    leads: npt.NDArray[np.bool_] = cleaned.probabilities >= cleaned.probabilities.max() - _EQUAL
+    return leads

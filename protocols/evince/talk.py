@@ -79,12 +79,12 @@ class Talk:
         spoken = []
         for name in self.names:
             request = self._response(name, number, level) if self.said else self._opening(name)
-            opposing = "\n".join(self._shown_to(name))
+            heard = self._heard_by(name)
             (turn,) = await self.floor.ask_all([request])
             if isinstance(turn, Failure):
                 self.failed.append(turn.path)
                 continue
-            standing = self._add(standing_of(self.case, number, turn, opposing))
+            standing = self._add(standing_of(self.case, number, turn, heard))
             spoken.append(name)
             if self.settings.gate:
                 await self._have_read([standing], gated=True)
@@ -116,21 +116,32 @@ class Talk:
         self._read.update(map(_path, standings))
         results = await crit_all(self.floor, documents, self.settings.crit)
         for standing, result in zip(standings, results, strict=True):
-            earlier = [one.crit for one in self.said if one.crit is not None]
+            earlier = self._comparable_scores(standing)
             decision = gate_of(result.score, earlier, self.settings.quality, on=self.settings.gate and gated)
             if gated:
-                self.floor.note(Event("quality-gate", _path(standing), decision.record()))
+                data = decision.record() | {"opponents": list(standing.opponents)}
+                self.floor.note(Event("quality-gate", _path(standing), data))
             read = replace(standing, crit=result.score, weak=tuple(result.weak), passed=decision.passed)
             self.said[self.said.index(standing)] = read
+
+    def _comparable_scores(self, standing: Standing) -> list[float]:
+        """Scores of earlier rounds of turns that were read as this one is: with rivals from opponents, or without.
+
+        Within a round nobody is measured by who spoke first, and rivals lower a score whatever the argument is worth.
+        """
+        opposed = bool(standing.opponents)
+        before = [one for one in self.said if one.round < standing.round and bool(one.opponents) == opposed]
+        return [one.crit for one in before if one.crit is not None]
 
     def shown_arguments(self) -> list[str]:
         """The last arguments of every side that all may see; none where sides see distributions only."""
         full = self.settings.history == "full"
         return [standing.text for standing in self.standings() if standing.passed and full]
 
-    def _shown_to(self, name: str) -> list[str]:
+    def _heard_by(self, name: str) -> list[Standing]:
+        """The others' last turns whose arguments a side is shown."""
         full = self.settings.history == "full"
-        return [other.text for other in self.standings() if other.name != name and other.passed and full]
+        return [other for other in self.standings() if other.name != name and other.passed and full]
 
     def _slots(self) -> dict[str, Any]:
         return case_slots(self.case) | {"top_k": self._top_k, "evidence": list(self.evidence)}

@@ -38,7 +38,8 @@ def debate(planted: Callable[..., Path], session: Any) -> Path:
         session.reply("c1", turn, 5, data=json.dumps({"distribution": STATED, "arguments": ["one " * 20, EVIL]}))
     gate = {"on": True, "threshold": 0.5, "crit": 0.31, "passed": False, "why": "below the bar"}
     session.event("c1", "quality-gate", "round/0/agent/0", gate)
-    session.event("c1", "quality-gate", "round/0/agent/1", gate | {"crit": None, "passed": True, "why": "no score"})
+    unread = {"crit": None, "passed": True, "why": "no score", "opponents": ["agent/0"]}
+    session.event("c1", "quality-gate", "round/0/agent/1", gate | unread)
     off = {"on": False, "threshold": None, "crit": 0.2, "passed": True, "why": "the gate is off"}
     session.event("c1", "quality-gate", "round/1/agent/0", off)
     session.event("c1", "crit", "crit/round/0/agent/0", _crit())
@@ -91,6 +92,7 @@ def test_text_says_it_all(debate: Path, printed: Callable[..., str]) -> None:
         "mended: the probabilities summed to 95: taken for per cent",
         "agent/0's arguments were WITHHELD from the others (below the bar: CRIT 3.1/10, bar 5.0/10)",
         "agent/1's arguments were shown to the others (no score: CRIT unknown, bar 5.0/10)",
+        "judges looked for rivals in the arguments of agent/0, too",
         "agent/0's arguments were not held against a bar (the gate is off)",
         "kappa 0.9 to 0.7 for the next round (schedule adaptive: cooled: closer)",
         "distributions after round 0",

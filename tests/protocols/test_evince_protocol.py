@@ -44,6 +44,7 @@ def reads(mark: float, reason: str = "The skin is yellow.") -> dict[str, Any]:
 
 
 JUDGED: Script = {"crit/*": reads(8)}
+TURNS = tuple(f"round/{number}/agent/{i}" for number in (0, 1) for i in (0, 1))
 
 
 async def debate(script: Script, case: Case = CASE, judges: int = 1, **settings: Any) -> tuple[Verdict, ScriptedFloor]:
@@ -55,6 +56,10 @@ async def debate(script: Script, case: Case = CASE, judges: int = 1, **settings:
 def prompt(floor: ScriptedFloor, path: str) -> str:
     request: Request[Any] = floor.asks[path]
     return "\n".join(message.content for message in Templates().render(request.template, request.slots))
+
+
+def opposing_texts(floor: ScriptedFloor) -> dict[str, str]:
+    return {path: request.slots["opposing"] for path, request in floor.asks.items() if path.startswith("crit/")}
 
 
 PRINTED: Script = {
@@ -235,16 +240,66 @@ class TestWhatIsShown:
         assert "argument-withheld" not in verdict.flags
 
     @pytest.mark.parametrize("gate", [True, False])
-    async def test_judges_read_a_turn_against_what_its_side_had_heard(self, gate: bool) -> None:
+    async def test_judges_read_a_turn_against_opponents_only(self, gate: bool) -> None:
         def numbered(path: str, _: Any) -> dict[str, Any]:
             return says(FIRST_A if path.endswith("0") else FIRST_B, f"Said at {path}.")
 
         _, floor = await debate({"round/*": numbered, **JUDGED}, gate=gate)
-        opposing = {path: request.slots["opposing"] for path, request in floor.asks.items() if path.startswith("crit/")}
+        opposing = opposing_texts(floor)
         assert opposing["crit/round/0/agent/0/judge/0"] == ""
-        assert opposing["crit/round/0/agent/1/judge/0"] == "Said at round/0/agent/0."
+        assert opposing["crit/round/0/agent/1/judge/0"] == "", "an opening is read as the first side's is"
         assert opposing["crit/round/1/agent/0/judge/0"] == "Said at round/0/agent/1."
         assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0."
+        assert floor.event("quality-gate", "round/0/agent/1")["opponents"] == []
+        assert floor.event("quality-gate", "round/1/agent/1")["opponents"] == ["agent/0"]
+
+    async def test_who_leads_with_the_same_label_is_no_opponent(self) -> None:
+        _, floor = await debate({"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(THIRD_A), **JUDGED})
+        assert floor.event("round", "round/1")["tv"] > 0.0
+        assert set(opposing_texts(floor).values()) == {""}
+
+    async def test_who_shares_one_of_several_leading_labels_is_no_opponent(self) -> None:
+        torn = says({HCV: 0.4, HBV: 0.4, HAV: 0.2})
+        _, floor = await debate({"round/*/agent/0": torn, "round/*/agent/1": says(FIRST_B), **JUDGED})
+        assert set(opposing_texts(floor).values()) == {""}
+
+    async def test_of_three_sides_the_opponents_alone_oppose(self) -> None:
+        def numbered(path: str, _: Any) -> dict[str, Any]:
+            return says(FIRST_B if path.endswith("1") else FIRST_A, f"Said at {path}.")
+
+        _, floor = await debate({"round/*": numbered, **JUDGED}, agents=3)
+        opposing = opposing_texts(floor)
+        assert opposing["crit/round/1/agent/2/judge/0"] == "Said at round/1/agent/1."
+        assert opposing["crit/round/1/agent/1/judge/0"] == "Said at round/1/agent/0.\nSaid at round/0/agent/2."
+
+    async def test_whoever_opens_meets_the_same_bar(self) -> None:
+        script: Script = {
+            "crit/round/0/agent/0/*": reads(9),
+            "crit/round/0/agent/1/*": reads(5),
+            "crit/round/1/agent/0/*": reads(5),
+            "round/*": says(FIRST_A),
+            **JUDGED,
+        }
+        _, floor = await debate(script)
+        bars = {path: floor.event("quality-gate", path)["threshold"] for path in TURNS}
+        assert [bars[f"round/0/agent/{i}"] for i in (0, 1)] == [0.4, 0.4], "nobody has shown anything yet"
+        assert [bars[f"round/1/agent/{i}"] for i in (0, 1)] == pytest.approx([0.55, 0.55])
+        assert floor.event("quality-gate", "round/1/agent/0")["passed"] is False
+
+    async def test_scores_with_and_without_rivals_make_bars_of_their_own(self) -> None:
+        script: Script = {
+            "round/*/agent/0": says(FIRST_A),
+            "round/0/agent/1": says(FIRST_A),
+            "round/1/agent/1": says(FIRST_B),
+            "round/*/agent/1": says({HBV: 0.6, HCV: 0.4}),
+            "crit/round/1/agent/1/*": reads(6),
+            "crit/*": reads(9),
+        }
+        _, floor = await debate(script)
+        bars = {path: floor.event("quality-gate", path)["threshold"] for path in (*TURNS, "round/2/agent/1")}
+        assert bars["round/1/agent/0"] == pytest.approx(0.75), "it agrees with all that it has heard"
+        assert bars["round/1/agent/1"] == 0.4, "nobody had an opponent before"
+        assert bars["round/2/agent/1"] == pytest.approx(0.45)
 
     async def test_judges_see_what_a_letter_stands_for(self) -> None:
         case = Case(id="l", question="Which drug?", labels=("A", "B"), choices=("Aspirin", "Warfarin"))

@@ -99,11 +99,13 @@ def _quality_gate(event: EventView) -> Shown | None:
     if data is None:
         return None
     who = f"{_who(event.path)}'s arguments"
+    opponents = ", ".join(data.opponents)
+    lines = [f"judges looked for rivals in the arguments of {opponents}, too"] if opponents else []
     if not data.on:
-        return Shown(f"quality gate: {who} were not held against a bar ({data.why})")
+        return Shown(f"quality gate: {who} were not held against a bar ({data.why})", lines=lines)
     said = "shown to the others" if data.passed else "WITHHELD from the others"
     against = f"CRIT {out_of_ten(data.crit)}, bar {out_of_ten(data.threshold)}"
-    return Shown(f"quality gate: {who} were {said} ({data.why}: {against})")
+    return Shown(f"quality gate: {who} were {said} ({data.why}: {against})", lines=lines)
 
 
 def _contentiousness(event: EventView) -> Shown | None:

@@ -75,13 +75,14 @@ class CritData(_Shape):
 
 
 class QualityGateData(_Shape):
-    """A turn's `quality-gate`."""
+    """A turn's `quality-gate`; records from before `opponents` have none."""
 
     on: bool
     threshold: float | None
     crit: float | None
     passed: bool
     why: str
+    opponents: list[str] = []
 
 
 class ContentiousnessData(_Shape):
