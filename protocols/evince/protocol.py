@@ -21,7 +21,7 @@ from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
 from moot.protocols.evince.moderation import Held, Reason, Rounds
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import Prediction, in_words
+from moot.protocols.evince.standing import Estimate, Prediction, in_words
 from moot.protocols.evince.talk import Talk
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
@@ -68,7 +68,7 @@ class Evince:
     sample = "sample-symptoms"
     judges_apart = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
-        {"agent": (Prediction, FollowUps), "judge": (Reading,)}
+        {"agent": (Estimate, Prediction, FollowUps), "judge": (Reading,)}
     )
     reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
 

@@ -23,18 +23,17 @@ _EQUAL = 1e-9
 Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
 
 
-class Prediction(Predicted):
-    """What a side replies: probabilities of the likeliest labels, arguments for them, and answers to the others."""
+class Estimate(Predicted):
+    """What a side replies that is shown nobody's arguments: probabilities of the likeliest labels, and arguments."""
 
     arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=most(4))
-    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
 
-    @field_validator("arguments", "rebuttals", mode="before")
+    @field_validator("arguments", "rebuttals", mode="before", check_fields=False)
     @classmethod
     def _one_is_a_list(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
-    @field_validator("arguments", "rebuttals")
+    @field_validator("arguments", "rebuttals", check_fields=False)
     @classmethod
     def _without_blanks(cls, value: list[str]) -> list[str]:
         return [text.strip() for text in value if text.strip()]
@@ -45,6 +44,12 @@ class Prediction(Predicted):
         if not value:
             raise ValueError("no argument is given")
         return value
+
+
+class Prediction(Estimate):
+    """What a side replies that is shown arguments of others: it answers these, too."""
+
+    rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +88,7 @@ class Standing:
     def shown(self, *, to_others: bool = True, with_text: bool = True) -> dict[str, Any]:
         """The turn as a prompt takes it; arguments that did not pass are shown to their author only."""
         label, probability = self.cleaned.top
-        withheld = to_others and not self.passed
+        withheld = to_others and with_text and not self.passed
         return {
             "name": self.name,
             "round": self.round,
@@ -113,7 +118,7 @@ def in_words(cleaned: Cleaned) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def standing_of(case: Case, number: int, turn: Turn[Prediction], heard: Sequence[Standing] = ()) -> Standing:
+def standing_of(case: Case, number: int, turn: Turn[Estimate], heard: Sequence[Standing] = ()) -> Standing:
     """The standing that a turn expresses.
 
     Args:
@@ -127,7 +132,7 @@ def standing_of(case: Case, number: int, turn: Turn[Prediction], heard: Sequence
         round=number,
         cleaned=cleaned,
         arguments=tuple(turn.reply.arguments),
-        rebuttals=tuple(turn.reply.rebuttals),
+        rebuttals=tuple(turn.reply.rebuttals) if isinstance(turn.reply, Prediction) else (),
         opponents=tuple(other.name for other in opponents),
         opposing="\n".join(other.text for other in opponents),
     )

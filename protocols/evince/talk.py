@@ -12,7 +12,7 @@ from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.evince.quality_gate import gate_of
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import Prediction, Standing, standing_of
+from moot.protocols.evince.standing import Estimate, Prediction, Standing, standing_of
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
 
@@ -150,16 +150,17 @@ class Talk:
     def _top_k(self) -> int:
         return min(self.settings.top_k, len(self.case.labels or ()))
 
-    def _opening(self, name: str) -> Request[Prediction]:
-        return Request(name, OPENING, self._slots(), Prediction, f"round/0/{name}", images=self.case.images)
+    def _opening(self, name: str) -> Request[Estimate]:
+        return Request(name, OPENING, self._slots(), Estimate, f"round/0/{name}", images=self.case.images)
 
-    def _response(self, name: str, number: int, level: float | None) -> Request[Prediction]:
+    def _response(self, name: str, number: int, level: float | None) -> Request[Estimate]:
         own = self.last(name)
         full = self.settings.history == "full"
         latest = [self.last(other) for other in self.names if other != name]
         others = [other for other in latest if other is not None]
         current = {id(standing) for standing in (own, *others)}
         earlier = [standing for standing in self.said if id(standing) not in current] if full else []
+        rebut = full and any(one.passed for one in (*others, *earlier) if one.name != name)
         slots = self._slots() | {
             "round": number,
             "contentiousness": None if level is None else dial(level).slots(),
@@ -167,8 +168,10 @@ class Talk:
             "others": [other.shown(with_text=full) for other in others],
             "earlier": [standing.shown(to_others=standing.name != name) for standing in earlier],
             "weak": [] if own is None else list(own.weak),
+            "rebut": rebut,
         }
-        return Request(name, RESPONSE, slots, Prediction, f"round/{number}/{name}", images=self.case.images)
+        wanted = Prediction if rebut else Estimate
+        return Request(name, RESPONSE, slots, wanted, f"round/{number}/{name}", images=self.case.images)
 
 
 def _path(standing: Standing) -> str:

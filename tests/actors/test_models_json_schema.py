@@ -15,7 +15,7 @@ from moot.actors.models.reply_schema import reply_schema
 from moot.actors.models.token_bounds import schema_bound
 from moot.protocols.errors import ConfigError
 from moot.protocols.evince.protocol import FollowUps
-from moot.protocols.evince.standing import Prediction
+from moot.protocols.evince.standing import Estimate, Prediction
 from moot.protocols.replies import Position, Score
 
 TAKEN = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"}
@@ -85,7 +85,7 @@ def test_a_score_names_its_choices() -> None:
     assert support == {"type": "string", "enum": ["supported", "contradicted", "not covered"]}
 
 
-@pytest.mark.parametrize("model", [Position, Score, Prediction, FollowUps, Piece, Everything])
+@pytest.mark.parametrize("model", [Position, Score, Estimate, Prediction, FollowUps, Piece, Everything])
 def test_only_what_vendors_take(model: type[BaseModel]) -> None:
     schema = json_schema(model)
     for found in objects(schema):
@@ -96,7 +96,7 @@ def test_only_what_vendors_take(model: type[BaseModel]) -> None:
     assert list(schema["properties"]) == list(model.model_fields)
 
 
-@pytest.mark.parametrize("model", [Position, Score, Prediction, FollowUps, Piece, Everything])
+@pytest.mark.parametrize("model", [Position, Score, Estimate, Prediction, FollowUps, Piece, Everything])
 def test_the_official_sdk_has_nothing_to_take_out(model: type[BaseModel]) -> None:
     schema = json_schema(model)
     shown = anthropic.transform_schema(schema)

@@ -38,7 +38,7 @@ def response(number: int, own: Standing, other: Standing, level: float | None) -
     slots: dict[str, Any] = {
         "question": question(number), "round": 1, "earlier": [], "weak": [],
         "contentiousness": None if level is None else dial(level).slots(),
-        "own": own.shown(to_others=False), "others": [other.shown()],
+        "own": own.shown(to_others=False), "others": [other.shown()], "rebut": True,
     }  # fmt: skip
     return TEMPLATES.render("evince/response", BASE | slots)
 

@@ -102,6 +102,7 @@ async def test_the_simulated_model_reacts_as_much_as_it_is_told(effect: float, r
         model=f"simulated?contentiousness_effect={effect}",
         engine="inline",
         out=tmp_path / "run",
+        seed=1,  # the test is one at 95 %: of 76 seeds it finds in about one of ten what is not there
         set={"schedule": "random", "epsilon": 0.0, "follow_ups": "never", "gate": False, "crit_turns": "none"},
     )
     found = dial_effect(tmp_path / "run")

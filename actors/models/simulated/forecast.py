@@ -46,7 +46,7 @@ class SimulatedForecaster:
         ]
         given = [{"label": label, "probability": share} for label, share in named.items()]
         reply = {"distribution": given, "arguments": arguments, "rebuttals": rebuttals}
-        return Draft(json.dumps(reply, ensure_ascii=False))
+        return Draft(json.dumps({key: reply[key] for key in prompt.form if key in reply}, ensure_ascii=False))
 
     def _pooled(self, prompt: SeenPrompt, alone: Mapping[str, float], random: Random) -> dict[str, float]:
         own = _seen(prompt.own, alone) if prompt.own else dict(alone)
