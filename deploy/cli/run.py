@@ -154,11 +154,11 @@ def tell_stopping(session: Session) -> None:
 def tell_interrupted(done: Run, prepared: Prepared) -> int:
     """Say how far an interrupted run came; returns the exit code."""
     of = "" if prepared.total is None else f" of {prepared.total:,}"
-    print(
-        f"interrupted: {done.done:,}{of} cases done{_under_way(done)} in {shown(prepared)}; the same command goes on "
-        "from here",
-        file=sys.stderr,
-    )
+    if prepared.record.exists():
+        how = f"cases done{_under_way(done)} in {shown(prepared)}; the same command goes on from here"
+    else:
+        how = "cases done; nothing was begun or written"
+    print(f"interrupted: {done.done:,}{of} {how}", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
