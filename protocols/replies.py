@@ -27,12 +27,14 @@ class Reply(BaseModel):
         length_follows_input: whether a good reply is as long as what it was given, so that its schema's bounds cannot
             be made to fit the reply's tokens.
         analysis_first: whether the source wants the long fields written before the decisive ones.
+        plain_text_is: the field that a reply without any JSON object is taken for; empty: such a reply is unusable.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     length_follows_input: ClassVar[bool] = False
     analysis_first: ClassVar[bool] = False
+    plain_text_is: ClassVar[str] = ""
 
 
 class Position(Reply):
@@ -239,7 +241,8 @@ def parse_reply(
         if not text.strip():
             raise InvalidReply("the reply is empty")
         return Parsed({"text": text}, None, False)
-    value, repaired = _load_json(text)
+    plain = getattr(model, "plain_text_is", "")
+    value, repaired = ({plain: text}, False) if plain and "{" not in text else _load_json(text)
     if not isinstance(value, dict):
         raise InvalidReply("the reply is not a JSON object")
     try:

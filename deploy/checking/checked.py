@@ -39,7 +39,7 @@ class DebateMessage(BaseModel):
     Attributes:
         turn: 1 and up.
         says: AGREE or DENY, with the message before or with the claim (`of`); None when it says neither.
-        stance: what that makes of the claim; None when it is unknown.
+        stance: on the claim, as it states or, where it does not, as that implies; None when it is unknown.
     """
 
     model_config = ConfigDict(frozen=True)

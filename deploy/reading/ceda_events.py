@@ -68,13 +68,15 @@ class EvidenceData(_Shape):
 
 
 class StanceData(_Shape):
-    """A `stance` event: what a message says of the last one, and so of the claim."""
+    """A `stance` event: what a message says of the last one, and where its debater stands on the claim."""
 
     turn: int
     debater: str
     says: Relation | None
     of: About
     stance: Stance | None
+    stated: bool = False
+    implied: Stance | None = None
     consensus: bool
 
 

@@ -28,7 +28,7 @@ class Example(NamedTuple):
     """A judge's summary and what is known of its claim.
 
     Attributes:
-        text: the summary.
+        text: what a classifier reads: the summary and the points behind it; of older records the summary alone.
         hallucinated: whether the claim is.
         content_hash: of the case.
         claim: hash of its claim, the same for any spelling; see `moot.protocols.claims.text_hash`.
@@ -123,7 +123,7 @@ def _of_run(folder: str | Path, left_out: Counter[str]) -> Iterator[Example]:
         case, source = cases[verdict.case_id], references[verdict.case_id].group
         said = ruling.get("verdict")
         yield Example(
-            text=ruling["summary"].strip(),
+            text=(ruling.get("classifier_text") or ruling["summary"]).strip(),
             hallucinated=verdict.gold == HALLUCINATED,
             content_hash=case["content_hash"],
             claim=text_hash(case["question"]),

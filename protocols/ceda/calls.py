@@ -41,7 +41,7 @@ def _slots(settings: CedaSettings, case: Case) -> dict[str, object]:
         "role": settings.role,
         "instruction": settings.instruction,
         "conflicts": [],
-        "parted": settings.splits,
+        "parted": settings.shown != "shared",
         "missing_pictures": [],
         "claim": case.question,
         "evidence": [{"number": item.id, "source": item.source, "text": item.text} for item in items],

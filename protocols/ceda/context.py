@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moot.protocols.ceda.conflicts import Conflict, conflicts_of, pairs_of
-from moot.protocols.ceda.dealing import dealt
+from moot.protocols.ceda.dealing import Shown, dealt
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.state import Content, as_recorded
 
@@ -27,10 +27,10 @@ class Context:
     shown_to: dict[str, tuple[str, ...]]
 
 
-def context_of(items: Sequence[Item], split: bool) -> Context:
+def context_of(items: Sequence[Item], shown: Shown) -> Context:
     """The context of a claim's evidence; see `conflicts` and `dealing`."""
     conflicts = conflicts_of(items)
-    return Context(conflicts, len(pairs_of(items)), dealt(items, conflicts, split=split))
+    return Context(conflicts, len(pairs_of(items)), dealt(items, conflicts, shown))
 
 
 def evidence_record(content: Content, considered: int) -> dict[str, Any]:

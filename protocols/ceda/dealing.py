@@ -1,8 +1,9 @@
-"""Who is shown which evidence: texts that are at odds go to different debaters, pictures to both."""
+"""Who is shown which evidence: texts that are at odds go to different debaters, pictures and all else to both."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
 
 from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.items import Item
@@ -11,16 +12,26 @@ DEBATERS = ("debater/0", "debater/1")
 """In the order in which they speak."""
 
 
-def dealt(items: Sequence[Item], conflicts: Collection[Conflict], *, split: bool) -> dict[str, tuple[str, ...]]:
+Shown = Literal["conflicts", "split", "shared"]
+"""How texts are shown to the debaters; see `dealt`."""
+
+
+def dealt(items: Sequence[Item], conflicts: Collection[Conflict], shown: Shown) -> dict[str, tuple[str, ...]]:
     """By debater the ids of the items that it is shown, in the items' order.
 
-    Split: texts at odds go to different debaters as far as that can be, then the others by rank to whoever has fewer,
-    the first one where both have equally many. With fewer than two texts there is nothing to split.
+    - `conflicts`: texts that are at odds with each other go to different debaters as far as that can be, all others to
+      both.
+    - `split`: these, too, by rank to whoever has fewer, the first one where both have equally many. With fewer than two
+      texts there is nothing to split.
+    - `shared`: everything to both.
     """
     texts = [item.id for item in items if item.kind != "picture"]
-    if not split or len(texts) < 2:
+    if shown == "shared" or len(texts) < 2:
         return {debater: tuple(item.id for item in items) for debater in DEBATERS}
-    sides = _sides(texts, _opponents(texts, conflicts))
+    opponents = _opponents(texts, conflicts)
+    sides = _facing(texts, opponents)
+    if shown == "split":
+        sides = _dealt_out(texts, sides)
     return {
         debater: tuple(item.id for item in items if sides.get(item.id, number) == number)
         for number, debater in enumerate(DEBATERS)
@@ -33,8 +44,8 @@ def _opponents(texts: Sequence[str], conflicts: Collection[Conflict]) -> dict[st
     return {one: [other for other in texts if (one, other) in at_odds] for one in texts}
 
 
-def _sides(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """By text the number of the debater who is shown it."""
+def _facing(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """By text that is at odds with another one the number of the debater who is shown it."""
     sides: dict[str, int] = {}
     for text in texts:
         if not opponents[text]:
@@ -47,10 +58,16 @@ def _sides(texts: Sequence[str], opponents: Mapping[str, Sequence[str]]) -> dict
             facing = [sides[other] for other in opponents[one] if other in sides]
             sides[one] = min((0, 1), key=lambda side: (facing.count(side), _held(sides, side)))
             waiting += opponents[one]
-    for text in texts:
-        if text not in sides:
-            sides[text] = min((0, 1), key=lambda side: _held(sides, side))
     return sides
+
+
+def _dealt_out(texts: Sequence[str], sides: Mapping[str, int]) -> dict[str, int]:
+    """The sides with those texts that have none yet, by rank to whoever has fewer."""
+    dealt_out = dict(sides)
+    for text in texts:
+        if text not in dealt_out:
+            dealt_out[text] = min((0, 1), key=lambda side: _held(dealt_out, side))
+    return dealt_out
 
 
 def _held(sides: Mapping[str, int], side: int) -> int:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
 from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.slots import debater_slots
 from moot.protocols.ceda.stance import Said, about_what, is_consensus, relation_of, stance_of
 from moot.protocols.ceda.state import Content
 from moot.protocols.ceda.versions import Versions
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event
-from moot.protocols.replies import FreeText
 
 DEBATER = "ceda/debater"
 
@@ -39,11 +40,26 @@ async def debate(floor: Floor, versions: Versions, *, max_turns: int, parted: bo
 
 async def _speak(floor: Floor, content: Content, debater: str, turn: int, *, parted: bool) -> Said:
     slots = debater_slots(content, debater, parted=parted)
-    answered = await floor.ask(debater, DEBATER, slots, reply=FreeText, path=f"turn/{turn}")
-    text, of = answered.reply.text.strip(), about_what(content.debate)
-    says = relation_of(text)
-    last = content.debate[-1].stance if content.debate else None
-    return Said(turn=turn, debater=debater, text=text, says=says, of=of, stance=stance_of(says, of, last))
+    answered = await floor.ask(debater, DEBATER, slots, reply=MessageReply, path=f"turn/{turn}")
+    return said_of(answered.reply, content.debate, debater)
+
+
+def said_of(reply: MessageReply, before: Sequence[Said], debater: str) -> Said:
+    """The message that a reply is, after those before it; its stance is the stated one, else the implied one."""
+    text, of = reply.text.strip(), about_what(before)
+    says = reply.says or relation_of(text)
+    implied = stance_of(says, of, before[-1].stance if before else None)
+    stance = implied if reply.stance is None else None if reply.stance == "unclear" else reply.stance
+    return Said(
+        turn=len(before) + 1,
+        debater=debater,
+        text=text,
+        says=says,
+        of=of,
+        stance=stance,
+        stated=reply.stance is not None,
+        implied=implied,
+    )
 
 
 def _stance_record(said: Said, agreed: bool) -> dict[str, object]:

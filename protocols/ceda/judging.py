@@ -104,6 +104,7 @@ def ruling_record(ruling: Ruling, classified: Classified | None) -> dict[str, An
         "verdict": ruling.verdict,
         "p_hallucinated": ruling.p_hallucinated,
         "summary": ruling.spoken_by.summary,
+        "classifier_text": ruling.spoken_by.classifier_text,
         "classifier": classifier_record(classified),
     }
 

@@ -59,6 +59,8 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
         "pictures-missing": bool(content.missing_pictures),
         "undecided": label is None,
         "stance-unknown": any(each.stance is None for each in said),
+        "stance-derived": any(each.stance is not None and not each.stated for each in said),
+        "stance-contradicts": any(each.is_contradictory for each in said),
         "judges-missing": ruling.is_short,
         "confidence-contradicts": classified is None and contradicts(judged, ruling.p_hallucinated),
         "classifier-overruled": classified is not None and judged is not None and label != judged,

@@ -16,7 +16,7 @@ from moot.protocols.ceda.debate import debate
 from moot.protocols.ceda.judging import rule, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
 from moot.protocols.ceda.pictures import look
-from moot.protocols.ceda.replies import JudgeReply
+from moot.protocols.ceda.replies import JudgeReply, MessageReply
 from moot.protocols.ceda.retrieval import retrieve
 from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.slots import conflicts_in_words
@@ -57,8 +57,10 @@ class Ceda:
     needs_claims = True
     reads_documents = True
     classifies = True
-    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType({"judge": (JudgeReply,)})
-    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 100, "judge": 500, "vision": 400})
+    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
+        {"debater": (MessageReply,), "judge": (JudgeReply,)}
+    )
+    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 130, "judge": 500, "vision": 400})
     most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
 
@@ -98,7 +100,7 @@ class Ceda:
         ending = await debate(floor, versions, max_turns=settings.max_turns, parted=_is_parted(versions.content))
         ruling = await rule(floor, versions.content)
         versions.add("output", "judge", Content(output=output_of(ruling, None)))
-        classified = await floor.classify(ruling.spoken_by.summary)
+        classified = await floor.classify(ruling.spoken_by.classifier_text)
         if classified is not None:
             versions.add("output", "classifier", Content(output=output_of(ruling, classified)))
         floor.note(Event("ruling", "ruling", ruling_record(ruling, classified)))
@@ -114,7 +116,7 @@ class Ceda:
     async def _set_context(self, floor: Floor, versions: Versions) -> None:
         """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
         before = versions.content
-        context = await floor.compute(context_of, before.evidence, self.settings.splits)
+        context = await floor.compute(context_of, before.evidence, self.settings.shown)
         found = Content(conflicts=context.conflicts, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"

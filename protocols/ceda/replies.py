@@ -1,4 +1,4 @@
-"""What a judge replies: where the debaters agree and disagree, a summary, and a verdict on the claim."""
+"""What debaters and judges reply: a message with its stance; where the debaters agree, a summary, and a verdict."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, WrapValidator
+from pydantic.json_schema import SkipJsonSchema
 
+from moot.protocols.ceda.stance import Relation, relation_of
 from moot.protocols.claims import CLAIM_ALIASES, CLAIM_LABELS, SUPPORTED
 from moot.protocols.labels import canonical_label, fold
 from moot.protocols.replies import Reply
@@ -67,6 +69,41 @@ Point = Annotated[str, Field(json_schema_extra=longest(120))]
 Texts = Annotated[tuple[Point, ...], BeforeValidator(_texts), Field(json_schema_extra=most(3))]
 
 
+Stated = Literal["supports", "denies", "unclear"]
+"""Where a debater says that it stands on the claim."""
+
+_STATED: dict[str, Stated] = {
+    **dict.fromkeys(("supports", "support", "supported", "agree", "agrees", "true", "correct"), "supports"),
+    **dict.fromkeys(("denies", "deny", "denied", "hallucinated", "disagree", "disagrees", "false", "wrong"), "denies"),
+    **dict.fromkeys(("unclear", "unknown", "undecided", "neither"), "unclear"),
+}
+
+
+def _relation(value: Any) -> Relation | None:
+    return relation_of(value) if isinstance(value, str) else None
+
+
+def _stated(value: Any) -> Stated | None:
+    return _STATED.get(fold(value)) if isinstance(value, str) else None
+
+
+class MessageReply(Reply):
+    """A debater's message. Only its text must be readable; a reply that is no JSON is all text.
+
+    Attributes:
+        says: what it says of the message before it, or of the claim; None when it does not say.
+        text: why, in a sentence or two.
+        stance: where that leaves it on the claim itself; None when it does not say.
+    """
+
+    analysis_first: ClassVar[bool] = True
+    plain_text_is: ClassVar[str] = "text"
+
+    says: Annotated[Relation | SkipJsonSchema[None], BeforeValidator(_relation)] = None
+    text: str = Field(min_length=1, json_schema_extra=longest(320))
+    stance: Annotated[Stated | SkipJsonSchema[None], BeforeValidator(_stated)] = None
+
+
 class JudgeReply(Reply):
     """A judge's reading of a debate. Only the summary and the verdict must be readable: the rest is advice.
 
@@ -86,6 +123,12 @@ class JudgeReply(Reply):
     summary: str = Field(min_length=1, json_schema_extra=longest(400))
     verdict: Annotated[Literal[0, 1] | None, BeforeValidator(_one_or_nought)]
     confidence: Annotated[Annotated[float, Field(ge=0.0, le=1.0)] | None, BeforeValidator(_share)] = None
+
+    @property
+    def classifier_text(self) -> str:
+        """What a classifier reads: the summary, then the points on which the debaters agree and disagree, if any."""
+        points = (("Agreed", self.agreed), ("Disputed", self.disputed))
+        return "\n".join((self.summary, *(f"{name}: {'; '.join(said)}" for name, said in points if said)))
 
     @property
     def p_hallucinated(self) -> float | None:

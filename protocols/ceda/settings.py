@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from moot.protocols.ceda.dealing import Shown
 from moot.protocols.settings import Settings
 
 
@@ -22,13 +23,13 @@ class EvidenceSettings(Settings):
 
     Attributes:
         passages: n, the most chunks that are retrieved for a claim.
-        shown: `split` gives each debater a part of the texts, chunks that are at odds to different debaters; `shared`
-            gives both everything, as in the printed prompts.
+        shown: `conflicts` gives chunks that are at odds to different debaters, and all others to both; `split` gives
+            each debater a part of all texts; `shared` gives both everything, as in the printed prompts.
         least_similarity: a chunk is evidence only if its cosine with the claim is above.
     """
 
     passages: int = Field(default=5, ge=1, le=50)
-    shown: Literal["split", "shared"] = "split"
+    shown: Shown = "conflicts"
     least_similarity: float = Field(default=0.0, ge=-1.0, lt=1.0, allow_inf_nan=False)
 
 
@@ -60,11 +61,10 @@ class CedaSettings(Settings):
     instruction: PromptText = "Verify from the evidence whether the claim is supported or hallucinated."
 
     @property
-    def splits(self) -> bool:
-        """Whether debaters are shown different texts: one who debates alone is shown them all."""
-        return self.evidence.shown == "split" and self.max_turns > 1
+    def shown(self) -> Shown:
+        """How texts are shown: one who debates alone is shown them all."""
+        return self.evidence.shown if self.max_turns > 1 else "shared"
 
     def effective(self) -> CedaSettings:
         """These settings, with `evidence.shown` as it comes out: settings that are equal then debate alike."""
-        shown = "split" if self.splits else "shared"
-        return self.model_copy(update={"evidence": self.evidence.model_copy(update={"shown": shown})})
+        return self.model_copy(update={"evidence": self.evidence.model_copy(update={"shown": self.shown})})

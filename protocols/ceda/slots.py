@@ -60,10 +60,7 @@ def judge_slots(content: Content) -> dict[str, Any]:
             {"between": ", ".join(each.between), "text": f"{_WHY[each.why]}: {each.detail}"}
             for each in content.conflicts
         ],
-        "messages": [
-            {**_message_slot(said), "says": said.says or "unclear", "stance": said.stance or "unknown"}
-            for said in content.debate
-        ],
+        "messages": [_message_slot(said) for said in content.debate],
         "disagreements": disagreements(content),
     }
 
@@ -96,4 +93,10 @@ def _evidence_slot(item: Item) -> Mapping[str, str]:
 
 
 def _message_slot(said: Said) -> Mapping[str, Any]:
-    return {"turn": said.turn, "speaker": speaker_in_words(said.debater), "text": said.text}
+    return {
+        "turn": said.turn,
+        "speaker": speaker_in_words(said.debater),
+        "text": said.text,
+        "says": said.says or "unclear",
+        "stance": said.stance or "unknown",
+    }

@@ -1,4 +1,4 @@
-"""Stances on the claim, derived from AGREE and DENY, which a debater says of the message before its own."""
+"""Stances on the claim: what a debater states, beside what follows from its AGREE or DENY of the message before."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
         turn: its number, from 1.
         debater: who said it: `debater/0` or `debater/1`.
         text: as it was said.
-        says: its first word; None when that is neither AGREE nor DENY.
+        says: AGREE or DENY; None when it is neither.
         of: what it was asked to agree with or deny.
         stance: on the claim; None when unknown.
+        stated: whether the debater stated its stance; if not, it is the `implied` one.
+        implied: the stance that follows from `says`; None when unknown.
     """
 
     turn: int
@@ -41,6 +43,13 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     says: Relation | None
     of: About
     stance: Stance | None
+    stated: bool = False
+    implied: Stance | None = None
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether the stated stance is not what AGREE or DENY means for the claim."""
+        return self.stated and None not in (self.stance, self.implied) and self.stance != self.implied
 
 
 def relation_of(text: str) -> Relation | None:

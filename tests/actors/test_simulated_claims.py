@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from claim_prompts import COUNT, EVIDENCE, KEY, OPPOSITE, claim, debating, ruling
@@ -17,9 +17,11 @@ from simulated_calls import model
 
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.simulated.claim_prompt import sides_of
+from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.stance import relation_of, stance_of
 from moot.protocols.messages import Decoding, Message
-from moot.protocols.templates import fenced
+from moot.protocols.replies import parse_reply
+from moot.protocols.templates import Templates, fenced
 
 WARM, COLD = Decoding(temperature=0.6, max_tokens=100), Decoding(temperature=0.0, max_tokens=100)
 BEARING_OUT = re.compile(r"bears the claim out|keeps to|For the claim|nothing that is known speaks against")
@@ -309,3 +311,31 @@ class TestJudge:
                 # the first two courses are told apart by their verdicts alone
                 if str(one) < str(other) and (one[1] != other[1] or {one[0], other[0]} != {0, 1}):
                     assert not told[one] & told[other], (one, other)
+
+
+class TestMessagesAsTheyAreAskedFor:
+    """The template of CEDA asks for a JSON object; the hand-made prompts above ask for plain text."""
+
+    SLOTS: ClassVar[dict[str, Any]] = {
+        "role": "r",
+        "instruction": "i",
+        "conflicts": [],
+        "parted": False,
+        "missing_pictures": [],
+        "claim": claim(1),
+        "evidence": [{"number": "E1", "source": "notes.txt, chunk 1", "text": EVIDENCE[0]}],
+    }
+
+    def said(self, messages: list[dict[str, Any]], **options: float) -> MessageReply:
+        slots = {**self.SLOTS, "messages": messages, "about": "message" if messages else "claim"}
+        reply = model(7, KEY, **options).reply(Templates().render("ceda/debater", slots), COLD, "c/turn/1")
+        return MessageReply.model_validate(parse_reply(reply.text, MessageReply).data)
+
+    def test_state_their_stance_and_the_word_that_fits(self) -> None:
+        first = self.said([], competence=1.0)
+        assert (first.says, first.stance) == ("DENY", "denies")
+        heard = {"turn": 1, "speaker": "debater 1", "text": "Of course.", "says": "DENY", "stance": "denies"}
+        assert (self.said([heard], competence=1.0).says, first.stance) == ("AGREE", "denies")
+
+    def test_may_be_unclear(self) -> None:
+        assert self.said([], unclear_rate=1.0).stance == "unclear"

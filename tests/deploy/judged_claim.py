@@ -22,7 +22,7 @@ class Debate:
         server: its calls and bodies tell what was asked.
     """
 
-    debater: Script = lambda step, user: "AGREE. E1 says so."
+    debater: Script = lambda step, user: '{"says": "AGREE", "text": "E1 says so.", "stance": "supports"}'
     judge: Script = lambda step, user: ruling(1)
     look: Script = lambda step, user: "Look for a year."
     image: Script = lambda step, user: "A plate says 1932."

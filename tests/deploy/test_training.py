@@ -167,6 +167,19 @@ def test_what_cannot_be_used_is_counted(claims: Claims, tmp_path: Path) -> None:
     }
 
 
+def test_it_learns_from_what_it_will_read_and_of_older_records_from_the_summary(claims: Claims) -> None:
+    def change(session: Any) -> None:
+        add_claim(session, "points", "it is so", SUPPORTED, 1)
+        session.case("newer", gold=SUPPORTED, labels=(SUPPORTED, HALLUCINATED), question="Another claim.")
+        told = {"summary": "it is so", "classifier_text": "it is so\nAgreed: the year", "verdict": 1}
+        session.event("newer", "ruling", "ruling", told)
+        session.verdict("newer", SUPPORTED)
+
+    texts = [row.text for row in read_examples([claims(20, change=change)]).rows]
+    assert "it is so" in texts
+    assert "it is so\nAgreed: the year" in texts
+
+
 def test_the_latest_attempt_speaks(planted: Callable[..., Path], session: Any) -> None:
     add_claim(session, "c", "the first summary", SUPPORTED, 1)
     later = type(session)()

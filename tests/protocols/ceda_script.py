@@ -34,7 +34,7 @@ def messages(*texts: str | None) -> dict[str, Any]:
 
 
 GOOD: Mapping[str, Any] = {
-    "turn/*": {"text": AGREE},
+    "turn/*": {"says": "AGREE", "text": AGREE, "stance": "supports"},
     "judge/*": ruling(),
     "vision/prompt": {"text": "Look for a date."},
     "vision/image/*": {"text": "A bridge with a date."},

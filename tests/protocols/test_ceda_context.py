@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from moot.protocols.ceda.conflicts import Conflict, Why, conflicts_of, difference
 from moot.protocols.ceda.context import context_of
-from moot.protocols.ceda.dealing import DEBATERS, dealt
+from moot.protocols.ceda.dealing import DEBATERS, Shown, dealt
 from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.settings import CedaSettings
 from moot.protocols.ceda.wording import wording_of
 
 
@@ -117,31 +118,51 @@ def test_details_are_in_the_items_own_words() -> None:
 def test_two_pictures_are_not_at_odds_but_a_picture_and_a_text_can_be() -> None:
     said = ("The picture shows five cats.", "The picture shows four cats.")
     pictures = [Item(id=f"E{i}", kind="picture", document="p", picture=i, text=text) for i, text in enumerate(said, 2)]
-    found = context_of([*texts("The picture shows five cats."), *pictures], True)
+    found = context_of([*texts("The picture shows five cats."), *pictures], "conflicts")
     assert [conflict.between for conflict in found.conflicts] == [("E1", "E3")]
     assert found.considered == 2
 
 
 def test_texts_that_are_at_odds_go_to_different_debaters() -> None:
-    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), split=True)
+    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), "split")
     assert shown == {"debater/0": ("E1", "E4", "E5"), "debater/1": ("E2", "E3")}
 
 
+def test_only_those_are_split_unless_all_texts_are() -> None:
+    shown = dealt(texts(*"abcde"), at_odds((1, 2), (2, 4)), "conflicts")
+    assert shown == {"debater/0": ("E1", "E3", "E4", "E5"), "debater/1": ("E2", "E3", "E5")}
+
+
+def test_a_text_at_odds_with_a_picture_alone_is_shown_to_both() -> None:
+    picture = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
+    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), "conflicts")
+    assert shown == dict.fromkeys(DEBATERS, ("E1", "E2", "E3"))
+
+
 def test_without_conflicts_texts_alternate_by_rank() -> None:
-    shown = dealt(texts(*"abcde"), (), split=True)
+    shown = dealt(texts(*"abcde"), (), "split")
     assert shown == {"debater/0": ("E1", "E3", "E5"), "debater/1": ("E2", "E4")}
 
 
 def test_pictures_go_to_both() -> None:
     picture = Item(id="E3", kind="picture", document="picture 1", picture=0, text="")
-    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), split=True)
+    shown = dealt([*texts("a", "b"), picture], at_odds((1, 3)), "split")
     assert shown == {"debater/0": ("E1", "E3"), "debater/1": ("E2", "E3")}
 
 
-@pytest.mark.parametrize(("items", "split"), [(texts("a"), True), ([], True), (texts("a", "b", "c"), False)])
-def test_both_see_everything_where_nothing_is_split(items: list[Item], split: bool) -> None:
+@pytest.mark.parametrize(
+    ("items", "shown"),
+    [
+        (texts("a"), "split"),
+        ([], "split"),
+        ([], "conflicts"),
+        (texts("a", "b", "c"), "shared"),
+        (texts("a", "b", "c"), "conflicts"),
+    ],
+)
+def test_both_see_everything_where_nothing_is_split(items: list[Item], shown: Shown) -> None:
     everything = tuple(item.id for item in items)
-    assert dealt(items, (), split=split) == dict.fromkeys(DEBATERS, everything)
+    assert dealt(items, (), shown) == dict.fromkeys(DEBATERS, everything)
 
 
 PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda pair: pair[0] < pair[1]), max_size=12)
@@ -151,11 +172,20 @@ PAIRS = st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)).filter(lambda p
 def test_every_text_is_shown_to_one_and_each_debater_has_some(count: int, pairs: list[tuple[int, int]]) -> None:
     items = texts(*"abcdefgh"[:count])
     conflicts = at_odds(*(pair for pair in pairs if pair[1] <= count))
-    shown = dealt(items, conflicts, split=True)
+    shown = dealt(items, conflicts, "split")
     assert sorted((*shown["debater/0"], *shown["debater/1"])) == [item.id for item in items]
     assert all(shown.values())
     if _can_be_parted(count, conflicts):
         assert not any(set(conflict.between) <= set(seen) for conflict in conflicts for seen in shown.values())
+
+
+@given(st.integers(2, 8), PAIRS)
+def test_a_text_without_a_conflict_is_shown_to_both_by_default(count: int, pairs: list[tuple[int, int]]) -> None:
+    conflicts = at_odds(*(pair for pair in pairs if pair[1] <= count))
+    shown = dealt(texts(*"abcdefgh"[:count]), conflicts, CedaSettings().shown)
+    split = set(shown["debater/0"]) ^ set(shown["debater/1"])
+    assert split == {name for conflict in conflicts for name in conflict.between}
+    assert all(shown.values())
 
 
 def _can_be_parted(count: int, conflicts: Sequence[Conflict]) -> bool:
@@ -166,7 +196,7 @@ def _can_be_parted(count: int, conflicts: Sequence[Conflict]) -> bool:
 
 def test_the_context_counts_what_it_tested_and_names_what_it_found() -> None:
     items = texts("The bridge opened in 1932.", "The bridge opened in 1934.", "Apples are red.")
-    found = context_of(items, True)
+    found = context_of(items, "split")
     assert found.considered == 3
     assert [conflict.between for conflict in found.conflicts] == [("E1", "E2")]
     assert found.shown_to == {"debater/0": ("E1", "E3"), "debater/1": ("E2",)}

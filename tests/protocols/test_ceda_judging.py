@@ -269,3 +269,12 @@ def test_the_majority_is_the_same_from_both_sides() -> None:
         turned = [None if each is None else 1 - each for each in verdicts]
         found = majority(verdicts)  # type: ignore[arg-type]
         assert majority(turned) == (None if found is None else 1 - found)  # type: ignore[arg-type]
+
+
+async def test_the_classifier_reads_what_is_agreed_and_disputed_too() -> None:
+    points = ruling(0, 0.8, "E1 settles it.", agreed=["the year"], disputed=["the place", "the name"])
+    floor, found = await check(changes=judges(points), classified=Classified(p_hallucinated=0.9))
+    read = "E1 settles it.\nAgreed: the year\nDisputed: the place; the name"
+    assert floor.classified == [read]
+    assert floor.event("ruling")["classifier_text"] == read
+    assert floor.event("ruling")["summary"] == found.payload["summary"] == "E1 settles it."

@@ -49,7 +49,8 @@ async def test_the_first_debater_is_asked_about_the_claim_which_is_the_last_mess
 async def test_later_ones_are_asked_about_the_last_message() -> None:
     system, user = rendered(await debate(DENY, AGREE), "turn/2")
     assert "whether you agree with the last message" in system
-    assert f'<message turn="1" speaker="debater 1">\n{DENY}\n</message>' in user
+    assert '{"says": "AGREE" | "DENY", "text": ..., "stance": "supports" | "denies" | "unclear"}' in system
+    assert f'<message turn="1" speaker="debater 1" says="DENY" stance="denies">\n{DENY}\n</message>' in user
     assert fences(user, "last_message") == [DENY]
 
 

@@ -62,6 +62,8 @@ async def test_after_an_unclear_message_the_next_debater_is_asked_about_the_clai
         "says": "DENY",
         "of": "claim",
         "stance": "denies",
+        "stated": False,
+        "implied": "denies",
         "consensus": False,
     }
 
@@ -70,8 +72,8 @@ async def test_a_debater_hears_all_earlier_messages() -> None:
     floor, _ = await check(changes=messages(DENY, DENY, AGREE))
     heard = floor.asks["turn/3"].slots["messages"]
     assert heard == [
-        {"turn": 1, "speaker": "debater 1", "text": DENY},
-        {"turn": 2, "speaker": "debater 2", "text": DENY},
+        {"turn": 1, "speaker": "debater 1", "text": DENY, "says": "DENY", "stance": "denies"},
+        {"turn": 2, "speaker": "debater 2", "text": DENY, "says": "DENY", "stance": "supports"},
     ]
 
 
@@ -229,7 +231,7 @@ def test_settings_without_an_effect_are_equal() -> None:
     shared: Any = make_protocol("ceda", {"max_turns": 1, "evidence.shown": "shared"})
     assert alone.effective_settings() == shared.effective_settings()
     two: Any = make_protocol("ceda", {"max_turns": 2})
-    assert two.effective_settings()["evidence"]["shown"] == "split"
+    assert two.effective_settings()["evidence"]["shown"] == "conflicts"
 
 
 def test_what_a_run_reads_of_the_protocol() -> None:
@@ -240,6 +242,6 @@ def test_what_a_run_reads_of_the_protocol() -> None:
     assert one.reads_documents
     assert one.classifies
     assert not one.needs_logprobs
-    assert one.reply_tokens["debater"] == 100
+    assert one.reply_tokens["debater"] == 130
     assert one.temperatures["debater"] == (0.2, 0.6)
     assert read_settings(CedaSettings, {"role": " clerk "}, name="ceda").role == "clerk"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from ceda_script import check, messages, ruling
 from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.protocols.ceda.dealing import DEBATERS
+from moot.protocols.ceda.debate import said_of
+from moot.protocols.ceda.replies import MessageReply
 from moot.protocols.ceda.stance import (
     About,
     Relation,
@@ -20,6 +23,7 @@ from moot.protocols.ceda.stance import (
     relation_of,
     stance_of,
 )
+from moot.protocols.replies import InvalidReply, parse_reply
 
 
 @pytest.mark.parametrize(
@@ -188,3 +192,59 @@ def test_a_known_stance_needs_a_known_word_and_what_it_is_about() -> None:
     for says, of, last in product(("AGREE", "DENY", None), ("claim", "message"), ("supports", "denies", None)):
         known = says is not None and (of == "claim" or last is not None)
         assert (stance_of(says, of, last) is not None) == known  # type: ignore[arg-type]
+
+
+def said_by(text: str, *before: Said, **fields: str) -> Said:
+    """The message that a reply is."""
+    reply = MessageReply.model_validate({"text": text, **fields})
+    return said_of(reply, before, DEBATERS[len(before) % 2])
+
+
+class TestStatedStance:
+    """A debater's stance on the claim is a field of its own: AGREE and DENY are not taken on trust."""
+
+    def test_counts_and_not_what_agree_would_mean(self) -> None:
+        """In the source's own example both say AGREE to a claim that both argue against."""
+        said = said_by("The lines are equally long, so the claim is false.", says="AGREE", stance="denies")
+        assert (said.says, said.implied, said.stance, said.is_contradictory) == ("AGREE", "supports", "denies", True)
+        after = said_by("Indeed, both are equal.", said, says="AGREE", stance="denies")
+        assert is_consensus([said, after])
+        assert not after.is_contradictory
+
+    def test_that_is_unclear_is_unknown_whatever_the_word(self) -> None:
+        said = said_by("It may be.", says="AGREE", stance="unclear")
+        assert (said.stance, said.stated, said.is_contradictory) == (None, True, False)
+
+    def test_that_is_not_stated_follows_from_the_word(self) -> None:
+        said = said_by("E1 says otherwise.", says="DENY")
+        assert (said.stance, said.stated, said.is_contradictory) == ("denies", False, False)
+        assert said_by("DENY: E1 says otherwise.").says == "DENY"
+
+    @pytest.mark.parametrize(
+        ("written", "stance"),
+        [("Supports", "supports"), ("supported", "supports"), ("HALLUCINATED", "denies"), ("deny.", "denies")],
+    )
+    def test_is_read_in_other_spellings(self, written: str, stance: Stance) -> None:
+        assert said_by("So.", says="AGREE", stance=written).stance == stance
+
+    def test_of_a_reply_in_plain_text_follows_from_its_first_word(self) -> None:
+        read = parse_reply("DENY. E1 says otherwise.", MessageReply)
+        assert read.data == {"says": None, "text": "DENY. E1 says otherwise.", "stance": None}
+        with pytest.raises(InvalidReply):
+            parse_reply('{"says": "DENY"}', MessageReply)
+
+
+async def test_a_stated_stance_ends_the_debate_and_its_contradiction_is_flagged() -> None:
+    said = {"says": "AGREE", "text": "It is 1934, so the claim is false.", "stance": "denies"}
+    floor, verdict = await check(changes={"turn/*": said, "judge/*": ruling(0)})
+    assert verdict.how == "consensus"
+    assert verdict.payload["stances"] == {"debater/0": "denies", "debater/1": "denies"}
+    assert verdict.flags == ("stance-contradicts",)
+    first = floor.event("stance", "turn/1/stance")
+    assert (first["says"], first["implied"], first["stance"], first["stated"]) == ("AGREE", "supports", "denies", True)
+    assert floor.asks["judge/0"].slots["messages"][0]["stance"] == "denies"
+
+
+async def test_a_stance_that_was_only_derived_is_flagged() -> None:
+    _, verdict = await check(changes=messages("AGREE: so it is.", "AGREE: E1."))
+    assert verdict.flags == ("stance-derived",)

@@ -17,6 +17,8 @@ AGREE, DENY = "AGREE", "DENY"
 SIDE_LABELS: dict[Side, str] = {"supports": SUPPORTED, "denies": HALLUCINATED}
 """The label that each side believes in."""
 
+_KNOWN: dict[str, Side] = {"supports": "supports", "denies": "denies"}
+
 _FRAME = frozenset({"question", "answer", "yes"})
 """Words of a claim that an answer is right, which say nothing of what is claimed."""
 
@@ -82,18 +84,19 @@ def sides_of(texts: Iterable[str]) -> list[Side | None]:
 
 
 def heard_sides(prompt: SeenPrompt) -> list[Side | None]:
-    """The sides of all messages so far, that which is answered included, in order."""
+    """The sides of all messages so far, that which is answered included, in order: as told, else by their words."""
     shown, answered = prompt.tagged("message"), prompt.tagged("last_message")
     if answered and (shown or answered[-1].body != claim_of(prompt)):
         last, before = answered[-1], shown[-1:]
         turns = {fence.attributes.get("turn", "") for fence in (last, *before)}
         if not before or last.body != before[0].body or len(turns - {""}) > 1:
             shown = [*shown, last]
+    if all("stance" in fence.attributes for fence in shown):
+        return [_KNOWN.get(fence.attributes["stance"]) for fence in shown]
     return sides_of(fence.body for fence in shown)
 
 
 def judged_messages(prompt: SeenPrompt) -> list[SeenMessage]:
     """The messages that a judge is shown, with the sides that the prompt says they take."""
-    known: dict[str, Side] = {"supports": "supports", "denies": "denies"}
     shown = [fence.attributes for fence in prompt.tagged("message")]
-    return [SeenMessage(each.get("speaker", ""), known.get(each.get("stance", ""))) for each in shown]
+    return [SeenMessage(each.get("speaker", ""), _KNOWN.get(each.get("stance", ""))) for each in shown]

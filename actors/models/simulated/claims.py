@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -19,12 +20,15 @@ from moot.actors.models.simulated.claim_prompt import (
     heard_sides,
     telling_words,
 )
-from moot.actors.models.simulated.draft import Draft
+from moot.actors.models.simulated.draft import Draft, json_draft
 from moot.actors.models.simulated.prompt import SeenPrompt, SeenReply
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.protocols.ceda.stance import Stance as Side
 from moot.protocols.ceda.stance import opposite
 from moot.protocols.claims import CLAIM_LABELS
+
+SAYS, TEXT, STANCE = "says", "text", "stance"
+"""The keys of a message."""
 
 _PULL = 0.1
 _HEARD_CONFIDENCE = 0.75
@@ -66,7 +70,10 @@ class SimulatedClaimDebater:
         self._agent, self._unclear_rate = agent, settings.unclear_rate
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """AGREE or DENY, and one or two sentences, the first of which cites a piece of evidence."""
+        """AGREE or DENY, and one or two sentences, the first of which cites a piece of evidence.
+
+        As the JSON object that is asked for, with its stance; a prompt without a form gets plain text.
+        """
         claim, evidence, heard = claim_of(prompt), evidence_of(prompt), heard_sides(prompt)
         stance = self._stance(prompt, heard, evidence_lean(claim, evidence), random, greedy)
         side: Side = "supports" if stance.answer == SIDE_LABELS["supports"] else "denies"
@@ -77,12 +84,15 @@ class SimulatedClaimDebater:
         if cited and telling_words(claim) and random.random() < _COUNTS:
             said += " " + _counted(claim, evidence)
         if random.random() < self._unclear_rate:  # drawn after all else, so that a rate changes no other message
-            return Draft(_unclear(cited, random))
+            return _unclear_draft(prompt.form, _unclear(cited, random))
         shares = {
             AGREE: stance.belief[SIDE_LABELS[spoken_of]],
             DENY: stance.belief[SIDE_LABELS[opposite(spoken_of)]],
         }
-        return Draft("", AGREE if side == spoken_of else DENY, f". {said}", shares)
+        word = AGREE if side == spoken_of else DENY
+        if prompt.form:
+            return json_draft(prompt.form, {SAYS: word, TEXT: said, STANCE: side}, SAYS, shares)
+        return Draft("", word, f". {said}", shares)
 
     def _stance(
         self, prompt: SeenPrompt, heard: Sequence[Side | None], lean: float, random: Random, greedy: bool
@@ -104,6 +114,11 @@ def asks_for_side(prompt: SeenPrompt) -> bool:
     """Whether a prompt without a form asks to agree or to deny."""
     words = prompt.instructions
     return not prompt.form and AGREE in words and DENY in words and bool(prompt.tagged("claim", "last_message"))
+
+
+def _unclear_draft(form: Sequence[str], text: str) -> Draft:
+    values = {TEXT: text, STANCE: "unclear"}
+    return Draft(json.dumps({key: values[key] for key in form if key in values}, ensure_ascii=False) if form else text)
 
 
 def _as_reply(side: Side) -> SeenReply:

@@ -23,7 +23,7 @@ from moot.actors.models.openai_wire import request_id
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.agent import SimulatedAgent
 from moot.actors.models.simulated.argument import SimulatedArguer
-from moot.actors.models.simulated.claims import SimulatedClaimDebater, asks_for_side
+from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, SimulatedClaimDebater, asks_for_side
 from moot.actors.models.simulated.crit import SimulatedCrit
 from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated.draft import Draft
@@ -86,15 +86,17 @@ class SimulatedModel:
         # A sheet's keys are a rubric's, which may be anybody's; what tells it is that there is a reply to judge.
         self._marker = SimulatedMarker(settings)
         agent = SimulatedAgent(settings, seed, key)
+        write_message = SimulatedClaimDebater(agent, settings).write
         self._argue: Writer = SimulatedArguer(agent, settings).write
         # What a prompt without a form asks for: the first row that fits it.
         self._plain_writers: tuple[tuple[Callable[[SeenPrompt], bool], Writer], ...] = (
-            (asks_for_side, SimulatedClaimDebater(agent, settings).write),
+            (asks_for_side, write_message),
             (asks_to_look, write_description),
             (asks_for_extraction, write_extraction),
         )
         # The first row whose keys are all in the form that the prompt asks for.
         self._writers: tuple[tuple[frozenset[str], Writer], ...] = (
+            (frozenset({SAYS, TEXT, STANCE}), write_message),
             (frozenset({"distribution"}), SimulatedForecaster(agent, settings).write),
             (frozenset({"questions", "tests"}), write_follow_ups),
             (frozenset({"answer", "rationale"}), SimulatedSynthesizer(agent).write),

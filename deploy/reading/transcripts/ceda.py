@@ -49,6 +49,8 @@ def _stance(event: EventView) -> Shown | None:
     if data is None:
         return None
     said = said_in_words(data.says, data.of, data.stance)
+    if data.stated and data.implied and data.stance != data.implied:
+        said += f" (its {data.says} alone would mean: {data.implied})"
     return Shown(f"{data.debater} {said}" + ("; both hold the same" if data.consensus else ""))
 
 
