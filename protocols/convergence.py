@@ -73,10 +73,13 @@ def printed_rest(changes: Sequence[float | None], crit_change: float | None, *, 
     """The rule of EVINCE, figure 7.1: |change| of WD, MI and JSD below `epsilon`, and CRIT no longer rising.
 
     The figure has signed differences, the text absolute ones; these are absolute, but for CRIT, which may "plateau or
-    decline". It fires on a mutual swap, which changes no symmetric measure. What is unknown is no sign of rest.
+    decline". On a mutual swap, which changes no symmetric measure, it hangs on CRIT alone: the printed swap (jaundice,
+    round 2) does not end the debate, for CRIT is printed as 0.76, then 0.83. What is unknown is no sign of rest.
 
     >>> printed_rest([0.0, 0.0, 0.004], -0.2, epsilon=0.01), printed_rest([0.0, 0.0, 0.0], None, epsilon=0.01)
     (True, False)
+    >>> printed_rest([0.0, 0.0, 0.0], 0.83 - 0.76, epsilon=0.01)
+    False
     """
     if crit_change is None or crit_change >= epsilon:
         return False

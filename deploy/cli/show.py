@@ -27,12 +27,19 @@ def show(
         float | None, typer.Option(help="With --questioned: from which CRIT score, 0 to 1 (default: 0.7).")
     ] = None,
     dial: Annotated[bool, typer.Option("--dial", help="Measure what contentiousness did over the run.")] = False,
+    rounds: Annotated[bool, typer.Option("--rounds", help="Measure the run's debates round by round.")] = False,
     form: Annotated[str, typer.Option("--format", help="text, json or md.")] = "text",
 ) -> None:
     """Show a run's figures, or one debate as a transcript."""
     _only_with("--questioned", questioned, {"--confidence": confidence, "--crit": crit})
     of_debate = {"a case": case, "--attempt": attempt, "--plot": plot}
-    if dial:
+    if rounds:
+        _not_with("--rounds", of_debate | {"--questioned": questioned or None, "--dial": dial or None})
+        from moot.deploy.reading.rounds.dynamics import dynamics
+        from moot.deploy.reading.rounds.dynamics_show import show_dynamics
+
+        show_dynamics(dynamics(folder), form)
+    elif dial:
         _not_with("--dial", of_debate | {"--questioned": questioned or None})
         from moot.deploy.reading.rounds.dial import dial_effect
         from moot.deploy.reading.rounds.dial_show import show_dial

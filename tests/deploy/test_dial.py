@@ -24,7 +24,7 @@ LEVELS = (0.1, 0.5, 0.9)
 
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.reading.rounds.dial._RESAMPLES", 400)
+    monkeypatch.setattr("moot.deploy.reading.rounds.over_cases._RESAMPLES", 400)
 
 
 def _plant(session: Any, cases: int, effect: float, *, schedule: str = "random", trend: float = 0.2) -> None:

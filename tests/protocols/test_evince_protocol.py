@@ -52,7 +52,16 @@ class TestThePrintedCase:
         assert verdict.answer == HCV
         assert verdict.confidence == pytest.approx(0.35)
 
-    async def test_the_printed_rule_ends_it_on_the_swap(self) -> None:
+    async def test_with_the_printed_scores_the_printed_rule_does_not_end_it_on_the_swap(self) -> None:
+        """CRIT is printed as 0.76, 0.83 and 0.89: it rises on the swap, in which nothing else changes."""
+        printed: Script = {f"crit/round/{n}/*": reads(mark) for n, mark in enumerate((7.6, 8.3, 8.9))}
+        verdict, floor = await debate({**printed, **PRINTED}, stop="printed", max_rounds=2)
+        assert (verdict.how, verdict.rounds) == ("max_rounds", 2)
+        assert [floor.event("round", f"round/{n}")["crit"]["agent/0"] for n in range(3)] == pytest.approx(
+            [0.76, 0.83, 0.89]
+        )
+
+    async def test_the_printed_rule_ends_it_on_the_swap_where_crit_stays(self) -> None:
         verdict, floor = await debate(PRINTED, stop="printed")
         assert (verdict.how, verdict.rounds) == ("printed", 1)
         stop = floor.event("stop")

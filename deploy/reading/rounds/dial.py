@@ -7,17 +7,22 @@ Where kappa was drawn at random (`schedule=random`), it does.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from moot.deploy.reading.record import Noted, read_events, read_facts
-from moot.metrics.bootstrap import cluster_bootstrap
-from moot.metrics.distribution import Floats
+from moot.deploy.reading.rounds.over_cases import (
+    LEVEL,
+    Measured,
+    known_number,
+    latest_attempts,
+    mean_over_cases,
+    ratio_interval,
+)
 from moot.protocols.errors import ConfigError
 
 MEASURES = {
@@ -27,30 +32,9 @@ MEASURES = {
 }
 """What is looked at, in words. agent/1 is the side that answers."""
 
-LEAST_CASES = 10
-"""With fewer, a bootstrap over cases says too little for an interval."""
-
 _MOST_LEVELS = 10
-_RESAMPLES = 2000
-_LEVEL = 0.95
 _ANSWERING = "agent/1"
 _RANDOM = "random"
-
-
-class Measured(BaseModel):
-    """A mean over the rounds at one kappa; None is unknown.
-
-    Attributes:
-        low, high: 95 % bootstrap interval over cases; None with fewer than ten.
-        cases: that have a value there.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    cases: int
 
 
 class Level(BaseModel):
@@ -133,7 +117,7 @@ def dial_effect(folder: str | Path) -> DialEffect:
         RecordError: when there is no run in the folder or it cannot be read.
     """
     facts = read_facts(folder)
-    events = _latest(read_events(folder, ("round", "contentiousness")))
+    events = latest_attempts(read_events(folder, ("round", "contentiousness")))
     rounds = [found for event in events if event.kind == "round" and (found := _round(event)) is not None]
     if not rounds:
         raise ConfigError(f"{facts.name}: no round states a kappa: this protocol or schedule has no dial")
@@ -158,17 +142,9 @@ def dial_effect(folder: str | Path) -> DialEffect:
     )
 
 
-def _latest(events: Iterable[Noted]) -> list[Noted]:
-    events = list(events)
-    attempts: dict[str, int] = {}
-    for event in events:
-        attempts[event.case_id] = max(event.attempt, attempts.get(event.case_id, 0))
-    return [event for event in events if event.attempt == attempts[event.case_id]]
-
-
 def _round(event: Noted) -> _Round | None:
     data = event.data
-    kappa, number, entropies = _number(data.get("kappa")), data.get("round"), data.get("entropy")
+    kappa, number, entropies = known_number(data.get("kappa")), data.get("round"), data.get("entropy")
     if kappa is None or not isinstance(number, int) or number == 0:
         return None
     failed = data.get("failed") or []
@@ -178,16 +154,11 @@ def _round(event: Noted) -> _Round | None:
         number,
         kappa,
         {
-            "entropy": None if f"{event.path}/{_ANSWERING}" in failed else _number(answering),
-            "jsd": None if failed else _number(data.get("jsd")),
-            "agreement_words": _number(data.get("agreement_words")),
+            "entropy": None if f"{event.path}/{_ANSWERING}" in failed else known_number(answering),
+            "jsd": None if failed else known_number(data.get("jsd")),
+            "agreement_words": known_number(data.get("agreement_words")),
         },
     )
-
-
-def _number(value: Any) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-    return float(value) if known else None
 
 
 def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[Level], bool]:
@@ -200,22 +171,8 @@ def _levels(rounds: Sequence[_Round], keys: Sequence[str]) -> tuple[list[Level],
 
 
 def _level(kappa: float, rounds: Sequence[_Round], keys: Sequence[str]) -> Level:
-    measured = {key: _mean([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
+    measured = {key: mean_over_cases([(each.case_id, each.values[key]) for each in rounds]) for key in keys}
     return Level(kappa=kappa, rounds=len(rounds), measured=measured)
-
-
-def _mean(values: Iterable[tuple[str, float | None]]) -> Measured:
-    by_case: dict[str, list[float]] = defaultdict(list)
-    for case_id, value in values:
-        if value is not None:
-            by_case[case_id].append(value)
-    if not by_case:
-        return Measured(mean=None, low=None, high=None, cases=0)
-    sums = np.array([sum(of_case) for of_case in by_case.values()])
-    counts = np.array([len(of_case) for of_case in by_case.values()])
-    low, high = _interval(sums, counts, _LEVEL)
-    mean = float(sums.sum() / counts.sum())
-    return Measured(mean=mean, low=low, high=high, cases=len(by_case))
 
 
 def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
@@ -233,18 +190,5 @@ def _slope(rounds: Sequence[_Round], key: str, tested: int) -> Slope:
     if not told:
         return Slope(per_kappa=None, low=None, high=None, cases=0)
     products, squares = np.array(told).T
-    low, high = _interval(products, squares, 1.0 - (1.0 - _LEVEL) / tested)
+    low, high = ratio_interval(products, squares, 1.0 - (1.0 - LEVEL) / tested)
     return Slope(per_kappa=float(products.sum() / squares.sum()), low=low, high=high, cases=len(told))
-
-
-def _interval(above: Floats, below: Floats, level: float) -> tuple[float, float] | tuple[None, None]:
-    """Of the ratio of two sums over cases; nothing with too few."""
-    if len(above) < LEAST_CASES:
-        return None, None
-    found = cluster_bootstrap(
-        lambda drawn: float(above[drawn].sum() / below[drawn].sum()),
-        np.arange(len(above)),
-        resamples=_RESAMPLES,
-        level=level,
-    )
-    return found.low, found.high

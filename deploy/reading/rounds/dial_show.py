@@ -6,7 +6,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from moot.deploy.reading.rounds.dial import LEAST_CASES, MEASURES, DialEffect, Slope
+from moot.deploy.reading.rounds.dial import MEASURES, DialEffect, Slope
+from moot.deploy.reading.rounds.over_cases import LEAST_CASES
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.text import emit, markdown_inline, markdown_table, number, safe_json, visible_line
 
