@@ -225,7 +225,10 @@ def test_nothing_else_is_written_over_and_nothing_is_left_behind(claims: Claims,
 
 
 def test_simulated_models_are_labelled(claims: Claims, tmp_path: Path, printed: Callable[..., str]) -> None:
-    card = train_classifier(claims(40, facts={"simulated": True}), tmp_path / "clf")
+    def asked(session: Any) -> None:
+        session.reply(session.cases[0].case.id, "asked", 4)
+
+    card = train_classifier(claims(40, facts={"simulated": True}, change=asked), tmp_path / "clf")
     assert card.training.simulated
     assert "simulated models" in printed(show_training, card, "clf")
     written = json.loads((tmp_path / "clf" / CARD).read_text())
