@@ -81,8 +81,8 @@ class EvinceSettings(Settings):
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
         kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from.
-        retrieve: how many of the case's documents are shown for a second debate when the consensus is still uncertain;
-            0 for never.
+        retrieve: how many of the case's documents, and how many passages of the run's library, are shown for a second
+            debate when the consensus is still uncertain; 0 for never.
         retrieve_from: normalised entropy of the consensus from which that happens.
         follow_ups: ask what else to find out: when the consensus is `unsure`, `always` or `never`.
         unsure_below: a confidence below is unsure. The source names 0.5 to 0.6; a lower one needs questions even more.
