@@ -62,6 +62,8 @@ class EvinceSettings(Settings):
 
     Attributes:
         agents: how many sides; the source has two.
+        order: which side opens: the first (`given`), the last (`reversed`), or one of these two by the case's seed
+            (`seeded`), so that who opens says nothing about which model it is.
         top_k: how many labels each side names with a probability.
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
@@ -89,6 +91,7 @@ class EvinceSettings(Settings):
     """
 
     agents: int = Field(default=2, ge=2, le=20)
+    order: Literal["given", "reversed", "seeded"] = "given"
     top_k: int = Field(default=5, ge=1, le=50)
     history: Literal["full", "distribution"] = "full"
     max_rounds: int = Field(default=3, ge=1, le=50)
@@ -130,6 +133,7 @@ class EvinceSettings(Settings):
         ignored = set[str]()
         if not self.debates:
             ignored |= {
+                "order",
                 "history",
                 "max_rounds",
                 "kappa",
