@@ -37,6 +37,7 @@ from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
 from moot.protocols.case import LabelledCase
 from moot.protocols.errors import ConfigError
+from moot.protocols.evince.protocol import Evince
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
@@ -193,7 +194,7 @@ def prepare(
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
     encoder = identity(config.encoder)
-    made, d_untested = _fitted(made, encoder)
+    made, d_untested = _fitted(made, encoder, bool(config.docs))
     if config.docs and not getattr(made, "reads_documents", False):
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
     out = config.out or default_out(made.name, found.name, config.seed, config.model)
@@ -296,15 +297,21 @@ def _brought(protocol: object, config: RunConfig) -> DebateProtocol:
     return OwnProtocol(path, protocol)
 
 
-def _fitted(protocol: DebateProtocol, encoder: str) -> tuple[DebateProtocol, bool]:
-    """The protocol for the run's encoder, and whether a test of the gate is off because of it."""
+def _fitted(protocol: DebateProtocol, encoder: str, library: bool) -> tuple[DebateProtocol, bool]:
+    """The protocol for the run's encoder and documents, and whether the encoder takes a test of the gate off."""
     found = inner(protocol)
+    if isinstance(found, Evince):
+        return _in_place_of(protocol, found.for_library()) if library else protocol, False
     if not isinstance(found, Selene):
         return protocol, False
     fitted = found.for_encoder(encoder)
     gate = fitted.settings.gate
     d_untested = gate.when == "selective" and gate.tau_d != found.settings.gate.tau_d
-    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted, d_untested
+    return _in_place_of(protocol, fitted), d_untested
+
+
+def _in_place_of(protocol: DebateProtocol, fitted: DebateProtocol) -> DebateProtocol:
+    return OwnProtocol(protocol.name, fitted) if isinstance(protocol, OwnProtocol) else fitted
 
 
 def _named(config: RunConfig, protocol: object | None, made: DebateProtocol) -> str:

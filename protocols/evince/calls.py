@@ -9,9 +9,13 @@ from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.evince.talk import OPENING
 
 
-def calls_for(settings: EvinceSettings, case: Case, judges: int) -> CallPlan:
-    """The fewest and the most calls for one case: a debate that rests after one round, and one that never does."""
-    again = bool(settings.retrieve and case.documents)
+def calls_for(settings: EvinceSettings, case: Case, judges: int, *, library: bool = False) -> CallPlan:
+    """The fewest and the most calls for one case: a debate that rests after one round, and one that never does.
+
+    Args:
+        library: whether the run has documents to search.
+    """
+    again = bool(settings.retrieve and (case.documents or library))
     least = _debate(settings, judges, 1, ends=1, deep=False)
     times = 2 if again else 1
     most = _debate(settings, judges, settings.max_rounds * times, ends=times, deep=True)

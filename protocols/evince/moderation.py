@@ -190,6 +190,7 @@ class Rounds:
             gain = float(information_gain(self.held[-1].numbers.mixed, found.numbers.mixed))
         return {
             "round": found.number,
+            "order": self.talk.order,
             "kappa": found.level,
             "distributions": {standing.name: standing.cleaned.named() for standing in standings},
             "information_gain": gain,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from statistics import fmean
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -57,14 +58,17 @@ class Evince:
         needs_logprobs: never.
         needs_labels: always.
         judges_apart: whether judges should not be models that debate, too.
+        reads_documents: whether it searches the run's library.
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         most_members: how many agents it asks.
         reply_tokens: by role family, the longest reply that it needs unless the run says otherwise.
+        library: whether the run is known to have documents to search, which makes a second debate possible.
     """
 
     needs_logprobs = False
     needs_labels = True
+    reads_documents = True
     sample = "sample-symptoms"
     judges_apart = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
@@ -75,8 +79,15 @@ class Evince:
     def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
         self.settings = settings if settings is not None else EvinceSettings()
         self.name = name
+        self.library = False
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
+
+    def for_library(self) -> Self:
+        """The same protocol for a run that has documents to search."""
+        fitted = copy(self)
+        fitted.library = True
+        return fitted
 
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect: equal ones debate alike."""
@@ -84,7 +95,7 @@ class Evince:
 
     def calls(self, case: Case, judges: int) -> CallPlan:
         """What one case takes, with a panel of so many judges."""
-        return calls_for(self.settings, case, judges)
+        return calls_for(self.settings, case, judges, library=self.library)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
         """Debate one case.
@@ -107,8 +118,9 @@ class Evince:
         reason = await rounds.hold()
         consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
         uncertain = consensus.uncertainty >= settings.retrieve_from
-        if settings.debates and settings.retrieve and case.documents and uncertain:
+        if settings.debates and settings.retrieve and uncertain:
             talk.evidence = await _retrieve(case, floor, consensus, settings.retrieve)
+        if talk.evidence:
             reason = await rounds.hold()
             consensus = consensus_of(talk.standings(), top_k=settings.top_k, seed=floor.seed)
         floor.note(Event("consensus", "consensus", consensus.record()))
@@ -160,13 +172,21 @@ def _to_other(labels: int) -> Floats:
 
 
 async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> tuple[str, ...]:
-    """The documents nearest to the case and its likeliest labels (maxim 4.4); notes `retrieved`."""
+    """The case's documents and the library's passages nearest to the case and its likeliest labels (maxim 4.4).
+
+    Notes `retrieved`, unless there is nothing to be found.
+    """
     likely = [label_in_words(case, label) for label in consensus.cleaned.named() if label != OTHER]
     query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)
-    places = await floor.retrieve(query, case.documents, n=n)
-    data = {"documents": places, "entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
-    floor.note(Event("retrieved", "retrieved", data))
-    return tuple(case.documents[place] for place in places)
+    places = await floor.retrieve(query, case.documents, n=n) if case.documents else []
+    passages = await floor.search(query, n=n)
+    texts = dict.fromkeys([*(case.documents[place] for place in places), *(passage.text for passage in passages)])
+    if texts:
+        found = [{"document": p.document, "chunk": p.chunk, "page": p.page} for p in passages]
+        data = {"documents": places, "passages": found}
+        data |= {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
+        floor.note(Event("retrieved", "retrieved", data))
+    return tuple(texts)
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

@@ -62,6 +62,8 @@ class EvinceSettings(Settings):
 
     Attributes:
         agents: how many sides; the source has two.
+        order: which side opens: the first (`given`), the last (`reversed`), or one of these two by the case's seed
+            (`seeded`), so that who opens says nothing about which model it is.
         top_k: how many labels each side names with a probability.
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
@@ -81,14 +83,15 @@ class EvinceSettings(Settings):
         printed_epsilon: bound of the rule of figure 7.1.
         ground: distance between labels for the Wasserstein distance: `nominal` 0/1, or `embedding` of their texts.
         kl_epsilon: smoothing of the distribution that a Kullback-Leibler divergence or a cross-entropy is taken from.
-        retrieve: how many of the case's documents are shown for a second debate when the consensus is still uncertain;
-            0 for never.
+        retrieve: how many of the case's documents, and how many passages of the run's library, are shown for a second
+            debate when the consensus is still uncertain; 0 for never.
         retrieve_from: normalised entropy of the consensus from which that happens.
         follow_ups: ask what else to find out: when the consensus is `unsure`, `always` or `never`.
         unsure_below: a confidence below is unsure. The source names 0.5 to 0.6; a lower one needs questions even more.
     """
 
     agents: int = Field(default=2, ge=2, le=20)
+    order: Literal["given", "reversed", "seeded"] = "given"
     top_k: int = Field(default=5, ge=1, le=50)
     history: Literal["full", "distribution"] = "full"
     max_rounds: int = Field(default=3, ge=1, le=50)
@@ -130,6 +133,7 @@ class EvinceSettings(Settings):
         ignored = set[str]()
         if not self.debates:
             ignored |= {
+                "order",
                 "history",
                 "max_rounds",
                 "kappa",

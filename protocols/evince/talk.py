@@ -15,6 +15,7 @@ from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.evince.standing import Estimate, Prediction, Standing, standing_of
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
+from moot.protocols.seeds import seeded
 
 OPENING = "evince/opening"
 RESPONSE = "evince/response"
@@ -45,6 +46,14 @@ class Talk:
     def names(self) -> list[str]:
         """The sides."""
         return [f"agent/{i}" for i in range(self.settings.agents)]
+
+    @property
+    def order(self) -> list[str]:
+        """The sides as they speak."""
+        wanted = self.settings.order
+        if wanted == "seeded":
+            wanted = seeded(self.floor.seed, "order").choice(["given", "reversed"])
+        return self.names if wanted == "given" else self.names[::-1]
 
     def last(self, name: str) -> Standing | None:
         """A side's last valid turn."""
@@ -77,7 +86,7 @@ class Talk:
             level: contentiousness; None states none.
         """
         spoken = []
-        for name in self.names:
+        for name in self.order:
             request = self._response(name, number, level) if self.said else self._opening(name)
             heard = self._heard_by(name)
             (turn,) = await self.floor.ask_all([request])

@@ -122,6 +122,18 @@ def test_what_a_side_said_that_failed_to_speak_does_not_count(planted: Callable[
     assert (measured["entropy"].mean, measured["jsd"].mean) == (1.0, 0.2)
 
 
+@pytest.mark.parametrize(
+    ("order", "entropy"), [(["agent/1", "agent/0"], 2.0), (["agent/0", "agent/1"], 1.0), (None, 1.0)]
+)
+def test_the_side_that_answers_is_the_second_to_speak(
+    planted: Callable[..., Path], session: Any, order: list[str] | None, entropy: float
+) -> None:
+    session.case("c1")
+    data = {"round": 1, "kappa": 0.5, "entropy": {"agent/0": 2.0, "agent/1": 1.0}}
+    session.event("c1", "round", "round/1", data | ({} if order is None else {"order": order}))
+    assert dial_effect(planted(session)).levels[0].measured["entropy"].mean == entropy
+
+
 def test_few_cases_have_means_and_no_intervals(
     planted: Callable[..., Path], session: Any, printed: Callable[..., str]
 ) -> None:
@@ -150,7 +162,9 @@ def test_all_formats_say_the_same(reacting: Path, printed: Callable[..., str]) -
     assert json.loads(shown)["levels"][0]["measured"].keys() == MEASURES.keys()
     markdown = printed(show_dial, found, "md", width=200)
     assert f"**{SIMULATED}**" in markdown
-    assert re.search(r"\| entropy of agent/1, nat \| 0\.1 \| 1\.\d+ \| 1\.\d+ to 1\.\d+ \| \d+ \|", markdown)
+    assert re.search(
+        r"\| entropy of the side that answers, nat \| 0\.1 \| 1\.\d+ \| 1\.\d+ to 1\.\d+ \| \d+ \|", markdown
+    )
     assert re.search(r"\|  \| slope \| -0\.\d+ \| -0\.\d+ to -0\.\d+ \| 40 \|", markdown)
 
 

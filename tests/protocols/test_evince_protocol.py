@@ -25,7 +25,7 @@ from scripted_evince import (
     reads,
     says,
 )
-from scripted_floor import Script
+from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case
 from moot.protocols.distribution import OTHER
@@ -33,6 +33,8 @@ from moot.protocols.errors import CaseUnfit, QuorumFailed
 from moot.protocols.evince.protocol import Evince
 from moot.protocols.evince.settings import EvinceSettings
 from moot.protocols.registry import make_protocol
+
+MOVES: Script = {"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B)}
 
 
 class TestThePrintedCase:
@@ -430,6 +432,36 @@ class TestTrouble:
         distributions = floor.event("round", "round/1")["distributions"]
         assert distributions["agent/1"] == pytest.approx(FIRST_B)
         assert "turn-failed" in verdict.flags
+
+
+class TestOrder:
+    @pytest.mark.parametrize(("order", "opens"), [("given", "agent/0"), ("reversed", "agent/1")])
+    async def test_who_opens(self, order: str, opens: str) -> None:
+        verdict, floor = await debate({**MOVES, **JUDGED}, order=order)
+        other = {"agent/0": "agent/1", "agent/1": "agent/0"}[opens]
+        assert floor.paths("round/")[:4] == [f"round/{n}/{name}" for n in (0, 1) for name in (opens, other)]
+        assert floor.asks[f"round/0/{opens}"].template == "evince/opening"
+        assert "Explore:" in prompt(floor, f"round/0/{other}")
+        assert list(floor.event("round", "round/0")["entropy"]) == ["agent/0", "agent/1"], "by side, whoever opens"
+        assert floor.event("round", "round/0")["order"] == [opens, other]
+        assert verdict.how == "stalled"
+
+    async def test_a_seeded_order_hangs_on_the_case_alone_and_stays(self) -> None:
+        openers = set()
+        for seed in range(20):
+            orders = []
+            for second in (FIRST_B, THIRD_A):
+                floor = ScriptedFloor(CASE, {**MOVES, "round/*/agent/1": says(second), **JUDGED}, seed=seed)
+                await make_protocol("evince", {"order": "seeded", "follow_ups": "never"}).run(CASE, floor)
+                orders += [floor.event("round", f"round/{n}")["order"] for n in (0, 1)]
+            assert all(order == orders[0] for order in orders)
+            openers.add(orders[0][0])
+        assert openers == {"agent/0", "agent/1"}
+
+    async def test_when_the_opener_fails_among_three_in_reverse(self) -> None:
+        script: Script = {"round/0/agent/2": None, "round/*": says(FIRST_A), **JUDGED}
+        _, floor = await debate(script, agents=3, order="reversed")
+        assert floor.asks["round/0/agent/1"].template == "evince/opening"
 
 
 class TestMore:

@@ -26,14 +26,15 @@ from moot.deploy.reading.rounds.over_cases import (
 from moot.protocols.errors import ConfigError
 
 MEASURES = {
-    "entropy": "entropy of agent/1, nat",
+    "entropy": "entropy of the side that answers, nat",
     "jsd": "JSD between the sides, nat",
     "agreement_words": "agreement language, 0 to 1",
 }
-"""What is looked at, in words. agent/1 is the side that answers."""
+"""What is looked at, in words."""
 
 _MOST_LEVELS = 10
-_ANSWERING = "agent/1"
+_SECOND = "agent/1"
+"""The side that answers the opener, where the record does not say in which order they spoke."""
 _RANDOM = "random"
 
 
@@ -148,13 +149,15 @@ def _round(event: Noted) -> _Round | None:
     if kappa is None or not isinstance(number, int) or number == 0:
         return None
     failed = data.get("failed") or []
-    answering = entropies.get(_ANSWERING) if isinstance(entropies, Mapping) else None
+    order = data.get("order")
+    second = str(order[1]) if isinstance(order, list) and len(order) > 1 else _SECOND
+    answering = entropies.get(second) if isinstance(entropies, Mapping) else None
     return _Round(
         event.case_id,
         number,
         kappa,
         {
-            "entropy": None if f"{event.path}/{_ANSWERING}" in failed else known_number(answering),
+            "entropy": None if f"{event.path}/{second}" in failed else known_number(answering),
             "jsd": None if failed else known_number(data.get("jsd")),
             "agreement_words": known_number(data.get("agreement_words")),
         },
