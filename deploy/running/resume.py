@@ -30,6 +30,9 @@ _ENGINES = ("xllamacpp",)
 
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
+_BEFORE = {"order": "given"}
+"""What runs did whose record is older than a setting."""
+
 _SHOWN = 8
 """Differences that an error names."""
 
@@ -160,6 +163,7 @@ def _listed(docs: Any) -> str:
 
 
 def _leaves(key: str, was: Any, now: Any) -> Iterator[str]:
+    was = _BEFORE.get(key) if was is None else was
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now) == 1:
         was, now = was[0], now[0]
     if isinstance(was, Mapping) and isinstance(now, Mapping):
