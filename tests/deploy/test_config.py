@@ -232,3 +232,13 @@ def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
 
 def test_dotted_and_nested_settings_are_one_tree() -> None:
     assert nested({"a.b.c": 1, "a": {"b.d": 2}, "e": [3]}) == {"a": {"b": {"c": 1, "d": 2}}, "e": [3]}
+
+
+def test_a_record_older_than_a_setting_goes_on_as_it_was(tmp_path: Path) -> None:
+    def described(**given: Any) -> dict[str, Any]:
+        return describe(prepare(RunConfig.build(None, {"protocol": "evince", "out": str(tmp_path), **given})))
+
+    was = described()
+    del was["settings"]["order"]
+    assert list(differences(was, described())) == []
+    assert list(differences(was, described(set={"order": "seeded"}))) == ["order: was given, now seeded"]

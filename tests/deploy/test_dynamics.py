@@ -80,6 +80,7 @@ def test_no_share_is_given_of_nothing(planted: Callable[..., Path], session: Any
 
 def test_text_and_markdown(planted: Callable[..., Path], session: Any, printed: Callable[..., str]) -> None:
     _plant(session)
+    session.reply("c00", "round/0/agent/0", 4)
     found = dynamics(planted(session, simulated=True))
     text = " ".join(printed(show_dynamics, found, width=200).split())
     assert SIMULATED in text

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from moot.deploy.reading.natural import natural
 from moot.deploy.reading.record import read_events, read_facts
 from moot.deploy.reading.rounds.measures import MEASURES
 from moot.deploy.reading.rounds.over_cases import Measured, latest_attempts, mean_over_cases
 from moot.deploy.reading.rounds.trace import Trace, trace_of
+from moot.deploy.reading.rounds.truth import Truth, truths
+from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.protocols.errors import ConfigError
 
 _LEFT_OUT = {"kl", "ce", "information_gain"}
@@ -63,6 +66,8 @@ class Dynamics(BaseModel):
     Attributes:
         rounds: in order.
         changes: by key of what any debate knows twice.
+        truth: sides, mixture and consensus held against the gold labels in the first round and in the last; empty
+            where there are none, or no distributions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -72,6 +77,7 @@ class Dynamics(BaseModel):
     simulated: bool
     rounds: list[RoundMeans]
     changes: dict[str, Change]
+    truth: list[Truth] = []
 
 
 class _Value(NamedTuple):
@@ -91,6 +97,7 @@ def dynamics(folder: str | Path) -> Dynamics:
     by_case: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for event in latest_attempts(read_events(folder, ("round",))):
         by_case[event.case_id].append((event.path, event.data))
+    ordered = {case_id: sorted(rounds, key=lambda each: natural(each[0])) for case_id, rounds in by_case.items()}
     traces = {case_id: trace for case_id, rounds in by_case.items() if (trace := trace_of(rounds)) is not None}
     values = {key: _values(traces, key) for key in KEYS}
     known = {key: found for key, found in values.items() if any(each.value is not None for each in found)}
@@ -102,6 +109,7 @@ def dynamics(folder: str | Path) -> Dynamics:
         simulated=facts.simulated,
         rounds=_rounds(traces, known),
         changes={key: change for key, found in known.items() if (change := _change(found)) is not None},
+        truth=truths(consensus_verdicts(folder), ordered),
     )
 
 

@@ -33,28 +33,70 @@ def _rows(found: Dynamics) -> list[list[str]]:
 
 
 def _measured(measure: Measure, found: Measured, *, signed: bool = False) -> list[str]:
-    mean, low, high = (
-        None if value is None else measure.times * value for value in (found.mean, found.low, found.high)
-    )
-    sign = "+" if signed and mean is not None and mean > 0.0 else ""
-    unknown = low is None or high is None
-    ends = number(None) if unknown else f"{number(low, measure.digits)} to {number(high, measure.digits)}"
-    return [f"{sign}{number(mean, measure.digits)}", ends, f"{found.cases:,}"]
+    mean = None if found.mean is None else measure.times * found.mean
+    shown = _signed(mean, measure.digits) if signed else number(mean, measure.digits)
+    return [shown, _ends(found, measure.times, measure.digits), f"{found.cases:,}"]
 
 
 def _percent(change: Change) -> str:
     return "" if change.percent is None else f"{change.percent:+.0f} %"
 
 
+_TRUTH_HEADER = ["round", "of", "accuracy, %", "Brier (0 to 2)", "95 % interval", "KL to truth, nat", "cases"]
+_TRUTH_NOTE = (
+    "Held against the gold labels: the mixture is weighted by reliability, the consensus by CRIT. KL to the truth is a "
+    "mean over finite ones; +n cases are infinite."
+)
+
+
+def _truth_rows(found: Dynamics) -> list[list[str]]:
+    rows = []
+    for truth in found.truth:
+        for place, each in enumerate(truth.held):
+            when = truth.when if place == 0 else ""
+            kl = number(each.kl) + (f" +{each.kl_infinite}" if each.kl_infinite else "")
+            brier = [number(each.brier.mean), _ends(each.brier)]
+            rows.append([when, each.of, number(100.0 * each.accuracy, 1), *brier, kl, f"{truth.cases:,}"])
+    return rows
+
+
+def _truth_words(found: Dynamics) -> list[str]:
+    """What the sides say together, beside the better of them."""
+    return [
+        f"{truth.when} round, {of}: Brier {_signed(over.mean)} ({_ends(over)}) against the better side, {truth.better};"
+        f" below every side's in {number(100.0 * truth.beats_all[of], 1)} % of the cases"
+        for truth in found.truth
+        for of, over in truth.over_better.items()
+    ]
+
+
+def _ends(found: Measured, times: float = 1.0, digits: int = 3) -> str:
+    if found.low is None or found.high is None:
+        return number(None)
+    return f"{number(times * found.low, digits)} to {number(times * found.high, digits)}"
+
+
+def _signed(value: float | None, digits: int = 3) -> str:
+    return f"{'+' if value is not None and value > 0.0 else ''}{number(value, digits)}"
+
+
 def dynamics_text(found: Dynamics) -> RenderableType:
     """The rounds for a terminal."""
     parts: list[RenderableType] = [Text(SIMULATED, style="bold yellow")] if found.simulated else []
+    parts += [Text(_NOTE), Text(), _table(_HEADER, _rows(found))]
+    if found.truth:
+        parts += [Text(), Text(_TRUTH_NOTE), Text(), _table(_TRUTH_HEADER, _truth_rows(found)), Text()]
+        parts += [Text(line) for line in _truth_words(found)]
+    return Group(*parts)
+
+
+def _table(header: list[str], rows: list[list[str]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for head in _HEADER:
+    for head in header:
         table.add_column(head, vertical="bottom")
-    for row in _rows(found):
+    for row in rows:
         table.add_row(*row)
-    return Group(*parts, Text(_NOTE), Text(), table)
+    return table
 
 
 def dynamics_markdown(found: Dynamics) -> str:
@@ -62,7 +104,10 @@ def dynamics_markdown(found: Dynamics) -> str:
     blocks = [f"# Round by round: {markdown_inline(found.run)}"]
     if found.simulated:
         blocks.append(f"**{SIMULATED}**")
-    return "\n\n".join([*blocks, _NOTE, markdown_table(_HEADER, _rows(found))]) + "\n"
+    blocks += [_NOTE, markdown_table(_HEADER, _rows(found))]
+    if found.truth:
+        blocks += [_TRUTH_NOTE, markdown_table(_TRUTH_HEADER, _truth_rows(found)), *_truth_words(found)]
+    return "\n\n".join(blocks) + "\n"
 
 
 def show_dynamics(found: Dynamics, form: str = "text", console: Console | None = None) -> None:
