@@ -171,3 +171,14 @@ def test_replies_are_grouped_by_case_where_there_is_no_group(table: pa.Table, tm
     assert analysed(plain, tmp_path).facts.groups == 10
     assert analysed(plain.drop_columns(["group"]), tmp_path).facts.groups == N
     assert analysed(plain.drop_columns(["group", "case"]), tmp_path).facts.groups == N
+
+
+def test_the_ablation_ranks_no_feature_that_top_features_leaves_out(table: pa.Table, tmp_path: Path) -> None:
+    """With three flagged replies of sixty neither does; before, the ablation named a best feature of theirs."""
+    flags = [number < 3 for number in range(N)]
+    found = analysed(changed(table, flag=flags), tmp_path)
+    assert not rows_of(found, "top_features", target="critical flag")
+    ablated = rows_of(found, "ablation", target="critical flag")
+    assert ablated
+    assert {(row["features"], row["best_feature"]) for row in ablated} == {(0, None)}
+    assert any(row["features"] for row in rows_of(found, "ablation", target="quality"))
