@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.record.folder import RunFolder
 from moot.deploy.ablation.brier import Brier, brier_figures, case_scores
 from moot.deploy.ablation.cases import CellCases, dependent_cases, pairs, read_cell
+from moot.deploy.ablation.debates import DebateMean, debate_figures, debate_scores
 from moot.deploy.ablation.grid import Axis, Cell
 from moot.deploy.ablation.inference import adjusted
 from moot.deploy.ablation.main_effects import MainEffect, main_effects
@@ -63,6 +64,8 @@ class CellFigures(BaseModel):
         brier: of the verdicts' distributions; None when no verdict has one with a known truth.
         brier_left_out: verdicts that it is not over, by reason.
         claims: how well claims are told apart, over all that count; None for a run over anything else, or without one.
+        debates: by key of `moot.deploy.ablation.debates.MEASURES` what its debates were like; empty where their rounds
+            hold none of it.
         seconds: of a finished claim, from the debate's beginning to its verdict; None likewise.
         trained_on, group_trained_on: claims left out of all but these seconds because the run's classifier was trained
             on them, or on others of their groups.
@@ -92,6 +95,7 @@ class CellFigures(BaseModel):
     replies_reused: int
     brier: Brier | None
     brier_left_out: dict[str, int]
+    debates: dict[str, DebateMean] = {}
     claims: ClaimSet | None
     seconds: Seconds | None
     trained_on: int
@@ -182,6 +186,7 @@ def _measured(
     against = _against(read, baseline)
     scored = {name: case_scores(folders[name], each) for name, each in read.items()}
     brier = brier_figures({name: each.scores for name, each in scored.items()}, baseline)
+    debates = debate_figures({cell.name: debate_scores(folders[cell.name]) for cell in cells}, baseline)
     return [
         _figures(
             cell,
@@ -189,6 +194,7 @@ def _measured(
             read[cell.name],
             brier=brier.get(cell.name),
             brier_left_out=dict(scored[cell.name].left_out),
+            debates=debates[cell.name],
             vs_baseline=against.get(cell.name),
         )
         for cell in cells
@@ -200,7 +206,8 @@ def _shown(cell: Cell, run: CellFigures) -> CellFigures:
     if cell.name == run.cell:
         return run
     brier = run.brier and run.brier.model_copy(update={"vs_baseline": None})
-    own = {"cell": cell.name, "values": _values(cell), "same_as": run.cell, "cost_usd": 0.0}
+    debates = {key: each.model_copy(update={"vs_baseline": None}) for key, each in run.debates.items()}
+    own = {"debates": debates, "cell": cell.name, "values": _values(cell), "same_as": run.cell, "cost_usd": 0.0}
     return run.model_copy(update={**own, "brier": brier, "vs_baseline": None})
 
 

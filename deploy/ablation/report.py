@@ -9,6 +9,7 @@ from rich.text import Text
 
 from moot.deploy.ablation.brier import VOTES, BrierAgainst
 from moot.deploy.ablation.claims import claim_columns, crossed, trivial
+from moot.deploy.ablation.debates_show import debate_blocks
 from moot.deploy.ablation.effects import Ablation, Against, CellFigures
 from moot.deploy.reading.blocks import Block, block_markdown, block_table
 from moot.deploy.reading.detection.side_by_side import RunOfClaims, claims_notes
@@ -57,6 +58,7 @@ def _blocks(found: Ablation) -> list[Block]:
         blocks.append(_accuracy(found, compared))
     if any(each.brier for each in found.cells):
         blocks += _brier(found)
+    blocks += debate_blocks(found.cells, _keys(found), found.baseline)
     return [*blocks, _main_effects(found)] if found.main_effects else blocks
 
 

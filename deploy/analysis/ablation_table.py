@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from moot.deploy.analysis.settings import AnalysisSettings
 from moot.deploy.analysis.sweep import Sweep
 from moot.deploy.analysis.table import Column, Table, Value
 from moot.deploy.analysis.top_features import may_rank
@@ -25,12 +26,15 @@ SHOWN = (
 )
 
 
-def ablation_table(sweeps: Sequence[Sweep], least_n: int) -> Table:
-    """For each window the statistics, and for each statistic the windows, in each stratum and target."""
+def ablation_table(sweeps: Sequence[Sweep], settings: AnalysisSettings) -> Table:
+    """For each window the statistics, and for each statistic the windows, in each stratum and target.
+
+    Of the features that `top_features` ranks: others have replies, or replies of a class, too few.
+    """
     return Table(
         name="ablation",
         title="Which window, which statistic",
-        rows=[row for sweep in sweeps for row in _rows(sweep, least_n)],
+        rows=[row for sweep in sweeps for row in _rows(sweep, settings)],
         shown=SHOWN,
         notes=(
             "Strength: |rho|, or the AUROC's distance from one half. A best value is that of several, so optimistic.",
@@ -39,7 +43,8 @@ def ablation_table(sweeps: Sequence[Sweep], least_n: int) -> Table:
     )
 
 
-def _rows(sweep: Sweep, least_n: int) -> Iterator[dict[str, Value]]:
+def _rows(sweep: Sweep, settings: AnalysisSettings) -> Iterator[dict[str, Value]]:
+    enough = sweep.enough(settings)
     for t, target in enumerate(sweep.targets):
         for signal, origin, numbers in sweep.blocks():
             for kind, names in (("window", WINDOWS), ("statistic", STATISTICS)):
@@ -48,7 +53,7 @@ def _rows(sweep: Sweep, least_n: int) -> Iterator[dict[str, Value]]:
                     usable = [
                         f
                         for f in chosen
-                        if sweep.n[f, t] >= least_n
+                        if enough[f, t]
                         and np.isfinite(sweep.value[f, t])
                         and (kind == "statistic" or may_rank(sweep.features[f]))
                     ]

@@ -191,7 +191,7 @@ def analysis_of(
         openings_table(replies, by_dataset),
         entropies_table(replies, by_dataset),
         *trajectory_tables(found),
-        ablation_table(sweeps, settings.least_n),
+        ablation_table(sweeps, settings),
         cases,
         associations_table(sweeps),
     ]

@@ -22,7 +22,7 @@ def calls_for(settings: SocraSynthSettings, case: Case, judges: int) -> CallPlan
 
     Fewest: one topic, both sides have said all in the opening, and no reason is read as a claim of its own.
     """
-    rounds = len(all_levels(settings.schedule, settings.max_rounds)) - 1
+    rounds = len(all_levels(settings.schedule, settings.max_rounds, settings.kappa.start, settings.kappa.delta)) - 1
     slots = subject_slots(case, ()) | {"side": "A", "stance": "for", "count": settings.topics.proposed}
     return CallPlan(
         _debate(settings, judges, rounds=0, topics=1, readings=1, confirmed=False),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
@@ -29,7 +30,7 @@ async def close(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSe
     Paths `closing/agent/I`; a side that fails or declines is judged by its last argument on each topic. Notes the event
     `closing`: contentiousness, CRIT of each side, of each topic where configured, and who failed why.
     """
-    kappa = closing_level(rounds.kappa)
+    kappa = closing_level(settings.schedule, rounds.kappa)
     turns = await floor.ask_all([_closing_request(case, rounds, side, kappa, settings) for side in SIDES])
     statements: dict[Side, dict[str, str]] = {}
     failed: dict[str, str] = {}
@@ -53,6 +54,7 @@ async def close(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSe
         "crit": quality.scores(),
         "crit_by_topic": by_topic,
         "gamma": quality.gamma,
+        "agreement_words": agreement_share(texts.values()),
         "failed": failed,
     }
     floor.note(Event("closing", "closing", data))

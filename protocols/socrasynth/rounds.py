@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from moot.protocols.agreement_language import agreement_share
 from moot.protocols.case import Case
-from moot.protocols.contentiousness import START
 from moot.protocols.convergence import plateaued
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
@@ -32,8 +32,8 @@ class Rounds:
 
     Attributes:
         topics: as they stand; a person may have edited them.
-        said: everything, in order.
         kappa: contentiousness of the last round.
+        said: everything, in order.
         number: of the last round; 0 after the opening.
         gammas: one per round.
         quality: CRIT of the last round.
@@ -43,8 +43,8 @@ class Rounds:
     """
 
     topics: tuple[Topic, ...]
+    kappa: float
     said: list[Said] = field(default_factory=list)
-    kappa: float = START
     number: int = 0
     gammas: list[float | None] = field(default_factory=list)
     quality: Quality = field(default_factory=lambda: Quality({}))
@@ -79,12 +79,12 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
     Raises:
         QuorumFailed: a side gave no opening, or declined to argue its side from the start.
     """
-    rounds = Rounds(tuple(topics))
+    rounds = Rounds(tuple(topics), settings.kappa.start)
     _note_level(floor, rounds, None, settings, "opening")
     await _open(case, floor, rounds, settings)
     guidance = await _take_stock(case, floor, rounds, settings, ())
     while rounds.stop is None:
-        scheduled = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
+        scheduled = _scheduled(rounds, settings)
         level = guidance.kappa if guidance.kappa is not None else scheduled
         before = rounds.kappa
         # A question that comes when the schedule has ended is answered at the last level.
@@ -180,7 +180,7 @@ async def _take_stock(
     rounds.gammas.append(rounds.quality.gamma)
     floor.note(Event("round", f"round/{rounds.number}", _round_record(rounds, settings, asked)))
     due = stop_due(rounds, settings)
-    level = next_level(settings.schedule, rounds.number + 1, rounds.kappa)
+    level = _scheduled(rounds, settings)
     final = bool(rounds.failed) or rounds.number >= settings.max_rounds
     guidance = Guidance(rounds.topics, rounds.topics)
     if not final:  # after the last round there is nothing that a person could still change
@@ -195,6 +195,11 @@ async def _take_stock(
     if rounds.stop is not None:
         floor.note(Event("stop", "stop", _stop_record(rounds, rounds.stop, settings)))
     return guidance
+
+
+def _scheduled(rounds: Rounds, settings: SocraSynthSettings) -> float | None:
+    """The level of the next round; None when the schedule has ended."""
+    return next_level(settings.schedule, rounds.number + 1, rounds.kappa, settings.kappa.delta)
 
 
 def _in_words(stop: Stop, settings: SocraSynthSettings) -> str:
@@ -216,7 +221,7 @@ def stop_due(rounds: Rounds, settings: SocraSynthSettings) -> Stop | None:
         return "max_rounds"
     if plateaued(rounds.gammas, settings.patience, settings.min_delta):
         return "plateau"
-    if next_level(settings.schedule, rounds.number + 1, rounds.kappa) is None:
+    if _scheduled(rounds, settings) is None:
         return "schedule-ended"
     return None
 
@@ -236,6 +241,8 @@ def _round_record(rounds: Rounds, settings: SocraSynthSettings, asked: Sequence[
         "topics": [topic.title for topic in rounds.topics],
         "crit": rounds.quality.scores(),
         "gamma": rounds.quality.gamma,
+        "agreement_words": agreement_share(one.text() for one in latest),
+        "words": sum(len(one.text().split()) for one in latest),
         "finished": [one.side.name for one in latest if one.finished],
         "conceded": [one.side.name for one in latest if one.conceded],
         "asked": list(asked),

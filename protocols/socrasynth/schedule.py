@@ -6,11 +6,11 @@ from typing import Literal
 
 from moot.protocols.contentiousness import FLOOR, START
 
-Schedule = Literal["geometric", "three-phase", "two-phase"]
+Schedule = Literal["geometric", "three-phase", "two-phase", "fixed"]
 """How contentiousness falls; see `next_level`."""
 
-DIVISOR = 1.2
-"""What the geometric schedule divides by after each round, as in the source's pseudo-code."""
+DELTA = 1.2
+"""What the geometric schedule divides by after each round, unless told otherwise: delta of the source's pseudo-code."""
 
 PHASES = (0.7, 0.5, FLOOR)
 """The three phases of the source's text after the opening, one round each."""
@@ -19,25 +19,28 @@ CONCILIATION = 0.3
 """The level of the joint proposal, and the highest of closing statements."""
 
 
-def next_level(schedule: Schedule, number: int, before: float) -> float | None:
+def next_level(schedule: Schedule, number: int, before: float, delta: float = DELTA) -> float | None:
     """The level of refutation round `number` (from 1); None when the schedule has ended.
 
-    - `geometric`: the last level divided by 1.2, as long as that is above 0.1: twelve rounds from 0.9 (pseudo-code).
+    - `geometric`: the last level divided by delta, as long as that is above 0.1: twelve rounds from 0.9 by 1.2
+      (pseudo-code).
     - `three-phase`: 0.7, then 0.5, then 0.1 (text); never above the last level.
     - `two-phase`: the last level, so 0.9 until something else ends the rounds; what follows is at 0.3 (case studies).
+    - `fixed`: the last level; the closing statements are at it, too, so that levels can be compared (Study 3).
 
     Args:
         before: the level of the round before, which a person may have set.
+        delta: at least 1.
     """
-    if schedule == "two-phase":
+    if schedule in ("two-phase", "fixed"):
         return before
     if schedule == "three-phase":
         return min(before, PHASES[number - 1]) if number <= len(PHASES) else None
-    level = before / DIVISOR
+    level = before / delta
     return level if level > FLOOR else None
 
 
-def all_levels(schedule: Schedule, max_rounds: int) -> list[float]:
+def all_levels(schedule: Schedule, max_rounds: int, start: float = START, delta: float = DELTA) -> list[float]:
     """The levels of the opening and of every refutation round that the schedule allows, at most `max_rounds`.
 
     >>> len(all_levels("geometric", 50)) - 1
@@ -45,15 +48,15 @@ def all_levels(schedule: Schedule, max_rounds: int) -> list[float]:
     >>> all_levels("three-phase", 5)
     [0.9, 0.7, 0.5, 0.1]
     """
-    levels = [START]
+    levels = [start]
     for number in range(1, max_rounds + 1):
-        level = next_level(schedule, number, levels[-1])
+        level = next_level(schedule, number, levels[-1], delta)
         if level is None:
             break
         levels.append(level)
     return levels
 
 
-def closing_level(last: float) -> float:
-    """The level of the closing statements after rounds that ended at `last`: at most 0.3."""
-    return min(CONCILIATION, last)
+def closing_level(schedule: Schedule, last: float) -> float:
+    """The level of the closing statements after rounds that ended at `last`: at most 0.3, unless it is fixed."""
+    return last if schedule == "fixed" else min(CONCILIATION, last)

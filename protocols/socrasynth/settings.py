@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from moot.protocols.contentiousness import START
 from moot.protocols.crit.settings import CritSettings
-from moot.protocols.settings import Settings
-from moot.protocols.socrasynth.schedule import Schedule
+from moot.protocols.settings import Settings, Share
+from moot.protocols.socrasynth.schedule import DELTA, Schedule
 
 
 def _role_is_none(value: object) -> object:
@@ -27,11 +28,24 @@ class TopicSettings(Settings):
     proposed: int = Field(default=5, ge=1, le=20)
 
 
+class KappaSettings(Settings):
+    """The contentiousness.
+
+    Attributes:
+        start: its level in the opening; with `schedule=fixed` also in all rounds and in the closing statements.
+        delta: what the geometric schedule divides it by after each round, at least 1 (the source's delta).
+    """
+
+    start: Share = START
+    delta: float = Field(default=DELTA, ge=1.0, le=100.0, allow_inf_nan=False)
+
+
 class SocraSynthSettings(Settings):
     """All settings of SocraSynth.
 
     Attributes:
-        schedule: how contentiousness falls from 0.9; see `moot.protocols.socrasynth.schedule.next_level`.
+        kappa: where contentiousness starts, and what it is divided by.
+        schedule: how it falls from there; see `moot.protocols.socrasynth.schedule.next_level`.
         max_rounds: refutation rounds at most, after the opening; 0: closing statements follow the opening.
         patience: stop after so many rounds without a rise of Gamma, the panel's mean over both sides.
         min_delta: the least rise of Gamma, which lies in [0, 1], that counts.
@@ -44,6 +58,7 @@ class SocraSynthSettings(Settings):
     """
 
     topics: TopicSettings = TopicSettings()
+    kappa: KappaSettings = KappaSettings()
     schedule: Schedule = "geometric"
     max_rounds: int = Field(default=5, ge=0, le=50)
     patience: int = Field(default=2, ge=1, le=50)

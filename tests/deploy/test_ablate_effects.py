@@ -294,3 +294,43 @@ def test_it_is_shown_in_three_forms(grid_of: Callable[..., Grid], printed: Calla
     assert "\x1b" not in markdown
     assert "| k | m | accuracy, % | n |" in markdown
     assert json.loads(printed(show_ablation, found, "json")) == json.loads(found.model_dump_json())
+
+
+class TestDebates:
+    """What debates were like in each cell, whether or not it changed an answer."""
+
+    def plant(self, grid: Grid, number: int, words: Mapping[str, list[float]]) -> None:
+        session = grid._session()
+        for case_id, of_rounds in words.items():
+            session.case(case_id, gold=None)
+            for place, value in enumerate(of_rounds):
+                data = {"round": place, "agreement_words": value, "gamma": None, "conceded": ["agent/0"], "words": 10}
+                session.event(case_id, "round", f"round/{place}", data)
+            session.event(case_id, "closing", "closing", {"agreement_words": None})
+            session.verdict(case_id, "For", "plateau")
+        grid._planted(session, cases=len(words)).rename(grid.folder / grid.cells[number].name)
+
+    def test_means_are_over_cases_and_changes_within_them(self, grid_of: Callable[..., Grid]) -> None:
+        grid = grid_of("k=x,y")
+        self.plant(grid, 0, {"a": [0.0, 0.2], "b": [0.4], "c": [0.9]})
+        self.plant(grid, 1, {"a": [0.5], "b": [0.6]})
+        base, other = (cell.debates for cell in grid.measured().cells)
+        assert base.keys() == other.keys() == {"agreement_words", "conceded", "words"}
+        assert base["agreement_words"].mean == pytest.approx((0.1 + 0.4 + 0.9) / 3)
+        assert base["agreement_words"].n == 3
+        assert base["agreement_words"].vs_baseline is None
+        change = other["agreement_words"].vs_baseline
+        assert change is not None
+        assert change.difference == pytest.approx(0.3)
+        assert change.n == 2
+        assert change.p_value == pytest.approx(0.5)
+
+    def test_are_shown_side_by_side(self, grid_of: Callable[..., Grid], capsys: pytest.CaptureFixture[str]) -> None:
+        grid = grid_of("k=x,y")
+        self.plant(grid, 0, {"a": [0.25], "b": [0.25]})
+        self.plant(grid, 1, {"a": [0.75], "b": [0.75]})
+        show_ablation(grid.measured(), "md")
+        said = capsys.readouterr().out
+        assert "agreement language of the rounds, 0 to 1: mean" in said
+        assert "| y | 0.75 | 2 | +0.5 |" in said
+        assert "Gamma" not in said

@@ -192,3 +192,14 @@ def test_stated_confidences_are_scored_as_they_were_stated(tmp_path: Path) -> No
 def test_no_confidence_no_row(table: pa.Table, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     assert not analyze(table=tmp_path / "t.parquet", settings=QUICK).table("stated_confidence").num_rows
+
+
+def test_the_ablation_ranks_no_feature_that_top_features_leaves_out(table: pa.Table, tmp_path: Path) -> None:
+    """With three flagged replies of sixty neither does; before, the ablation named a best feature of theirs."""
+    flags = [number < 3 for number in range(N)]
+    found = analysed(changed(table, flag=flags), tmp_path)
+    assert not rows_of(found, "top_features", target="critical flag")
+    ablated = rows_of(found, "ablation", target="critical flag")
+    assert ablated
+    assert {(row["features"], row["best_feature"]) for row in ablated} == {(0, None)}
+    assert any(row["features"] for row in rows_of(found, "ablation", target="quality"))

@@ -201,3 +201,20 @@ def test_a_run_without_a_dial_is_refused(
             main()
         assert ended.value.code == 2
         assert said in capsys.readouterr().err
+
+
+async def test_one_level_tells_nothing_and_socrasynth_has_a_dial_too(
+    tmp_path: Path, printed: Callable[..., str]
+) -> None:
+    await moot.arun(
+        task="sample-subjects",
+        limit=2,
+        protocol="socrasynth",
+        set={"schedule": "fixed", "kappa.start": 0.5, "max_rounds": 1},
+        engine="inline",
+        out=tmp_path / "run",
+    )
+    found = dial_effect(tmp_path / "run")
+    assert [(level.kappa, list(level.measured)) for level in found.levels] == [(0.5, ["agreement_words"])]
+    text = " ".join(printed(show_dial, found, width=200).split())
+    assert "cannot be told from one level: hold several side by side, as by moot ablate" in text

@@ -452,3 +452,32 @@ class TestCases:
         assert verdict.answer == answer
         assert floor.asks["round/0/agent/1"].slots["labels"] == []
         assert floor.asks["crit/round/0/agent/1/judge/0"].slots["claim"] == "Against: Is it Tuesday?"
+
+
+class TestContentiousness:
+    """Its start and delta are settings; fixed levels can be held side by side (Study 3)."""
+
+    async def levels(self, **settings: Any) -> dict[str, float]:
+        floor, _ = await hold(settings=settings)
+        asked = {path: request.slots.get("contentiousness") for path, request in floor.asks.items()}
+        return {path: float(dial["level"]) for path, dial in asked.items() if dial and path.endswith("agent/0")}
+
+    async def test_of_a_fixed_debate_is_one_until_the_closing_statements(self) -> None:
+        found = await self.levels(schedule="fixed", max_rounds=2, **{"kappa.start": 0.5})
+        assert {level for path, level in found.items() if not path.startswith("joint/")} == {0.5}
+        assert "closing/agent/0" in found
+        assert {level for path, level in found.items() if path.startswith("joint/")} == {0.3}
+
+    async def test_falls_from_the_start_by_delta(self) -> None:
+        found = await self.levels(max_rounds=2, **{"kappa.start": 0.8, "kappa.delta": 2.0})
+        assert [found[f"round/{number}/agent/0"] for number in (0, 1)] == [0.8, 0.4]
+
+    async def test_rounds_and_closings_say_how_agreeable_their_words_are(self) -> None:
+        floor, _ = await hold({"closing/*": lambda path, slots: agreeing(slots)})
+        assert floor.event("round", "round/1")["agreement_words"] is None
+        assert floor.event("round", "round/1")["words"] > 0
+        assert floor.event("closing")["agreement_words"] == 1.0
+
+
+def agreeing(slots: Slots) -> dict[str, Any]:
+    return {"declined": False, "statements": [{"topic": n, "statement": "I agree."} for n in range(1, 2)]}

@@ -112,7 +112,17 @@ class TestSchedules:
         assert all_levels("three-phase", 50) == [0.9, 0.7, 0.5, 0.1]
         assert all_levels("two-phase", 3) == [0.9] * 4
         assert all_levels("geometric", 0) == [0.9]
-        assert [closing_level(last) for last in (0.9, 0.1)] == [0.3, 0.1]
+        assert [closing_level("geometric", last) for last in (0.9, 0.1)] == [0.3, 0.1]
+
+    @pytest.mark.parametrize("level", [0.9, 0.7, 0.5, 0.3, 0.1])
+    def test_a_fixed_level_stays_also_in_the_closing_statements(self, level: float) -> None:
+        assert all_levels("fixed", 3, level) == [level] * 4
+        assert closing_level("fixed", level) == level
+
+    def test_start_and_delta_are_free(self) -> None:
+        assert all_levels("geometric", 50, 0.8, 2.0) == pytest.approx([0.8, 0.4, 0.2])
+        assert all_levels("geometric", 3, 0.9, 1.0) == [0.9] * 4
+        assert all_levels("three-phase", 3, 0.6) == [0.6, 0.6, 0.5, 0.1]
 
     def test_a_level_that_a_person_set_is_gone_on_from(self) -> None:
         assert next_level("geometric", 3, 0.6) == pytest.approx(0.5)

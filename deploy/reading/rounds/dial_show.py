@@ -13,14 +13,19 @@ from moot.deploy.reading.text import emit, markdown_inline, markdown_table, numb
 
 _CANNOT_TELL = (
     "Whether the models react to the dial cannot be told from this run: its schedule moves kappa with the rounds and "
-    "the debates, which change by themselves. A run with --set schedule=random tells."
+    "the debates, which change by themselves. A run with --set schedule=random tells (EVINCE), or fixed levels side by "
+    "side (moot ablate)."
+)
+_ONE_LEVEL = (
+    "Whether the models react to the dial cannot be told from one level: hold several side by side, as by moot ablate "
+    "--set schedule=fixed --over kappa.start=0.9,0.5,0.1."
 )
 
 
 def conclusion(found: DialEffect) -> str:
     """Whether anything follows kappa."""
     if not found.randomised:
-        return _CANNOT_TELL
+        return _ONE_LEVEL if len(found.levels) == 1 else _CANNOT_TELL
     if found.moves is None:
         return f"Whether the models react to the dial is unknown: fewer than {LEAST_CASES} cases can be compared."
     if found.moves:
