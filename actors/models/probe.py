@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ import numpy as np
 import structlog
 from pydantic import BaseModel
 
-from moot.actors.models.interface import Model, ModelError, ModelReply, TokenLogprobs
+from moot.actors.models.interface import Model, ModelError, ModelReply
+from moot.actors.models.logprob_mask import surely_opens
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema
 from moot.actors.models.response_format import names_response_format, refuses_response_format
@@ -37,9 +37,6 @@ _SHORT = 64
 """Tokens of a trial that only finds out whether a schema is taken: its beginning shows whether it is kept to."""
 
 
-_OPENERS = ("{", " ", "\n", "\t", "\r", "\u0120", "\u010a", "\u2581")
-"""How a token may begin with which a JSON object opens, as servers write tokens."""
-
 _OUT_OF_TOKENS = "output limit was reached"
 """What OpenAI's 400 says of a reply that was still hidden reasoning at the end of its tokens."""
 
@@ -47,9 +44,6 @@ _NO_SYSTEM = re.compile(
     r"system[^{}\[\]]{0,40}not supported|not support[^{}\[\]]{0,40}system|only user and assistant|must alternate"
 )
 """What chat templates and servers say of a system message that they do not know; not one that is only quoted."""
-
-_NO_OTHER = 0.01
-"""Probability below which a model that is asked to say Yes is not free to open its reply by anything but a bracket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +237,7 @@ class _Candidate:
 
     def _note_mask(self, reply: ModelReply, schema: ReplySchema | None) -> None:
         """A model that was asked to say Yes and is sure of the bracket of a JSON object had no other choice."""
-        if schema is not None and reply.tokens is not None and _surely_opens(reply.tokens):
+        if schema is not None and reply.tokens is not None and surely_opens(reply.tokens):
             self._profile = self._profile.model_copy(update={"masked_logprobs": True})
 
     def _check_ignored(self, why: str) -> None:
@@ -331,23 +325,6 @@ def _is_held(reply: ModelReply, schema: ReplySchema) -> bool:
     text = reply.text.lstrip()
     names = msgspec.json.decode(schema.body)["properties"]
     return not text or (text.startswith("{") and any(f'"{name}"' in text for name in names))
-
-
-def _surely_opens(tokens: TokenLogprobs) -> bool:
-    """Whether a reply's first token, and what it could have been, leave no probability to anything but an opening.
-
-    Several tokens open a JSON object (`{`, `{"`, `{` and a line break): a mask shares the whole among them.
-    """
-    if not tokens.tokens or not math.isfinite(tokens.logprob[0]):
-        return False
-    first = dict(zip(tokens.alt_tokens[: tokens.alternatives], tokens.alt_logprob[0].tolist(), strict=True))
-    first[tokens.tokens[0]] = float(tokens.logprob[0])
-    opens = sum(
-        math.exp(min(logprob, 0.0))
-        for token, logprob in first.items()
-        if token.startswith(_OPENERS) and math.isfinite(logprob)
-    )
-    return opens > 1.0 - _NO_OTHER
 
 
 def _has_alternatives(reply: ModelReply | None) -> bool:

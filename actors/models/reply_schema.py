@@ -187,31 +187,31 @@ def _is_open_text(part: Mapping[str, Any]) -> bool:
 def _sized(schema: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
     """The schema with its lists and integers bound by what the slots say; one item at least, for not every server takes
     a list that must be empty."""
-    written = dict(schema)
+    written = _through(schema, partial(_sized, sizes=sizes))
     size = sizes.get(written.pop(SIZE_SLOT, ""))
     if size is not None:
         word, least = ("maxItems", "minItems") if written["type"] == "array" else ("maximum", "minimum")
         written[word] = max(size, written.get(least, 0), 1)
+    return written
+
+
+def _through(schema: Mapping[str, Any], change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    """A copy of the schema, each schema directly inside it changed."""
+    written = dict(schema)
     if "anyOf" in written:
-        written["anyOf"] = [_sized(member, sizes) for member in written["anyOf"]]
+        written["anyOf"] = [change(member) for member in written["anyOf"]]
     if "properties" in written:
-        written["properties"] = {name: _sized(part, sizes) for name, part in written["properties"].items()}
+        written["properties"] = {name: change(part) for name, part in written["properties"].items()}
     if "items" in written:
-        written["items"] = _sized(written["items"], sizes)
+        written["items"] = change(written["items"])
     return written
 
 
 def _with_room(schema: Mapping[str, Any], longest_label: int) -> dict[str, Any]:
     """The schema with room for the longest label wherever a label is written as a free text."""
-    written = dict(schema)
+    written = _through(schema, partial(_with_room, longest_label=longest_label))
     if written.get(CASE_LABEL):
         written["maxLength"] = max(written.get("maxLength", 0), longest_label)
-    if "properties" in written:
-        written["properties"] = {name: _with_room(part, longest_label) for name, part in written["properties"].items()}
-    if "anyOf" in written:
-        written["anyOf"] = [_with_room(member, longest_label) for member in written["anyOf"]]
-    if "items" in written:
-        written["items"] = _with_room(written["items"], longest_label)
     return written
 
 
@@ -221,15 +221,10 @@ def _described(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with a bound on every text and list."""
-    written = dict(schema)
-    if "enum" in written:
-        return written
-    if "anyOf" in written:
-        written["anyOf"] = [_bounded(member) for member in written["anyOf"]]
-    if "properties" in written:
-        written["properties"] = {name: _bounded(part) for name, part in written["properties"].items()}
+    if "enum" in schema:
+        return dict(schema)
+    written = _through(schema, _bounded)
     if written.get("type") == "array":
-        written["items"] = _bounded(written["items"])
         written.setdefault("maxItems", max(_MOST_ITEMS, written.get("minItems", 0)))
     if written.get("type") == "string":
         written.setdefault("maxLength", max(_LONGEST_TEXT, written.get("minLength", 0)))
@@ -260,25 +255,14 @@ def _largest(cut: Callable[[float], dict[str, Any]], room: float) -> dict[str, A
 
 
 def _with_fewer_items(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
-    written = dict(schema)
-    if "anyOf" in written:
-        written["anyOf"] = [_with_fewer_items(member, share) for member in written["anyOf"]]
-    if "properties" in written:
-        written["properties"] = {name: _with_fewer_items(part, share) for name, part in written["properties"].items()}
+    written = _through(schema, partial(_with_fewer_items, share=share))
     if written.get("type") == "array":
-        written["items"] = _with_fewer_items(written["items"], share)
         written["maxItems"] = max(1, written.get("minItems", 0), int(written["maxItems"] * share))
     return written
 
 
 def _cut(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
-    written = dict(schema)
-    if "anyOf" in written:
-        written["anyOf"] = [_cut(member, share) for member in written["anyOf"]]
-    if "properties" in written:
-        written["properties"] = {name: _cut(part, share) for name, part in written["properties"].items()}
-    if written.get("type") == "array":
-        written["items"] = _cut(written["items"], share)
+    written = _through(schema, partial(_cut, share=share))
     if written.get("type") == "string" and written.get("maxLength", 0) > _SHORTEST_TEXT:
         least = max(_SHORTEST_TEXT, written.get("minLength", 0))
         written["maxLength"] = max(least, int(written["maxLength"] * share))

@@ -25,7 +25,11 @@ LEFT_OUT_S = 10.0
 """Seconds for which a server whose connection failed gets no calls, while another one works."""
 
 HUNG_S = 30.0
-"""Seconds after which a call that is given up speaks against a server from which nothing has come in that time."""
+"""Seconds without a reply after which a server is asked whether it is there, and after which a call that is given up
+speaks against it."""
+
+_CHECK_S = 5.0
+"""Seconds within which a server that writes a long reply still lists its models."""
 
 _DEAD = frozenset({"connection", "server"})
 """Kinds of failure after which a server is left out."""
@@ -117,19 +121,21 @@ class ServerPool:
                     yield piece
 
     async def _unless_hung(self, member: _Member, call: Coroutine[Any, Any, ModelReply]) -> ModelReply:
-        """The reply; the call is given up where nothing comes from its server while another one answers.
+        """The reply; the call is given up where its server answers nothing any more, and another one is there.
+
+        A long reply is no hung server: one that still lists its models is waited for.
 
         Raises:
             ModelError: `connection`, for that; else as the call.
         """
-        began = self._clock()
         asked = asyncio.ensure_future(call)
         try:
             while not (await asyncio.wait({asked}, timeout=HUNG_S))[0]:
-                others = (other for other in self._members if other is not member)
-                if member.heard_at < began and any(other.heard_at > began for other in others):
-                    why = f"nothing came from {member.model.base_url} for {HUNG_S:g} s, while another server answers"
-                    raise ModelError("connection", why)
+                others = [other for other in self._members if other is not member and other.out_until == 0.0]
+                if others and not await _lists_models(member.model) and not asked.done():
+                    raise ModelError(
+                        "connection", f"nothing comes from {member.model.base_url}, its list of models neither"
+                    )
             return asked.result()
         finally:
             asked.cancel()
@@ -190,3 +196,12 @@ class ServerPool:
         """Close the connections of the running event loop; a later call opens new ones."""
         for member in self._members:
             await member.model.close()
+
+
+async def _lists_models(model: CompatibleModel) -> bool:
+    try:
+        async with asyncio.timeout(_CHECK_S):
+            await model.check()
+    except (ModelUnavailable, TimeoutError):
+        return False
+    return True

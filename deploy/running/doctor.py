@@ -18,9 +18,10 @@ from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, price_table
-from moot.actors.models.probe import AskedReply, OnlyOverResponses, Trial, declared_profile, probe
+from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile, probe
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.resolve import ModelBinding, canonical_model, is_embedded, make_model, over_responses
+from moot.actors.models.retry import call_with_retries
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema, sent_decoding
 from moot.actors.unreadable import LENGTH
@@ -224,7 +225,7 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
     reply = None
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            reply = await model.complete(messages, decoding, step_key="moot/doctor/opening", schema=schema)
+            reply = await _completed(model, messages, decoding, "moot/doctor/opening", schema)
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
         cut = reply is not None and reply.finish_reason == LENGTH
@@ -244,12 +245,25 @@ async def _reply(model: Model, role: RoleBinding, decoding: Decoding) -> ModelRe
     messages = _as_sent(role, _MESSAGES)
     async with asyncio.timeout(TIMEOUT_S):
         try:
-            return await model.complete(messages, decoding, step_key="moot/doctor")
+            return await _completed(model, messages, decoding, "moot/doctor")
         except ModelError as error:
             if decoding.top_logprobs is None or error.kind != "request" or "logprob" not in error.message.lower():
                 raise
         plain = msgspec.structs.replace(decoding, top_logprobs=None)
-        return await model.complete(messages, plain, step_key="moot/doctor/plain")
+        return await _completed(model, messages, plain, "moot/doctor/plain")
+
+
+async def _completed(
+    model: Model,
+    messages: tuple[Message, ...],
+    decoding: Decoding,
+    step_key: str,
+    schema: ReplySchema | None = None,
+) -> ModelReply:
+    """A call, repeated as the trial's are: a limit that the calls before it have used up is no fault of the model."""
+    return await call_with_retries(
+        PROBE_RETRIES, lambda: model.complete(messages, decoding, step_key=step_key, schema=schema)
+    )
 
 
 def logprobs_finding(tokens: TokenLogprobs | None) -> Finding:

@@ -182,6 +182,7 @@ async def test_a_chat_template_without_a_system_role(status: int) -> None:
         ({'{"': 0.0}, True),
         ({'{"': -0.05, "{": -3.1, "{\n": -6.2, "Yes": -9999.0}, True),  # a mask leaves several ways to open
         ({'{"': -2.3, "Yes": -0.2}, False),
+        ({'{"': -6.0, "\u2581Yes": -0.005}, False),  # a blank before a word opens no object
     ],
 )
 async def test_whether_log_probabilities_are_taken_behind_the_mask(

@@ -130,6 +130,7 @@ def test_the_limits_of_a_simulated_server_are_shown(
     with simulated_server(None, rate_limit=60.0) as port:
         asked = [word.format(port) for word in ("--model", *model, *server)]
         result = CliRunner().invoke(app, ["doctor", *asked])
+    assert result.exit_code == 0, result.output
     (line,) = (line for line in result.output.splitlines() if "limits seen" in line)
     assert re.fullmatch(r"ok +limits seen +requests: \d+ of \d+ left", line)
 

@@ -13,8 +13,8 @@ NEEDED = ("torch", "transformers", "safetensors", "llguidance")
 
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
-
 _ADDRESS = re.compile(r"(?:^|/)[A-Za-z][\w+.-]+:/")
+"""A web address, also where it has been taken for a relative path."""
 
 
 def require_extra() -> None:
@@ -28,7 +28,7 @@ def model_folder(path: str) -> Path:
     """The folder of weights that `path` names, absolute; `~` is the user's home.
 
     Raises:
-        ConfigError: it does not exist, is no model folder, or has no weights in the safetensors format.
+        ConfigError: it is an address, does not exist, is no model folder, or has no weights in the safetensors format.
     """
     if _ADDRESS.search(path):  # it is not repeated: it may hold a password
         raise ConfigError("model 'local/ADDRESS': name a folder of weights on this machine")

@@ -81,7 +81,7 @@ class Summary(BaseModel):
         evaluation: how good the distributions are; None when none is a consensus that can be held against a label.
         scores: how scores of texts agree with the human raters, by trait; None for a run that scores no texts.
         detection: how well claims are told apart; None for a run over anything else. A claim left open is wrong there,
-            and is not part of `accuracy`.
+            as it is in `accuracy`.
         votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
         short_answers: how near the answers come to the accepted ones; None where there are none such.
         tokens_paid: every reply paid for here, in any attempt; a lower bound if `calls_without_usage` is not 0.
