@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
@@ -20,6 +22,7 @@ from simulate_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 from moot.actors.log import configure_json, configure_terminal, safe_to_show
 from moot.actors.record.tables import read_table
 from moot.deploy.cli import main as cli
+from moot.deploy.cli.run import tell_interrupted
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.flags import flag_of
 from moot.deploy.running.plan_calls import plan
@@ -369,6 +372,17 @@ def slow(tmp_path: Path) -> Iterator[Slow]:
         if made.run is not None:
             made.run.kill()
             made.run.communicate(timeout=20)
+
+
+def test_an_interrupted_run_that_has_not_begun_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prepared = prepare(RunConfig(out=str(tmp_path / "run"), limit=3))
+    done: Any = SimpleNamespace(done=0, under_way=0)
+    for begun in (False, True):
+        if begun:
+            (tmp_path / "run").mkdir()
+            (tmp_path / "run" / "run.yaml").write_text("{}")
+        assert tell_interrupted(done, prepared) == 130
+        assert ("the same command goes on from here" in capsys.readouterr().err) is begun
 
 
 @pytest.mark.parametrize(
