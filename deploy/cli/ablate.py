@@ -34,6 +34,7 @@ def ablate(
     ] = False,
     task: options.TaskSpec = None,
     protocol: Annotated[str | None, typer.Option(help="A protocol (default: selene), or module:Class.")] = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     role: options.Role = None,
     agents: options.Agents = None,

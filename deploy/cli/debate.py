@@ -31,6 +31,7 @@ def debate(
         str | None, typer.Option(help="The possible answers, with commas (default: a free-text answer).")
     ] = None,
     protocol: Annotated[str | None, typer.Option(help="A protocol (default: socrasynth), or module:Class.")] = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     role: options.Role = None,
     agents: options.Agents = None,
@@ -84,7 +85,7 @@ def debate(
     if new and out is not None:
         raise ConfigError("--new names the folder itself: leave out --out, or name a new folder there")
     flags = options.fields_of(context.params)
-    flags["protocol"] = protocol or DEFAULT_PROTOCOL
+    flags["protocol"] = protocol or (DEFAULT_PROTOCOL if preset is None else None)
     flags["engine"] = engine or ("ray" if address or placement else "inline")
     flags["attended"] = interactive or None
     prepared = _prepared(subject, labels, facts, flags, new=new)

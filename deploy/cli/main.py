@@ -99,6 +99,7 @@ def run(
     protocol: Annotated[
         str | None, typer.Option(help="A protocol (default: selene), module:Class, or several with commas to compare.")
     ] = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     role: options.Role = None,
     agents: options.Agents = None,
@@ -212,11 +213,20 @@ def templates() -> None:
 
 
 @app.command()
-def protocols() -> None:
-    """List the protocols."""
+def protocols(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A protocol or a preset: its settings, and what its paper states and leaves open."),
+    ] = None,
+) -> None:
+    """List the protocols, or what one of them can be set to."""
+    from moot.deploy.cli.protocols import describe_protocol
     from moot.protocols.registry import PROTOCOLS
 
-    _columns((name, entry.description) for name, entry in PROTOCOLS.items())
+    if name is None:
+        _columns((each, entry.description) for each, entry in PROTOCOLS.items())
+        return
+    print("\n".join(describe_protocol(name)))
 
 
 def _columns(rows: Any) -> None:

@@ -46,6 +46,7 @@ Classifier = Annotated[str | None, typer.Option(help="A folder made by `moot tra
 Docs = Annotated[
     list[str] | None, typer.Option(help="Documents to search: a file, a folder of them, or a library; repeatable.")
 ]
+Preset = Annotated[str | None, typer.Option(help="What a paper states of its protocol; see `moot protocols NAME`.")]
 Setting = Annotated[list[str] | None, typer.Option("--set", help="A setting, KEY=VALUE; repeatable.")]
 Prompts = Annotated[str | None, typer.Option(help="A folder of templates that replace ours.")]
 PlacementName = Annotated[str | None, typer.Option(help="actors (the default) or packed.")]

@@ -29,6 +29,7 @@ def serve(
     ] = None,
     checks: Annotated[bool, typer.Option("--checks", help="Offer checks of claims, too.")] = False,
     protocol: Annotated[str | None, typer.Option(help="Of debates (default: selene); see `moot protocols`.")] = None,
+    preset: options.Preset = None,
     model: options.Model = None,
     role: options.Role = None,
     agents: options.Agents = None,

@@ -38,6 +38,7 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
                 "protocol": name,
                 "out": below(out, name.replace(":", "-")),
                 "agents": None if fixed else config.agents,
+                "preset": config.preset if _is_of(name, config) else None,
                 "set": settings_for(name, names, config.set),
             }
         )
@@ -63,6 +64,8 @@ def several(config: RunConfig, names: Sequence[str]) -> list[RunConfig]:
 def left_out(config: RunConfig, alone: RunConfig) -> list[str]:
     """What of the roles of a common configuration one of its protocols does not ask, in lines for its user."""
     told = []
+    if config.preset is not None and alone.preset is None:
+        told.append(f"{alone.protocol} runs without preset {config.preset!r}, which is another protocol's")
     for family, members in config.roles.items():
         asked = len(alone.roles.get(family, ()))
         if not asked:
@@ -86,6 +89,11 @@ def settings_for(name: str, names: Sequence[str], given: Mapping[str, Any]) -> M
             own[key.removeprefix(f"{name}.")] = value
     alike = len(common) == sum(1 for _ in _dotted(nested(given)))
     return given if alike else {**common, **own}
+
+
+def _is_of(name: str, config: RunConfig) -> bool:
+    stated = config.stated()
+    return stated is not None and stated.protocol == name
 
 
 def _dotted(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from moot.actors.models.resolve import ModelSpec, canonical_model
 from moot.actors.models.small.name import is_small
@@ -28,7 +28,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
 
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
     `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
-    `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
+    `temperatures`, which a model that takes none is spared like every other default. A preset's decoding counts as the
+    protocol's own, and more. Where these give each member its
     own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
     some of a family's members says how many in `most_members`; whoever is replayed with more was not named here.
 
@@ -40,8 +41,14 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         if family not in protocol.roles:
             unknown = str(unknown_name("role", family, protocol.roles)).removeprefix("unknown role ")
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
+    stated = config.stated()
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
-    temperatures: Mapping[str, float | Sequence[float]] = getattr(protocol, "temperatures", {})
+    temperatures: Mapping[str, float | Sequence[float] | None] = getattr(protocol, "temperatures", {})
+    top_ps: Mapping[str, float | None] = {}
+    if stated is not None:
+        lengths = {**lengths, **stated.decoding_values("max_tokens")}
+        temperatures = {**temperatures, **stated.decoding_values("temperature")}
+        top_ps = stated.decoding_values("top_p")
     most: Mapping[str, int] = getattr(protocol, "most_members", {})
     bindings = {}
     for family in protocol.roles:
@@ -49,6 +56,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         _check_all_are_asked(family, config.roles.get(family, ()), most.get(family), protocol.name)
         if family in temperatures:
             members = _at_temperatures(family, members, temperatures[family], protocol.name)
+        if family in top_ps:
+            members = [_by_default(member, "top_p", top_ps[family]) for member in members]
         if protocol.needs_logprobs and family in speakers(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
@@ -82,22 +91,22 @@ def _check_all_are_asked(family: str, members: Sequence[object], most: int | Non
 
 
 def _at_temperatures(
-    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float], protocol: str
+    family: str, members: Sequence[RoleBinding], temperatures: float | Sequence[float] | None, protocol: str
 ) -> list[RoleBinding]:
     """The members at the protocol's temperature, or each at its own."""
     if not isinstance(temperatures, Sequence):
-        return [_at_temperature(member, temperatures) for member in members]
+        return [_by_default(member, "temperature", temperatures) for member in members]
     _check_all_are_asked(family, members, len(temperatures), protocol)
-    return [_at_temperature(members[i % len(members)], each) for i, each in enumerate(temperatures)]
+    return [_by_default(members[i % len(members)], "temperature", each) for i, each in enumerate(temperatures)]
 
 
-def _at_temperature(member: RoleBinding, temperature: float) -> RoleBinding:
-    """The member at the protocol's temperature, unless it has been given one; it does not count as written down."""
-    if "temperature" in member.model_fields_set:
+def _by_default(member: RoleBinding, key: Literal["temperature", "top_p"], value: float | None) -> RoleBinding:
+    """The member with another default, unless it has been given a value; it does not count as written down."""
+    if key in member.model_fields_set:
         return member
-    cooled = member.model_copy(update={"temperature": temperature})
-    cooled.model_fields_set.discard("temperature")
-    return cooled
+    changed = member.model_copy(update={key: value})
+    changed.model_fields_set.discard(key)
+    return changed
 
 
 def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
@@ -20,6 +20,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.spec import Engine, Placement
 from moot.deploy.running.validated import validated
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.presets.preset import Preset, find_preset
 from moot.protocols.yaml_file import read_keys_and_values
 
 RECORD_KEYS = frozenset(
@@ -95,6 +96,7 @@ class RunConfig(BaseModel):
     Attributes:
         task: `NAME`, `NAME:PATH` or a file of questions; `moot tasks` lists the names.
         protocol: a built-in protocol's name, or `module:Class`.
+        preset: what a paper states of its protocol, below whatever is said here; it also chooses the protocol.
         model: serves every role that `roles` does not bind.
         roles: by role family, what differs from the defaults of `RoleBinding`: one mapping or a list of them.
         agents: how many agents answer; the setting `agents` of the protocol.
@@ -137,6 +139,7 @@ class RunConfig(BaseModel):
 
     task: str = "sample"
     protocol: str = "selene"
+    preset: str | None = None
     model: str = "simulated"
     roles: Annotated[dict[str, list[dict[str, Any]]], BeforeValidator(_as_members)] = {}
     agents: int | None = Field(default=None, ge=1)
@@ -171,6 +174,17 @@ class RunConfig(BaseModel):
     max_minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     prices: str | None = None
     debate_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset_chooses_the_protocol(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
+            return values
+        chosen = find_preset(values["preset"]).protocol
+        named = values.get("protocol", chosen)
+        if isinstance(named, str) and chosen not in (name.strip() for name in named.split(",")):
+            raise ConfigError(f"preset {values['preset']!r} is one of protocol {chosen!r}, not of {named!r}")
+        return {**values, "protocol": named}
 
     @classmethod
     def build(
@@ -209,8 +223,12 @@ class RunConfig(BaseModel):
         said = {"structured": self.structured, "temperature": self.temperature, "max_tokens": self.max_reply_tokens}
         return {name: value for name, value in said.items() if value is not None}
 
+    def stated(self) -> Preset | None:
+        """The preset; None without one."""
+        return None if self.preset is None else find_preset(self.preset)
+
     def settings(self) -> dict[str, Any]:
-        """The protocol's settings as nested data, `agents` included.
+        """The protocol's settings as nested data: the preset's, and over them what is set, `agents` included.
 
         Raises:
             ConfigError: a setting is given twice.
@@ -220,7 +238,8 @@ class RunConfig(BaseModel):
             if settings.get("agents", self.agents) != self.agents:
                 raise ConfigError(f"`agents` is given twice: {self.agents} and {settings['agents']!r} in `set`")
             settings["agents"] = self.agents
-        return settings
+        stated = self.stated()
+        return settings if stated is None else _merge_settings(stated.setting_values(), settings)
 
 
 def _fields_of(base: RunConfig | Mapping[str, Any] | str | Path | None) -> tuple[dict[str, Any], str]:

@@ -43,6 +43,7 @@ class OpenOptions(TypedDict, total=False):
     """
 
     protocol: str | object
+    preset: str | None
     model: str
     roles: Mapping[str, Role | Sequence[Role]]
     agents: int | None
