@@ -158,7 +158,8 @@ def _answer_rows(summary: Summary) -> list[tuple[str, str]]:
     named = "a rater's score given" if summary.scores else "accuracy"
     rows = [(f"{named}, all parts" if summary.accuracy_by_part else named, scored)]
     for each in summary.accuracy_by_part or ():
-        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored)))
+        said = "" if each.answered == each.scored else f"; {each.answered:,} answered"
+        rows.append((f"{named}, {each.part or 'no part'}", percent(each.accuracy, each.interval, each.scored) + said))
     if summary.answered < summary.scored:
         share = percent(summary.accuracy_answered, summary.accuracy_answered_interval, summary.answered)
         rows += [("answered", f"{summary.answered:,} of {summary.scored:,}"), (f"{named} of answered", share)]

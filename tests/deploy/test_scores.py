@@ -186,6 +186,19 @@ def test_parts_of_a_task_are_never_pooled(
     ]
 
 
+def test_a_part_says_how_many_have_an_answer(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    for name, part, verdict in (("a", "set-1", "0"), ("b", "set-1", None), ("c", "set-2", "0")):
+        reference = Reference(scoring="score", accepted=("0",), ratings=(0.0,), part=part)
+        session.case(name, "0", labels=SCORES, criterion=IDEAS, reference=reference)
+        session.verdict(name, verdict)
+    folder = planted(session)
+    parts = summarise(folder).accuracy_by_part or []
+    assert [(each.accuracy, each.scored, each.answered) for each in parts] == [(0.5, 2, 1), (1.0, 1, 1)]
+    assert " ".join(printed(show, folder).split()).count("; 1 answered") == 1
+
+
 def test_it_is_shown_by_trait_with_its_caution(essays: tuple[Path, Any], printed: Callable[..., str]) -> None:
     text = printed(show, essays[0], width=80)
     assert "a rater's score given" in text

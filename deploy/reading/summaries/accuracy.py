@@ -20,6 +20,7 @@ class PartAccuracy(BaseModel):
         accuracy: in [0, 1], no answer being wrong; None when nothing can be scored.
         interval: Wilson's, 95 %; None where several cases are about one text.
         scored: verdicts that it is over.
+        answered: of these, those with an answer.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -28,6 +29,7 @@ class PartAccuracy(BaseModel):
     accuracy: float | None
     interval: Interval | None
     scored: int
+    answered: int
 
 
 def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
@@ -64,5 +66,6 @@ def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> 
     for part in parts:
         verdicts = [verdict for verdict in finished if references[verdict.case_id].part == part]
         value, interval, n = accuracy_of(verdicts, references)
-        rows.append(PartAccuracy(part=part, accuracy=value, interval=interval, scored=n))
+        _, _, named = accuracy_of(answered(verdicts), references)
+        rows.append(PartAccuracy(part=part, accuracy=value, interval=interval, scored=n, answered=named))
     return rows

@@ -23,6 +23,7 @@ from moot.deploy.reading.references import References
 from moot.deploy.reading.simulated import SIMULATED
 from moot.deploy.reading.summaries.paired import Paired, paired
 from moot.deploy.reading.summaries.summary import summarise
+from moot.deploy.reading.summaries.votes import VoteFigures
 from moot.deploy.reading.text import (
     Interval,
     emit,
@@ -50,6 +51,7 @@ class Row(BaseModel):
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
         answered: of the `scored` verdicts, those with an answer; the others are wrong for `accuracy`, and
             `accuracy_answered` leaves them out.
+        votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
         claims: how well claims are told apart; None for runs over anything else, or without one that counts.
         seconds: of a finished claim; None likewise.
         trained_on, group_trained_on: claims left out of these because the run's classifier was trained on them, or on
@@ -81,6 +83,7 @@ class Row(BaseModel):
     token_cost_x: float | None
     judge_stability: float | None
     flip_rate: float | None
+    votes: VoteFigures | None
     claims: ClaimSet | None
     seconds: Seconds | None
     trained_on: int
@@ -168,6 +171,7 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 token_cost_x=summary.token_cost_x_without_audits,
                 judge_stability=summary.judge_stability_audit,
                 flip_rate=summary.flip_rate_audit,
+                votes=summary.votes,
                 claims=None if summary.detection is None else summary.detection.whole,
                 seconds=None if summary.detection is None else summary.detection.seconds,
                 trained_on=0 if summary.detection is None else summary.detection.trained_on,
@@ -205,7 +209,7 @@ def _blocks(comparison: Comparison) -> list[Block]:
     """The figures; each run against the first; and the judges, where a run has an audit. Each fits 80 columns."""
     rows = comparison.rows
     names = run_names([row.run for row in rows])
-    blocks = [_figures(rows, names), *_answered(rows, names)]
+    blocks = [_figures(rows, names), *_answered(rows, names), *_tied(rows, names)]
     against = [(name, *_against(row.vs_first)) for name, row in zip(names, rows, strict=True) if row.vs_first]
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
@@ -227,6 +231,18 @@ def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
     shares = [percent(row.accuracy_answered, row.accuracy_answered_interval) for row in rows]
     cells = [(name, f"{row.answered:,}", share) for name, row, share in zip(names, rows, shares, strict=True)]
     return [Block("of the n cases, those with an answer: no answer is wrong", ("run", "answered", "accuracy"), cells)]
+
+
+def _tied(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+    """How many votes of each run were ties, which the accuracy above counts as they were broken."""
+    found = [(name, row.votes) for name, row in zip(names, rows, strict=True) if row.votes is not None]
+    if not any(votes.tied for _, votes in found):
+        return []
+    cells = [
+        (name, f"{votes.tied:,} of {votes.n:,}", percent(votes.accuracy_strict, votes.accuracy_strict_interval))
+        for name, votes in found
+    ]
+    return [Block("votes that were ties: broken above, wrong here", ("run", "tied", "accuracy"), cells)]
 
 
 def _of_claims(rows: Sequence[Row]) -> list[RunOfClaims]:
