@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import encode_request
-from moot.actors.models.probe import AskedReply, Trial, probe
+from moot.actors.models.probe import probe
+from moot.actors.models.trial import AskedReply, Trial
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import sent_decoding
 from moot.protocols.errors import CapabilityMissing, ConfigError, ModelUnavailable

@@ -12,7 +12,7 @@ import yaml
 from scripted_server import ScriptedServer
 
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.deploy.running.run import arun
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]

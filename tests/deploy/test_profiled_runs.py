@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from http_backends import completion
 
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
