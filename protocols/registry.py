@@ -253,8 +253,8 @@ class OwnProtocol:
         most_members: its `most_members`, else empty: by role family, how many members it asks, where not all.
         speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
         without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
-        goes_on_without_logprobs: its `goes_on_without_logprobs`, else False: whether it does, where a server gives none of
-            a reply that is held to a schema.
+        goes_on_without_logprobs: its `goes_on_without_logprobs`, else False: whether it does, where a server gives none
+            of a reply that is held to a schema.
         classifies: its `classifies`, else False: whether it asks the run's classifier.
         inner: the user's object.
     """

@@ -145,8 +145,12 @@ class HeldTrial:
     def _note(self, kinds: _Kinds, found: dict[str, Way]) -> None:
         """The way that fits most kinds is the model's; the others are exceptions."""
         held = list(dict.fromkeys(way for way in found.values() if way != _FREE))
-        usual = max(held, key=lambda way: sum(self._fits(kinds[path], way, found[path]) for path in found), default=_FREE)
-        others = {path: way for path, way in found.items() if not self._fits(kinds[path], usual, way)}
+
+        def fitting(way: Way) -> set[str]:
+            return {path for path in found if _fits(kinds[path], way, found[path])}
+
+        usual = max(held, key=lambda way: len(fitting(way)), default=_FREE)
+        others = {path: way for path, way in found.items() if path not in fitting(usual)}
         self._calls.learn(
             schemas=usual[0],
             listed_labels=usual[1],
@@ -156,11 +160,12 @@ class HeldTrial:
             ),
         )
 
-    def _fits(self, several: Sequence[AskedReply], way: Way, found: Way) -> bool:
-        """Whether a kind of reply that is held in the way `found` is sent the same in another one."""
-        if way == found or _FREE in (way, found):
-            return way == found
-        return all(_schema(asked, way) == _schema(asked, found) for asked in several)
+
+def _fits(several: Sequence[AskedReply], way: Way, found: Way) -> bool:
+    """Whether a kind of reply that is held in the way `found` is sent the same in another one."""
+    if way == found or _FREE in (way, found):
+        return way == found
+    return all(_schema(asked, way) == _schema(asked, found) for asked in several)
 
 
 def _has_schema(several: Sequence[AskedReply]) -> bool:

@@ -14,7 +14,7 @@ _BLANKS = " \n\t\r\u0120\u010a\u2581"
 """Blanks as servers write them at the start of a token: themselves, or as `Ġ`, `Ċ` and `▁`."""
 
 _UNREADABLE = re.compile(r"token_id:|<|\ufffd")
-"""How tokens begin whose text is not told: a number in its place, a mark of the chat template, a part of a character."""
+"""How tokens begin whose text is not told: by a number in its place, a mark of the chat template, half a character."""
 
 _NO_OTHER = 0.01
 """Probability that a mask may leave to tokens that are not listed among so few."""
@@ -26,8 +26,8 @@ _LEAST = -80.0
 def held_stage(tokens: TokenLogprobs) -> HeldStage:
     """What a reply's first token, and what it could have been, say of the schema's mask.
 
-    The model was asked to say Yes and held to a JSON object. Where a token has a probability that no object begins with,
-    the probabilities are the model's own. Where those that can begin one (`{`, `{"`, a blank) have all of it, a mask has
+    The model was asked to say Yes and held to a JSON object. Where a token that begins no object has a probability, the
+    probabilities are the model's own. Where those that can begin one (`{`, `{"`, a blank) have all of it, a mask has
     taken it from the others: without one the model would rather say Yes. Raises nothing.
     """
     if not tokens.tokens:

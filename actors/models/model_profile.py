@@ -15,9 +15,7 @@ from moot.protocols.messages import Decoding
 HeldAs = DialectName | Literal["free"]
 """The dialect in which a reply's schema is sent; `free` for a reply that is held to none."""
 
-Omitted = Literal[
-    "temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"
-]
+Omitted = Literal["temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"]
 """Settings that can be left out of a request without changing what is asked."""
 
 _LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
@@ -54,7 +52,7 @@ class ModelProfile(BaseModel):
         folds_system: whether it takes no system message, which is then put before the first one of the user.
         bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
         held_logprobs: whether log-probabilities of a reply that is held are taken before its schema's mask (`raw`) or
-            after it (`masked`); `unknown` where a trial could not tell; None in a record that is older and says neither.
+            after it (`masked`); `unknown` where a trial could not tell; None in an older record that says neither.
         alternatives: most alternatives per token that it gives; 0 where it gives no log-probabilities; None where it
             gives as many as were asked for.
         logprobs_when_held: whether it takes a schema and gives log-probabilities in one call.

@@ -75,8 +75,8 @@ def _go_on_without(calls: TrialCalls, model: Model, trial: Trial, why: str) -> N
     """
     if any(asked.logprobs == "needed" for asked in trial.replies):
         raise CapabilityMissing(
-            f"{model.name} gives log-probabilities or holds replies to a schema, not both: say `--structured off`, or do "
-            f"without log-probabilities ({why})"
+            f"{model.name} gives log-probabilities or holds replies to a schema, not both: say `--structured off`, or "
+            f"ask for no log-probabilities ({why})"
         )
     calls.learn(logprobs_when_held=False)
     _log.warning(

@@ -68,6 +68,11 @@ def named_settings(message: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if re.search(_pattern(name), message)]
 
 
+_WORDS = {
+    "reasoning_effort": r"reasoning[_.]effort",
+    "stop": r"['\"`]stop['\"`]|parameters?:? stop|stop sequences?",  # a word of prose, too
+}
+
+
 def _pattern(name: str) -> str:
-    word = {"reasoning_effort": r"reasoning[_.]effort", "stop": r"(?:['\"`]stop['\"`]|parameters?:? stop|stop sequences?)"}
-    return rf"(?<!\w)(?:{word.get(name, re.escape(name))})(?!\w)(?!['\"]\s*:\s)"
+    return rf"(?<!\w)(?:{_WORDS.get(name, re.escape(name))})(?!\w)(?!['\"]\s*:\s)"

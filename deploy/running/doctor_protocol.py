@@ -113,7 +113,8 @@ async def try_protocol(binding: ModelBinding, protocol: str, settings: Mapping[s
         summary = done.summary
         (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
         replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})
-        held = () if profile is None else tuple(held_rows(profile, {role: replies.get(role, ()) for role in made.roles}))
+        asked = {role: replies.get(role, ()) for role in made.roles}
+        held = () if profile is None else tuple(held_rows(profile, asked))
         trials = tuple(_trials(folder))
         return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))
 

@@ -56,8 +56,8 @@ class Selene:
         needs_logprobs: whether the gate needs token log-probabilities as configured.
         most_members: how many agents it asks.
         without_logprobs: how to go on with a model that gives none.
-        goes_on_without_logprobs: whether the gate may decide without those of replies that are held to a schema, where a
-            server gives none beside it: unless `gate.intrinsic` was written down.
+        goes_on_without_logprobs: whether the gate may decide without them where a server gives none of a reply that is
+            held to a schema: unless `gate.intrinsic` was written down.
     """
 
     without_logprobs = (
