@@ -11,14 +11,12 @@ import numpy as np
 from moot.actors.models.interface import ModelReply, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.token_alignment import UNALIGNED, text_start
+from moot.actors.record.sampling import NO_CHOICE
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms
 from moot.protocols.messages import Ask, Intrinsic, LogprobStage
 
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
-
-_CERTAIN = 1.0 - 1e-6
-"""From here on a probability that a mask may have changed says that there may have been no choice."""
 
 
 def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool) -> LogprobStage:
@@ -84,7 +82,7 @@ def intrinsic_of(
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
     may_be_masked = stage == "masked" or (stage == "unknown" and (held or reply.replayed is not None))
-    if may_be_masked and known.raw is not None and known.raw >= _CERTAIN:
+    if may_be_masked and known.raw is not None and known.raw >= math.exp(NO_CHOICE):
         return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
     masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
     return Intrinsic(

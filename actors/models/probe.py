@@ -35,7 +35,7 @@ async def probe(model: Model, trial: Trial) -> tuple[ModelProfile, bool]:
     calls = TrialCalls(model, trial)
     held = HeldTrial(model, trial, calls)
     await held.find()
-    given = [held.reply] if held.reply is not None else []
+    given: list[ModelReply | None] = [held.reply] if held.reply is not None else []
     is_free = calls.profile.schemas == "free"
     if is_free or trial.free_logprobs or held.refused:
         given += [await _freely(calls, model, trial)]

@@ -77,8 +77,8 @@ class ProtocolTrial:
             words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
             numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
             yield "  ".join((*words, *numbers)).rstrip()
-        for role, reply, words in self.held:
-            yield f"{role} {reply}: {words}"
+        for role, reply, held in self.held:
+            yield f"{role} {reply}: {held}"
         yield f"{self.finished} of {self.cases} debates ended with a verdict"
         if self.commonest_failure:
             yield self.commonest_failure

@@ -63,8 +63,7 @@ async def test_a_server_that_refuses_every_schema_is_not_asked_for_each_kind_in_
     def answer(body: Body) -> tuple[int, Any]:
         return refusal("response_format is unknown here") if schema_of(body) else holds(body)
 
-    many = tuple(AskedReply(model, ("Yes", "No"), 300 + n) for n, model in enumerate((Position, Score)))
-    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, many), "vllm")
+    profile, _, seen, _ = await tried(answer, Trial(DECODING, 5.0, REPLIES), "vllm")
     assert (profile.schemas, profile.exceptions) == ("free", ())
     assert len(seen) == 6  # four ways of the first kind, the smallest other schema, and one free reply
 

@@ -23,7 +23,7 @@ from moot.actors.sent_request import fingerprint, sent_decoding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding
 
-ALL = {"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"}
+ALL: dict[str, Any] = {"seed": 7, "stop": ("END",), "repetition_penalty": 1.1, "reasoning_effort": "low"}
 SENT = Decoding(temperature=0.3, top_p=0.9, max_tokens=300, seed=7, stop=("END",), reasoning_effort="low")
 
 
