@@ -50,7 +50,7 @@ def test_a_certainty_that_a_mask_may_have_made_is_unknown(logprob: float) -> Non
 def test_the_stage_of_a_reply() -> None:
     profiles = {
         stage: ModelProfile(schemas="vllm", held_logprobs=stage) for stage in ("raw", "masked", "unknown", None)
-    }  # type: ignore[arg-type]
+    }
     assert [stage_of("unknown", each, held=True) for each in profiles.values()] == [
         "raw",
         "masked",

@@ -124,12 +124,9 @@ async def test_each_server_of_a_pool_is_examined() -> None:
     application.router.add_route("*", "/v1/{tail:.*}", handler)
     async with TestServer(application) as wrong:
         with simulated_server(None) as port:
-            found = await examine(
-                ModelBinding(model=f"http://127.0.0.1:{port},127.0.0.1:{wrong.make_url('/').port}/v1#simulated")
-            )
-    assert [each.said for each in found if each.what == "server"] == [
-        f"http://127.0.0.1:{port}/v1", f"http://127.0.0.1:{wrong.make_url('/').port}/v1"
-    ]  # fmt: skip
+            hosts = [f"127.0.0.1:{each}" for each in (port, wrong.make_url("/").port)]
+            found = await examine(ModelBinding(model=f"http://{','.join(hosts)}/v1#simulated"))
+    assert [each.said for each in found if each.what == "server"] == [f"http://{host}/v1" for host in hosts]
     assert [each.state for each in found if each.what == "a call"] == ["ok", "failed"]
 
 

@@ -154,9 +154,7 @@ async def choosy() -> AsyncIterator[tuple[Choosy, str]]:
 
 
 async def gated(out: Path, model: str, limit: int, **settings: Any) -> Any:
-    return await arun(
-        task=CASES, limit=limit, protocol="selene", model=model, engine="inline", out=out, set=settings or None
-    )
+    return await arun(task=CASES, limit=limit, protocol="selene", model=model, engine="inline", out=out, set=settings)
 
 
 async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(
