@@ -302,8 +302,8 @@ class Agent:
             "process_id": self._process_id,
         }
         if attempt.reply is not None and attempt.reply.tokens is not None:
-            own["logprob_stage"] = logprob_stage(attempt.reply, self._stage(attempt))
-            if (surprisal := mean_surprisal(attempt.reply.tokens)) is not None:
+            own["logprob_stage"] = stage = logprob_stage(attempt.reply, self._stage(attempt))
+            if (surprisal := mean_surprisal(attempt.reply.tokens, stage)) is not None:
                 self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})

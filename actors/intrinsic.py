@@ -42,8 +42,13 @@ def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
-def mean_surprisal(tokens: TokenLogprobs) -> float | None:
-    """Mean of -logprob over a reply's tokens, in nats; None when no token has one."""
+def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage) -> float | None:
+    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask has changed them.
+
+    The figures of one model's replies stand in one histogram, whatever they are held to.
+    """
+    if stage == "masked":
+        return None
     known = tokens.logprob[np.isfinite(tokens.logprob)]
     return max(0.0, -float(known.mean())) if known.size else None
 

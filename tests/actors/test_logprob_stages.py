@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from moot.actors.intrinsic import intrinsic_of, stage_of
+from moot.actors.intrinsic import intrinsic_of, mean_surprisal, stage_of
 from moot.actors.models.interface import ModelReply, Replayed, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.record.sampling import Sampling
@@ -60,6 +60,13 @@ def test_the_stage_of_a_reply() -> None:
     assert [stage_of("unknown", each, held=False) for each in profiles.values()] == ["raw", "raw", "raw", "unknown"]
     assert stage_of("unknown", None, held=True) == "unknown"
     assert stage_of("before", profiles["masked"], held=True) == "before"  # a backend that knows is believed
+
+
+def test_what_a_mask_has_changed_is_no_surprisal_beside_others() -> None:
+    tokens = reply(-0.5).tokens
+    assert tokens is not None
+    assert mean_surprisal(tokens, "raw") == pytest.approx(0.5)
+    assert mean_surprisal(tokens, "masked") is None
 
 
 def test_token_features_leave_forced_tokens_out() -> None:
