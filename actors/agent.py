@@ -20,7 +20,7 @@ from moot.actors.conversation import reask_messages, rendered
 from moot.actors.deadline import Deadline
 from moot.actors.early_stop import CUT, EarlyStop
 from moot.actors.failpoints import failpoint
-from moot.actors.intrinsic import Stage, intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal
+from moot.actors.intrinsic import intrinsic_columns, intrinsic_of, logprob_stage, mean_surprisal, stage_of
 from moot.actors.limits.admitted import AdmittedModel, Unconfirmed
 from moot.actors.limits.gate import BudgetSpent, Draining, EndpointDown, Gate, LimiterGone
 from moot.actors.meter import SURPRISAL
@@ -36,7 +36,7 @@ from moot.actors.tracing import Span
 from moot.actors.unreadable import unreadable
 from moot.actors.watch import UNWATCHED, Watch
 from moot.protocols.errors import ConfigError
-from moot.protocols.messages import Answered, Ask, Event, Unreadable, Usage
+from moot.protocols.messages import Answered, Ask, Event, LogprobStage, Unreadable, Usage
 from moot.protocols.replies import InvalidReply, Parsed, load_reply, parse_reply
 from moot.protocols.templates import Templates
 
@@ -156,6 +156,8 @@ class Agent:
         reply_model = load_reply(ask.reply)
         offered, longest = self._model.capabilities.structured_output, reply_tokens(attempt.binding, attempt.decoding)
         attempt.schema = held_schema(attempt.binding, offered, reply_model, ask.labels, longest, ask.slots)
+        if attempt.schema is not None and attempt.binding.profile is not None:
+            attempt.decoding = attempt.binding.profile.beside_schema(attempt.decoding)
         if ask.unreadable is not None:
             return await self._reask(attempt, reply_model, ask.unreadable)
         reply = await self._sampled(attempt, "", ask.cuts)
@@ -234,7 +236,8 @@ class Agent:
 
     def _done(self, attempt: Attempt, parsed: Parsed, outcome: Any) -> Answered:
         attempt.by_prefix = parsed.by_prefix
-        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._stage(attempt))
+        held = attempt.schema is not None
+        intrinsic = intrinsic_of(attempt.reply, parsed.answer, attempt.ask, self._stage(attempt), held=held)
         answered = self._answered(attempt, outcome, data=parsed.data, answer=parsed.answer, intrinsic=intrinsic)
         self._write(
             attempt,
@@ -245,11 +248,10 @@ class Agent:
         )
         return answered
 
-    def _stage(self, attempt: Attempt) -> Stage:
+    def _stage(self, attempt: Attempt) -> LogprobStage:
         """Where the log-probabilities of the attempt's reply are taken."""
-        profile = attempt.binding.profile
-        masked = profile is not None and profile.masked_logprobs and attempt.schema is not None
-        return "masked" if masked else self._model.capabilities.logprob_stage
+        declared = self._model.capabilities.logprob_stage
+        return stage_of(declared, attempt.binding.profile, held=attempt.schema is not None)
 
     def _failed(self, attempt: Attempt, kind: str, message: str, **columns: Any) -> Answered:
         answered = self._answered(attempt, "failed", failure=kind, error=message)
@@ -300,8 +302,8 @@ class Agent:
             "process_id": self._process_id,
         }
         if attempt.reply is not None and attempt.reply.tokens is not None:
-            own["logprob_stage"] = logprob_stage(attempt.reply, self._stage(attempt))
-            if (surprisal := mean_surprisal(attempt.reply.tokens)) is not None:
+            own["logprob_stage"] = stage = logprob_stage(attempt.reply, self._stage(attempt))
+            if (surprisal := mean_surprisal(attempt.reply.tokens, stage)) is not None:
                 self._watch.meter.observe(SURPRISAL, surprisal, self._model.name, family_of(ask.role))
         attempt.unconfirmed = Unconfirmed()
         self._sink.put_reply(ask.case_id, {**known, **own, **columns})

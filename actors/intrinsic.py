@@ -4,40 +4,58 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from moot.actors.models.interface import ModelReply, TokenLogprobs
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.token_alignment import UNALIGNED, text_start
+from moot.actors.record.sampling import NO_CHOICE
 from moot.metrics.answer_probability import answer_probability
 from moot.protocols.labels import surface_forms
-from moot.protocols.messages import Ask, Intrinsic
+from moot.protocols.messages import Ask, Intrinsic, LogprobStage
 
 _ANSWER_VALUE = re.compile(r'"answer"\s*:\s*"?')
 
 
-Stage = Literal["before", "after", "masked", "unknown"]
-"""Whether log-probabilities are taken before or after temperature and top-p, or after a schema's mask: tokens that the
-schema forbids have none then, and the only token that it permits has a probability of 1."""
+def stage_of(declared: LogprobStage, profile: ModelProfile | None, *, held: bool) -> LogprobStage:
+    """Where the log-probabilities of a reply are taken.
+
+    Args:
+        declared: what the backend says of itself; a backend that knows is believed.
+        profile: what the trial calls found; None for a model that was not tried.
+        held: whether the reply is held to a schema: no mask changes those of a free one.
+
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=True)
+    'masked'
+    >>> stage_of("unknown", ModelProfile(schemas="vllm", held_logprobs="masked"), held=False)
+    'raw'
+    """
+    if declared != "unknown" or profile is None or profile.held_logprobs is None:
+        return declared
+    return profile.held_logprobs if held else "raw"
 
 
-_CERTAIN = 1.0 - 1e-6
-"""From here on a probability behind a mask says that there was no choice."""
-
-
-def logprob_stage(reply: ModelReply, stage: Stage) -> Stage:
+def logprob_stage(reply: ModelReply, stage: LogprobStage) -> LogprobStage:
     """Where log-probabilities were taken: `stage`, the model's own, unless a replayed reply brings another."""
     return reply.replayed.logprob_stage if reply.replayed else stage
 
 
-def mean_surprisal(tokens: TokenLogprobs) -> float | None:
-    """Mean of -logprob over a reply's tokens, in nats; None when no token has one."""
+def mean_surprisal(tokens: TokenLogprobs, stage: LogprobStage) -> float | None:
+    """Mean of -logprob over a reply's tokens, in nats; None when no token has one, or a schema's mask has changed them.
+
+    The figures of one model's replies stand in one histogram, whatever they are held to.
+    """
+    if stage == "masked":
+        return None
     known = tokens.logprob[np.isfinite(tokens.logprob)]
     return max(0.0, -float(known.mean())) if known.size else None
 
 
-def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: Stage) -> Intrinsic | None:
+def intrinsic_of(
+    reply: ModelReply | None, answer: str | None, ask: Ask, stage: LogprobStage, *, held: bool = False
+) -> Intrinsic | None:
     """The answer's probability, read at the answer's token.
 
     Args:
@@ -45,6 +63,7 @@ def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: 
         answer: the label that was read from it.
         ask: what was asked.
         stage: where the model takes its probabilities; a replayed reply brings its own.
+        held: whether the reply was held to a schema; what is replayed may have been.
 
     Returns:
         None when there are no log-probabilities or no closed set of labels.
@@ -67,8 +86,9 @@ def intrinsic_of(reply: ModelReply | None, answer: str | None, ask: Ask, stage: 
         start + places[0].end(),
         surface_forms(ask.labels, ask.choices, ask.aliases),
     )
-    if stage == "masked" and known.raw is not None and known.raw >= _CERTAIN:
-        return Intrinsic(stage=stage, reason="its schema permits nothing else at the answer's first token")
+    may_be_masked = stage == "masked" or (stage == "unknown" and (held or reply.replayed is not None))
+    if may_be_masked and known.raw is not None and known.raw >= math.exp(NO_CHOICE):
+        return Intrinsic(stage=stage, reason="its schema may permit nothing else at the answer's first token")
     masked = stage == "masked"  # what is left by a mask is a share of the permitted labels, and no raw probability
     return Intrinsic(
         normalised=known.normalised,

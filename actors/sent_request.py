@@ -9,12 +9,13 @@ import msgspec
 from pydantic import BaseModel
 
 from moot.actors.models.interface import Offered
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import held_before_profiles, offered_schemas
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding
-from moot.protocols.replies import FreeText, load_reply
+from moot.protocols.replies import FreeText, load_reply, reply_path
 
 
 def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decoding:
@@ -25,14 +26,12 @@ def sent_decoding(binding: RoleBinding, given: Decoding | None = None) -> Decodi
     decoding = binding.decoding() if given is None else msgspec.structs.replace(given, **binding.beside_sampling())
     if binding.profile is None:
         return decoding
-    changes: dict[str, object] = dict.fromkeys(binding.profile.omitted)
-    if binding.profile.bounds_completion:
-        changes["bounds_completion"] = True
+    changes: dict[str, object] = {}
     if binding.profile.reasons:
         changes["max_tokens"] = decoding.max_tokens + binding.reasoning_tokens
     if binding.profile.server == "llama.cpp" and decoding.repetition_penalty is not None:
         changes |= {"repetition_penalty": None, "extra": _with_key(decoding.extra, "repeat_penalty", decoding)}
-    return msgspec.structs.replace(decoding, **changes) if changes else decoding
+    return binding.profile.adapted(msgspec.structs.replace(decoding, **changes) if changes else decoding)
 
 
 def _with_key(extra: str, key: str, decoding: Decoding) -> str:
@@ -73,15 +72,16 @@ def held_schema(
     profile = binding.profile
     if profile is None:
         return bare_schema(binding, offered, reply_model)
-    if profile.schemas == "free":
+    dialect, listed = profile.way(reply_path(reply_model))
+    if dialect == "free":
         return None
     try:
         return reply_schema(
             reply_model,
-            profile.schemas,
+            dialect,
             labels,
             max_tokens,
-            listed_labels=profile.listed_labels,
+            listed_labels=listed,
             sizes=slot_sizes(reply_model, slots),
         )
     except ConfigError:
@@ -113,6 +113,9 @@ def bare_schema(binding: RoleBinding, offered: Offered, reply_model: type[BaseMo
 def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     """32 hex digits over everything that the reply depends on, except the ask's place in the debate."""
     decoding = sent_decoding(binding, ask.decoding)
+    held: tuple[tuple[str, bytes], ...] = ()
+    if binding.profile is not None:
+        held, decoding = _held_otherwise(ask, binding, binding.profile, decoding)
     images = [blake2b(image.data, digest_size=16).digest() for image in ask.images]
     body = (
         binding.model,
@@ -132,11 +135,10 @@ def fingerprint(ask: Ask, binding: RoleBinding, template_hash: str) -> str:
     aliases = (ask.aliases,) if ask.aliases else ()
     early_stop = (binding.early_stop.model_dump(),) if binding.early_stop is not None else ()
     beside = _beside_sampling(decoding)
-    held = (_held_otherwise(ask, binding, decoding),) if binding.profile is not None else ()
     folded = ("folded",) if binding.profile is not None and binding.profile.folds_system else ()
     api = (("api", binding.profile.api),) if binding.profile is not None and binding.profile.api != "chat" else ()
     return blake2b(
-        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *filter(None, held), *folded, *api)), digest_size=16
+        _ENCODER.encode((*body, *aliases, *early_stop, *beside, *held, *folded, *api)), digest_size=16
     ).hexdigest()
 
 
@@ -148,13 +150,19 @@ def _beside_sampling(decoding: Decoding) -> tuple[dict[str, object], ...]:
     return ({"beside": said},) if said else ()
 
 
-def _held_otherwise(ask: Ask, binding: RoleBinding, decoding: Decoding) -> tuple[str, bytes] | None:
-    """The schema of a reply, where it is another than the bare one; empty where there is none instead of that."""
+def _held_otherwise(
+    ask: Ask, binding: RoleBinding, profile: ModelProfile, decoding: Decoding
+) -> tuple[tuple[tuple[str, bytes], ...], Decoding]:
+    """The schema of a reply, where it is another than the bare one; empty where there is none instead of that.
+
+    Beside it the decoding that is sent with it.
+    """
     offered, reply_model = offered_schemas(binding.model), load_reply(ask.reply)
     held = held_schema(binding, offered, reply_model, ask.labels, reply_tokens(binding, decoding), ask.slots)
+    sent = decoding if held is None else profile.beside_schema(decoding)
     if held == bare_schema(binding, offered, reply_model):
-        return None
-    return ("schema", held.body if held is not None else b"")
+        return (), sent
+    return (("schema", held.body if held is not None else b""),), sent
 
 
 _SAMPLING = ("temperature", "top_p", "max_tokens", "top_logprobs")

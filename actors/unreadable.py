@@ -47,5 +47,5 @@ def _cure_of_truncation(reply: ModelReply, attempt: Attempt) -> str:
 
 def _was_tried_in_vain(attempt: Attempt) -> bool:
     """Whether the trial calls found that the model holds no replies."""
-    binding = attempt.binding
-    return binding.structured is None and binding.profile is not None and binding.profile.schemas == "free"
+    structured, profile = attempt.binding.structured, attempt.binding.profile
+    return structured is None and profile is not None and profile.way(attempt.ask.reply)[0] == "free"

@@ -21,6 +21,10 @@ Slots = Mapping[str, Any]
 """Values for a template's slots: JSON-like data only."""
 
 
+LogprobStage = Literal["before", "after", "raw", "masked", "unknown"]
+"""Where log-probabilities are taken; see `Intrinsic.stage`."""
+
+
 class Message(msgspec.Struct, frozen=True):
     """One chat message exactly as it is sent to a model."""
 
@@ -43,6 +47,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
         reasoning_effort: how much a model thinks before it replies; None leaves the server's default.
         extra: a JSON object whose keys are sent as they are; empty for none.
         bounds_completion: whether the bound is sent as `max_completion_tokens`, for servers that refuse `max_tokens`.
+        stream_usage: whether the usage of a streamed reply is asked for (`stream_options`).
     """
 
     temperature: float | None = 0.3
@@ -55,6 +60,7 @@ class Decoding(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_effort: str | None = None
     extra: str = ""
     bounds_completion: bool = False
+    stream_usage: bool = True
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -80,8 +86,9 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
         raw: the answer's raw probability at its first token.
         bound_shift: how far `normalised` could move because a label was not among the listed alternatives;
             None when no label was.
-        stage: whether the server takes probabilities before or after temperature, or after a schema's mask (`masked`;
-            then `raw` and `printed` are unknown); `unknown` when it does not say.
+        stage: whether probabilities are taken before or after temperature, both before a schema's mask; `raw` when the
+            server says no more than that no mask has changed them; `masked` when they are taken after one (then `raw`
+            and `printed` are unknown); `unknown` when nothing is known.
         reason: why `normalised` is None; empty otherwise.
     """
 
@@ -89,7 +96,7 @@ class Intrinsic(msgspec.Struct, frozen=True, kw_only=True):
     printed: float | None = None
     raw: float | None = None
     bound_shift: float | None = None
-    stage: Literal["before", "after", "masked", "unknown"] = "unknown"
+    stage: LogprobStage = "unknown"
     reason: str = ""
 
 

@@ -253,6 +253,8 @@ class OwnProtocol:
         most_members: its `most_members`, else empty: by role family, how many members it asks, where not all.
         speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
         without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
+        goes_on_without_logprobs: its `goes_on_without_logprobs`, else False: whether it does, where a server gives none
+            of a reply that is held to a schema.
         classifies: its `classifies`, else False: whether it asks the run's classifier.
         inner: the user's object.
     """
@@ -273,6 +275,7 @@ class OwnProtocol:
         self.most_members: dict[str, int] = dict(getattr(inner, "most_members", {}))
         self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
         self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))
+        self.goes_on_without_logprobs: bool = bool(getattr(inner, "goes_on_without_logprobs", False))
         self.classifies: bool = bool(getattr(inner, "classifies", False))
         self.inner = inner
 

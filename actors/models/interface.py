@@ -12,7 +12,7 @@ import numpy.typing as npt
 from moot.actors.models.families import Api
 from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.schema_dialects import DialectName
-from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.messages import Decoding, LogprobStage, Message, Usage
 
 Offered = Literal["no", "on request", "yes"]
 """What a backend says of JSON schemas; see `Capabilities.structured_output`."""
@@ -24,7 +24,8 @@ class Capabilities:
 
     Attributes:
         max_alternatives: largest `top_logprobs` it takes; 0 when it gives no log-probabilities.
-        logprob_stage: whether probabilities are before or after temperature.
+        logprob_stage: whether probabilities are before or after temperature, and before a schema's mask in both cases;
+            `unknown` for a server, which the trial calls ask.
         images: whether messages may carry pictures.
         structured_output: whether it can hold a reply to a JSON schema: `yes` does so, `on request` stands for a server
             that the trial call must try first.
@@ -40,7 +41,7 @@ class Capabilities:
     """
 
     max_alternatives: int = 0
-    logprob_stage: Literal["before", "after", "masked", "unknown"] = "unknown"
+    logprob_stage: LogprobStage = "unknown"
     images: bool = False
     structured_output: Offered = "no"
     dialect: DialectName = "portable"
@@ -104,7 +105,7 @@ class Replayed:
     """
 
     source: str
-    logprob_stage: Literal["before", "after", "masked", "unknown"] = "unknown"
+    logprob_stage: LogprobStage = "unknown"
     error: str = ""
 
 

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+import msgspec
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from moot.actors.models.families import Api
 from moot.actors.models.schema_dialects import DialectName
+from moot.protocols.messages import Decoding
+
+HeldAs = DialectName | Literal["free"]
+"""The dialect in which a reply's schema is sent; `free` for a reply that is held to none."""
+
+Omitted = Literal["temperature", "top_p", "seed", "stop", "repetition_penalty", "reasoning_effort", "stream_options"]
+"""Settings that can be left out of a request without changing what is asked."""
+
+_LEFT_OUT: Mapping[Omitted, tuple[str, object]] = {
+    "stop": ("stop", ()),
+    "stream_options": ("stream_usage", False),
+}
+"""By setting, the field of `Decoding` that leaves it out, and its value; None in the field of that name for others."""
+
+
+class ReplyException(BaseModel):
+    """A kind of reply that is held otherwise than the others of its model.
+
+    Attributes:
+        reply: its type, as `module:Class`.
+        schemas, listed_labels: as in `ModelProfile`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    reply: str
+    schemas: HeldAs
+    listed_labels: bool = True
 
 
 class ModelProfile(BaseModel):
@@ -16,23 +46,65 @@ class ModelProfile(BaseModel):
     Attributes:
         schemas: the dialect in which its replies' schemas are sent; `free` where it holds none.
         listed_labels: whether a case's labels are sent as an `enum`.
+        exceptions: kinds of replies that it holds otherwise, or not at all.
         server: what kind of server it is; `portable` where it does not say.
         reasons: whether it is known or was found to think before it replies: it may then write more tokens.
         folds_system: whether it takes no system message, which is then put before the first one of the user.
         bounds_completion: whether it takes `max_completion_tokens` and not `max_tokens`.
-        masked_logprobs: whether log-probabilities of a reply that is held are taken after its schema's mask.
+        held_logprobs: whether log-probabilities of a reply that is held are taken before its schema's mask (`raw`) or
+            after it (`masked`); `unknown` where a trial could not tell; None in an older record that says neither.
+        alternatives: most alternatives per token that it gives; 0 where it gives no log-probabilities; None where it
+            gives as many as were asked for.
+        logprobs_when_held: whether it takes a schema and gives log-probabilities in one call.
         api: over which of OpenAI's APIs it is asked.
         omitted: settings that the user did not write and that it does not take: they are not sent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schemas: DialectName | Literal["free"]
+    schemas: HeldAs
     listed_labels: bool = True
+    exceptions: tuple[ReplyException, ...] = ()
     server: DialectName = "portable"
     reasons: bool = False
     folds_system: bool = False
     bounds_completion: bool = False
-    masked_logprobs: bool = False
+    held_logprobs: Literal["raw", "masked", "unknown"] | None = "unknown"
+    alternatives: int | None = None
+    logprobs_when_held: bool = True
     api: Api = "chat"
-    omitted: tuple[Literal["temperature", "top_p"], ...] = ()
+    omitted: tuple[Omitted, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_older_record(cls, data: Any) -> Any:
+        """Records that knew two stages only said whether log-probabilities were masked."""
+        if not isinstance(data, Mapping) or "masked_logprobs" not in data:
+            return data
+        masked = data["masked_logprobs"]
+        return {key: value for key, value in data.items() if key != "masked_logprobs"} | {
+            "held_logprobs": "masked" if masked else None
+        }
+
+    def way(self, reply: str) -> tuple[HeldAs, bool]:
+        """How a kind of reply is held: its dialect, and whether labels are listed."""
+        for each in self.exceptions:
+            if each.reply == reply:
+                return each.schemas, each.listed_labels
+        return self.schemas, self.listed_labels
+
+    def adapted(self, decoding: Decoding) -> Decoding:
+        """The decoding without what the model does not take."""
+        changes: dict[str, object] = {}
+        for name in self.omitted:
+            field, value = _LEFT_OUT.get(name, (name, None))
+            changes[field] = value
+        if self.bounds_completion:
+            changes["bounds_completion"] = True
+        if self.alternatives is not None and decoding.top_logprobs is not None:
+            changes["top_logprobs"] = min(decoding.top_logprobs, self.alternatives) if self.alternatives else None
+        return msgspec.structs.replace(decoding, **changes) if changes else decoding
+
+    def beside_schema(self, decoding: Decoding) -> Decoding:
+        """The decoding of a reply that is held to a schema."""
+        return decoding if self.logprobs_when_held else msgspec.structs.replace(decoding, top_logprobs=None)

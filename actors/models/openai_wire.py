@@ -99,7 +99,7 @@ def encode_request(
         top_logprobs=decoding.top_logprobs,
         response_format=None if schema is None else response_format(schema),
         stream=stream,
-        stream_options={"include_usage": True} if stream else None,
+        stream_options={"include_usage": True} if stream and decoding.stream_usage else None,
         seed=seed,
         stop=decoding.stop or None,
         repetition_penalty=decoding.repetition_penalty,

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 UNKNOWN = "unknown"
 """Stands for the model and the stage of a reply of which nothing is on record."""
+
+
+Floating = TypeVar("Floating", bound=np.floating)
+
+MASKED = "masked"
+"""The stage of log-probabilities that are taken after a schema's mask."""
+
+NO_CHOICE = -1e-6
+"""From this log-probability on, a token behind a mask may have been the only one that its schema permits."""
+
+
+def without_forced(logprobs: npt.NDArray[Floating]) -> npt.NDArray[Floating]:
+    """Log-probabilities taken after a schema's mask, NaN where there may have been no choice: such a token does not say
+    how sure the model was.
+
+    >>> without_forced(np.array([0.0, -0.5], np.float32)).tolist()
+    [nan, -0.5]
+    """
+    return np.where(logprobs >= NO_CHOICE, logprobs.dtype.type(np.nan), logprobs)
 
 
 class Sampling(NamedTuple):
@@ -13,7 +35,8 @@ class Sampling(NamedTuple):
 
     Attributes:
         temperature, top_p: None when unknown or the server's default.
-        stage: `before` or `after` temperature and top-p, `masked` (after a schema's mask), or `unknown`.
+        stage: `before` or `after` temperature and top-p, `raw` (one of these, and before a schema's mask), `masked`
+            (after that), or `unknown`.
     """
 
     temperature: float | None
@@ -36,5 +59,6 @@ _STAGES = {
     UNKNOWN: "at an unknown stage",
     "before": "before them",
     "after": "after them",
-    "masked": "after their schema's mask",
+    "raw": "before their schema's mask",
+    MASKED: "after their schema's mask",
 }

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from moot.actors.record.sampling import Sampling
+from moot.actors.record.sampling import MASKED, Sampling, without_forced
 from moot.metrics.confidence_features import features, window_features
 from moot.metrics.online.co_moments import CoMoments
 from moot.metrics.online.histogram import JointCounts
@@ -55,6 +55,13 @@ class JudgedReply(NamedTuple):
     assessment: AssessmentData
     correct: bool | None
 
+    @property
+    def own(self) -> npt.NDArray[np.float32]:
+        """The log-probabilities that say how sure the model was, NaN for the others; empty where none are recorded."""
+        if self.logprobs is None:
+            return np.zeros(0, np.float32)
+        return without_forced(self.logprobs) if self.sampling.stage == MASKED else self.logprobs
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
@@ -84,7 +91,7 @@ class Group:
     @classmethod
     def of(cls, judged: Sequence[JudgedReply]) -> Group:
         """Of some replies."""
-        tokens = [np.zeros(0, np.float32) if one.logprobs is None else one.logprobs for one in judged]
+        tokens = [one.own for one in judged]
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
         replies = Ragged(np.concatenate([np.zeros(0, np.float32), *tokens]), offsets)

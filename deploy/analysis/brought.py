@@ -34,7 +34,8 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
     """
     table = read_columns(path)
     count = table.num_rows
-    tokens = _tokens(table)
+    sampling = _sampling(path, table)
+    tokens = _tokens(table).own(sampling)
     scores = {
         name.removeprefix(SCORE): _numbers(path, table, name) for name in table.column_names if name.startswith(SCORE)
     }
@@ -57,7 +58,7 @@ def replies_of_table(path: Path, vocabulary: int | None = None) -> Replies:
         domain=_texts(table, "domain", lambda _: ""),
         role=role,
         model=model,
-        sampling=_sampling(path, table),
+        sampling=sampling,
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
         content_start=starts,

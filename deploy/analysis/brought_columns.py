@@ -33,7 +33,7 @@ COLUMNS: Mapping[str, str] = {
     "rubric": "text; scores given under different rubrics are never pooled",
     "temperature": "number; replies sampled differently are never pooled",
     "top_p": "number",
-    "logprob_stage": "text: `before` or `after` temperature and top-p",
+    "logprob_stage": "text: `before` or `after` temperature and top-p; `raw` or `masked`, before or after a schema",
     "correct": "true, false or null: whether the outcome is right",
     "confidence": "number from 0 to 1: the probability that was stated of the answer being right",
     "flag": "true, false or null, or the share of judges that flag the reply",

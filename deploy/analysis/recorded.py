@@ -178,6 +178,8 @@ def _replies(
     clusters = {key: n for n, key in enumerate(sorted({(each.dataset, each.cluster) for each in judged}))}
     asked = [(each.dataset, each.data.role, row.get("model")) for each, row in zip(judged, rows, strict=True)]
     starts, openings = content_of(tokens.heads, asked)
+    sampling = [_sampling(row) for row in rows]
+    tokens = tokens.own(sampling)
     dimensions = list(dict.fromkeys(name for each in judged for name in each.data.dimensions))
     flags = [each.data.flag for each in judged]
     return Replies(
@@ -191,7 +193,7 @@ def _replies(
         domain=texts(each.data.domain or "" for each in judged),
         role=texts(each.data.role for each in judged),
         model=texts(row.get("model") or UNKNOWN for row in rows),
-        sampling=[_sampling(row) for row in rows],
+        sampling=sampling,
         logprobs=tokens.logprobs,
         has_logprobs=tokens.known,
         content_start=starts,

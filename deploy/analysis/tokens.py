@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from moot.actors.record.sampling import MASKED, Sampling, without_forced
 from moot.metrics.openings import content_start, shared_starts
 from moot.metrics.ragged import Ragged
 from moot.metrics.token_entropy import entropy_lower, entropy_renormalised, entropy_upper
@@ -57,6 +58,19 @@ class Tokens:
             alternatives=_spread(alternatives, known) if alternatives is not None else _empty(len(known)),
             known=whole,
             heads=[next(spread) if there else [] for there in known.tolist()],
+        )
+
+    def own(self, sampling: Sequence[Sampling]) -> Tokens:
+        """The same, unknown where a schema's mask may have left no choice: such a token says nothing of the model.
+
+        Args:
+            sampling: of each reply.
+        """
+        masked = np.array([each.stage == MASKED for each in sampling], np.bool_)
+        if not masked.any():
+            return self
+        return replace(
+            self, logprobs=_unforced(self.logprobs, masked), alternatives=_unforced(self.alternatives, masked)
         )
 
     def entropies(self, vocabulary: int | None) -> dict[str, Ragged]:
@@ -136,6 +150,10 @@ def _spread(rows: Ragged, known: npt.NDArray[np.bool_]) -> Ragged:
     lengths = np.zeros(len(known), np.int64)
     lengths[known] = rows.lengths
     return Ragged(rows.values, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]))
+
+
+def _unforced(rows: Ragged, masked: npt.NDArray[np.bool_]) -> Ragged:
+    return Ragged(np.where(np.repeat(masked, rows.lengths), without_forced(rows.values), rows.values), rows.offsets)
 
 
 def _empty(count: int) -> Ragged:

@@ -35,10 +35,11 @@ class _Result(BaseModel):
 
 
 class EarlySignal(_Result):
-    """What the first tokens of one model's replies say of their answers, at one temperature.
+    """What the first tokens of one model's replies say of their answers, at one temperature and stage.
 
     Attributes:
         model, temperature: whose replies; a temperature of None is the server's default.
+        stage: where their log-probabilities are taken; those of several stages are never learned from together.
         n_learning, n_held_out: replies of the two parts.
         early_stop: the choice; None where no feature could be tried.
         auroc_learning: of the chosen feature on the part that chose it: optimistic, for it is the best of many.
@@ -54,6 +55,7 @@ class EarlySignal(_Result):
 
     model: str
     temperature: float | None
+    stage: str
     n_learning: int
     n_held_out: int
     early_stop: EarlyStop | None = None
@@ -82,7 +84,7 @@ class EarlyStopCalibration(_Result):
     Attributes:
         role: whose replies; `share` is the share of them that was to be stopped.
         left_out: replies that cannot be used, by reason.
-        signals: by model and temperature.
+        signals: by model, temperature and stage.
         warnings: what a reader must know before using this.
     """
 
@@ -158,7 +160,7 @@ def _warnings(simulated: bool, signals: list[EarlySignal]) -> Iterator[str]:
     if simulated:
         yield "simulated models: what was learned says nothing about any real model"
     if len(signals) > 1:
-        yield f"{len(signals)} models and temperatures were tried: one in forty seems to work by chance"
+        yield f"{len(signals)} models, temperatures and stages were tried: one in forty seems to work by chance"
     if not any(signal.works for signal in signals):
         yield "no early signal tells wrong answers from right ones on the held-out cases: leave early stop off"
 
@@ -168,6 +170,7 @@ def _signal(replies: LabelledReplies, holdout: float, seed: int, share: float) -
     known = EarlySignal(
         model=replies.model,
         temperature=replies.temperature,
+        stage=replies.stage,
         n_learning=int((~held).sum()),
         n_held_out=int(held.sum()),
     )

@@ -66,7 +66,8 @@ def _head(found: EarlyStopCalibration) -> str:
 
 def _title(signal: EarlySignal) -> str:
     temperature = "its default temperature" if signal.temperature is None else f"temperature {signal.temperature:g}"
-    return f"{signal.model} at {temperature}"
+    stage = {"raw": ", before its schemas' masks", "masked": ", after its schemas' masks"}.get(signal.stage, "")
+    return f"{signal.model} at {temperature}{stage}"
 
 
 def _rows(signal: EarlySignal) -> list[tuple[str, str, str]]:

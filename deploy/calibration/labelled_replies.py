@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from moot.actors.record.rows import step_of
+from moot.actors.record.sampling import MASKED, UNKNOWN, without_forced
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.actors.unreadable import LENGTH
@@ -26,11 +27,12 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class LabelledReplies:
-    """Replies of one model at one temperature; log-probabilities of others mean something else.
+    """Replies of one model at one temperature and stage; log-probabilities of others mean something else.
 
     Attributes:
         model: its name.
         temperature: as asked; None is the server's default.
+        stage: where their log-probabilities are taken, see `actors.record.sampling`.
         case_ids: `(n,)`, the case of each reply.
         wrong: `(n,)`, whether its answer is wrong.
         logprobs: n vectors, one number per token.
@@ -38,6 +40,7 @@ class LabelledReplies:
 
     model: str
     temperature: float | None
+    stage: str
     case_ids: tuple[str, ...]
     wrong: Bools
     logprobs: tuple[Floats, ...]
@@ -55,7 +58,7 @@ class LabelledReplies:
 def read_labelled_replies(
     folder: str | Path, role: str, *, keep_truncated: bool = False
 ) -> tuple[list[LabelledReplies], dict[str, int]]:
-    """The replies of a role by model and temperature, and how many of the role's replies were left out, by reason.
+    """The replies of a role by model, temperature and stage, and how many of the role's were left out, by reason.
 
     Those that ended at their token limit are left out unless `keep_truncated`.
 
@@ -68,11 +71,11 @@ def read_labelled_replies(
     """
     gold, references = _gold(folder), References.of(folder)
     logprobs = _logprobs(folder)
-    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason"]
+    columns = ["role", "model", "temperature", "answer", "outcome", "reply_id", "finish_reason", "logprob_stage"]
     rows = [row for row in read_table(folder, "turns", columns).to_pylist() if family_of(row["role"] or "") == role]
     replaced = {(row["case_id"], row["attempt"], step_of(row["path"])) for row in rows if row["outcome"] == "cut"}
     left_out: Counter[str] = Counter()
-    groups: defaultdict[tuple[str, float | None], list[tuple[str, bool, Floats]]] = defaultdict(list)
+    groups: defaultdict[tuple[str, float | None, str], list[tuple[str, bool, Floats]]] = defaultdict(list)
     for row in rows:
         if row["outcome"] not in USABLE or row["superseded"] or row["answer"] is None:
             continue
@@ -87,17 +90,22 @@ def read_labelled_replies(
         elif tokens is None or not len(tokens):
             left_out["without log-probabilities"] += 1
         else:
-            groups[row["model"], row["temperature"]].append((row["case_id"], not correct, tokens))
+            stage = row["logprob_stage"] or UNKNOWN
+            own = without_forced(tokens) if stage == MASKED else tokens
+            groups[row["model"], row["temperature"], stage].append((row["case_id"], not correct, own))
     if not groups:
         why = ", ".join(f"{n} {reason}" for reason, n in sorted(left_out.items())) or f"the role {role!r} said nothing"
         raise ConfigError(f"{folder}: no reply can be used: {why}; log-probabilities come with `top_logprobs: 1`")
     return [_labelled(*key, found) for key, found in groups.items()], dict(sorted(left_out.items()))
 
 
-def _labelled(model: str, temperature: float | None, found: Sequence[tuple[str, bool, Floats]]) -> LabelledReplies:
+def _labelled(
+    model: str, temperature: float | None, stage: str, found: Sequence[tuple[str, bool, Floats]]
+) -> LabelledReplies:
     return LabelledReplies(
         model=model,
         temperature=temperature,
+        stage=stage,
         case_ids=tuple(case_id for case_id, _, _ in found),
         wrong=np.array([wrong for _, wrong, _ in found], np.bool_),
         logprobs=tuple(tokens for _, _, tokens in found),

@@ -137,7 +137,12 @@ def judging_themselves(bindings: Mapping[str, Sequence[RoleBinding]], protocol: 
 
 
 def _with_alternatives(binding: RoleBinding) -> RoleBinding:
-    return binding if binding.top_logprobs else binding.model_copy(update={"top_logprobs": ALTERNATIVES})
+    """The member with what the protocol needs, which does not count as written down."""
+    if binding.top_logprobs:
+        return binding
+    asked = binding.model_copy(update={"top_logprobs": ALTERNATIVES})
+    asked.model_fields_set.discard("top_logprobs")
+    return asked
 
 
 def is_simulated(model: str) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
 import msgspec
 import structlog
@@ -18,8 +19,9 @@ from moot.actors.encoders.resolve import make_encoder
 from moot.actors.household import model_binding
 from moot.actors.models.interface import Model
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile, probe
+from moot.actors.models.probe import probe
 from moot.actors.models.resolve import ModelBinding, is_embedded, is_replay, make_model, over_responses
+from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile
 from moot.actors.record.folder import RunFolder
 from moot.actors.record.run_yaml import read_run_yaml
 from moot.actors.roles import RoleBinding
@@ -234,6 +236,8 @@ async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepare
         replies=_asked_replies(roles, prepared),
         insists=any(member.structured for member in members),
         needs_logprobs=role.early_stop is not None or (protocol.needs_logprobs and bool(role.top_logprobs)),
+        free_logprobs=any(_asks_freely(family, member, protocol) for family, member in roles),
+        streams=any(member.early_stop is not None for member in members),
         reasoning_tokens=max(member.reasoning_tokens for member in members),
         written=frozenset(
             name for member in members for name in member.model_fields_set if getattr(member, name) is not None
@@ -265,12 +269,27 @@ def _asked_replies(roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared)
     declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(prepared.protocol, "replies", {})
     labels = _longest_labels(prepared)
     asked = [
-        AskedReply(reply, labels, member.max_tokens)
+        AskedReply(reply, labels, member.max_tokens, _logprobs_of(member, prepared.protocol))
         for family, member in roles
         if member.structured is not False
         for reply in declared.get(family, () if declared else (Position,))
     ]
     return tuple(dict.fromkeys(asked))
+
+
+def _logprobs_of(member: RoleBinding, protocol: DebateProtocol) -> Literal["no", "wanted", "needed"]:
+    """Whether a role asks for log-probabilities, and whether its replies are of no use without."""
+    if member.decoding().top_logprobs is None:
+        return "no"
+    written = "top_logprobs" in member.model_fields_set or member.early_stop is not None
+    return "wanted" if getattr(protocol, "goes_on_without_logprobs", False) and not written else "needed"
+
+
+def _asks_freely(family: str, member: RoleBinding, protocol: DebateProtocol) -> bool:
+    """Whether a role asks for log-probabilities of replies that are left free."""
+    declared: Mapping[str, Sequence[type[BaseModel]]] = getattr(protocol, "replies", {})
+    free = member.structured is False or (bool(declared) and not declared.get(family))
+    return free and member.decoding().top_logprobs is not None
 
 
 def _longest_labels(prepared: Prepared) -> tuple[str, ...] | None:

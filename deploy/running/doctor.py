@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
-import msgspec
 import numpy as np
 
 from moot.actors.conversation import folded
@@ -18,13 +17,22 @@ from moot.actors.models.api_key import ApiKey
 from moot.actors.models.interface import Model, ModelError, ModelReply, RateHeaders, TokenLogprobs
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.prices import Price, price_table
-from moot.actors.models.probe import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile, probe
+from moot.actors.models.probe import probe
 from moot.actors.models.reply_schema import ReplySchema
-from moot.actors.models.resolve import ModelBinding, canonical_model, is_embedded, make_model, over_responses
+from moot.actors.models.resolve import (
+    ModelBinding,
+    ModelSpec,
+    canonical_model,
+    is_embedded,
+    make_model,
+    over_responses,
+)
 from moot.actors.models.retry import call_with_retries
+from moot.actors.models.trial import PROBE_RETRIES, AskedReply, OnlyOverResponses, Trial, declared_profile
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema, sent_decoding
 from moot.actors.unreadable import LENGTH
+from moot.deploy.running.adaptations import HELD_STAGES, adaptations
 from moot.deploy.running.declared import declared, in_one_line
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import RAISE_MAX_TOKENS, TRUNCATED, UserError
@@ -92,12 +100,26 @@ def _installed(package: str) -> bool:
 async def examine(binding: ModelBinding, prices: str | None = None) -> list[Finding]:
     """Try a model with a few small calls, made as a run makes them; they may be billed.
 
+    Of several servers each is tried by itself.
+
     Args:
         prices: a YAML file of prices, over our own.
 
     Raises:
         ConfigError: the model's name or a setting is malformed, or the file of prices is wrong.
     """
+    spec = ModelSpec.parse(binding.model)
+    if not spec.more_urls:
+        return await _examined(binding, prices)
+    found = []
+    for url in (spec.base_url, *spec.more_urls):
+        one = binding.model_copy(update={"model": f"{url}#{spec.model}"})
+        found += [Finding("server", "ok", url), *await _examined(one, prices)]
+    return found
+
+
+async def _examined(binding: ModelBinding, prices: str | None) -> list[Finding]:
+    """What is found of one model behind one server."""
     price = price_table(prices).price(canonical_model(binding.model))
     model = make_model(binding, seed=0, answer_key=None)
     used: Usage | None = None
@@ -109,7 +131,7 @@ async def examine(binding: ModelBinding, prices: str | None = None) -> list[Find
         found += asked
     except OnlyOverResponses as error:
         if (other := over_responses(binding)) is not None:
-            return await examine(other, prices)
+            return await _examined(other, prices)
         found.append(Finding("a call", "failed", str(error)))
     except UserError as error:
         found.append(Finding("reachable", "failed", str(error)))
@@ -143,7 +165,7 @@ async def _asked(model: Model, binding: ModelBinding) -> tuple[list[Finding], Us
     role = RoleBinding(model=binding.model, profile=profile)
     called, used = await _called(model, role)
     openings = [] if used is None else await _openings(model, role)
-    return [*_differences(profile, offers_schemas=_holds(model)), *called, *openings], used
+    return [*_differences(model, profile), *called, *openings], used
 
 
 async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
@@ -155,35 +177,31 @@ async def _profile(model: Model, binding: ModelBinding) -> ModelProfile:
     """
     if is_embedded(binding.model):
         return declared_profile(model, model.capabilities.dialect if _holds(model) else "free")
-    replies = [AskedReply(Position, _opening_case().labels, RoleBinding().max_tokens)] if _holds(model) else []
-    trial = Trial(RoleBinding().decoding(), TIMEOUT_S, replies, reasoning_tokens=RoleBinding().reasoning_tokens)
+    role = RoleBinding(top_logprobs=_alternatives(model))
+    replies = [AskedReply(Position, _opening_case().labels, role.max_tokens)] if _holds(model) else []
+    trial = Trial(role.decoding(), TIMEOUT_S, replies, needs_logprobs=True, reasoning_tokens=role.reasoning_tokens)
     return (await probe(model, trial))[0]
 
 
-def _differences(profile: ModelProfile, *, offers_schemas: bool) -> Iterator[Finding]:
-    """What a run does differently for this model."""
-    said = [f"no `{name}` is sent" for name in profile.omitted]
-    said += ["the system message is put before the user's"] if profile.folds_system else []
-    said += ["it thinks first: its replies get `reasoning_tokens` on top"] if profile.reasons else []
-    said += ["replies are not held to a schema"] if offers_schemas and profile.schemas == "free" else []
-    said += ["under a schema it tells probabilities after the mask: unknown"] if profile.masked_logprobs else []
-    if said:
+def _differences(model: Model, profile: ModelProfile) -> Iterator[Finding]:
+    """What a run does differently for this model, and what its log-probabilities are worth under a schema."""
+    if said := adaptations(profile, offers_schemas=_holds(model)):
         yield Finding("a run adapts", "note", "; ".join(said))
+    can = model.capabilities
+    come = can.max_alternatives and profile.alternatives != 0 and profile.logprobs_when_held
+    if come and can.logprob_stage == "unknown" and profile.schemas != "free" and profile.held_logprobs is not None:
+        raw = profile.held_logprobs == "raw"
+        yield Finding("under a schema", "ok" if raw else "note", f"{_LOGPROBS}: {HELD_STAGES[profile.held_logprobs]}")
 
 
 async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage | None]:
     """What one call shows, and what it used; None when it failed."""
-    asks = bool(model.capabilities.max_alternatives)
-    wanted = Decoding(
-        temperature=0.0,
-        top_p=None,
-        max_tokens=64,
-        top_logprobs=min(_ALTERNATIVES, model.capabilities.max_alternatives) if asks else None,
-    )
-    decoding = sent_decoding(role, wanted)
+    asked = _alternatives(model)
+    decoding = sent_decoding(role, Decoding(temperature=0.0, top_p=None, max_tokens=64, top_logprobs=asked))
     began = time.perf_counter()
     try:
-        reply = await _reply(model, role, decoding)
+        async with asyncio.timeout(TIMEOUT_S):
+            reply = await _completed(model, _as_sent(role, _MESSAGES), decoding, "moot/doctor")
     except ModelError as error:
         return [Finding("a call", "failed", f"{error.kind}: {error.message}"), *_limits(error.limits)], None
     except TimeoutError:
@@ -192,9 +210,13 @@ async def _called(model: Model, role: RoleBinding) -> tuple[list[Finding], Usage
     usage = reply.usage
     told = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage != Usage() else "usage unknown"
     found = [Finding("a call", "ok", f"{took:.2f} s, {told}, finished by {reply.finish_reason or 'unknown'!r}")]
-    if asks:
+    if asked:
         found.append(logprobs_finding(reply.tokens))
     return found + _limits(reply.limits), usage
+
+
+def _alternatives(model: Model) -> int | None:
+    return min(_ALTERNATIVES, model.capabilities.max_alternatives) or None
 
 
 def _holds(model: Model) -> bool:
@@ -238,19 +260,6 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
 
 def _as_sent(role: RoleBinding, messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return folded(messages) if role.profile is not None and role.profile.folds_system else messages
-
-
-async def _reply(model: Model, role: RoleBinding, decoding: Decoding) -> ModelReply:
-    """One call; another without log-probabilities when the server refuses those."""
-    messages = _as_sent(role, _MESSAGES)
-    async with asyncio.timeout(TIMEOUT_S):
-        try:
-            return await _completed(model, messages, decoding, "moot/doctor")
-        except ModelError as error:
-            if decoding.top_logprobs is None or error.kind != "request" or "logprob" not in error.message.lower():
-                raise
-        plain = msgspec.structs.replace(decoding, top_logprobs=None)
-        return await _completed(model, messages, plain, "moot/doctor/plain")
 
 
 async def _completed(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from moot.actors.models.resolve import ModelBinding
+from moot.actors.record.folder import RunFolder
 from moot.actors.record.tables import read_table
 from moot.actors.roles import family_of
 from moot.deploy.reading.summaries.model_replies import USABLE, ModelReplies, commonest_failure, model_replies
+from moot.deploy.running.adaptations import held_rows
+from moot.deploy.running.checks import recorded_profiles
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.session import Session
@@ -53,11 +58,13 @@ class ProtocolTrial:
 
     Attributes:
         templates: how each template was followed, in order.
+        held: role, kind of reply, and how it is held to a schema, of the models that were tried.
         finished, cases: how many debates ended with a verdict, and how many there were.
         commonest_failure: the most frequent reason of a failed ask, with its remedy; empty for none.
     """
 
     templates: tuple[TemplateTrial, ...]
+    held: tuple[tuple[str, str, str], ...]
     finished: int
     cases: int
     commonest_failure: str
@@ -70,6 +77,8 @@ class ProtocolTrial:
             words = (cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True))
             numbers = (cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True))
             yield "  ".join((*words, *numbers)).rstrip()
+        for role, reply, held in self.held:
+            yield f"{role} {reply}: {held}"
         yield f"{self.finished} of {self.cases} debates ended with a verdict"
         if self.commonest_failure:
             yield self.commonest_failure
@@ -102,7 +111,12 @@ async def try_protocol(binding: ModelBinding, protocol: str, settings: Mapping[s
         }
         done = await Session(prepare(RunConfig.build(fields))).hold()
         summary = done.summary
-        return ProtocolTrial(tuple(_trials(folder)), summary.finished, summary.cases, commonest_failure(folder))
+        (profile,) = (recorded_profiles(RunFolder(folder)) or {}).values()
+        replies: Mapping[str, Sequence[type[BaseModel]]] = getattr(made, "replies", {})
+        asked = {role: replies.get(role, ()) for role in made.roles}
+        held = () if profile is None else tuple(held_rows(profile, asked))
+        trials = tuple(_trials(folder))
+        return ProtocolTrial(trials, held, summary.finished, summary.cases, commonest_failure(folder))
 
 
 def _trials(folder: Path) -> Iterator[TemplateTrial]:

@@ -13,7 +13,7 @@ from moot.metrics.disagreement import semantic_disagreement
 from moot.metrics.misalignment import confidence_misalignment
 from moot.protocols.case import Case, label_in_words
 from moot.protocols.selene.settings import GateSettings
-from moot.protocols.selene.stand import Stand, all_equal, mean_known
+from moot.protocols.selene.stand import Stand, all_equal, comparable_intrinsic, mean_known
 
 
 def known(value: float) -> float | None:
@@ -61,9 +61,7 @@ class GateSignals:
 def signals_of(stands: Sequence[Stand], embeddings: npt.ArrayLike, asked: int) -> GateSignals:
     """The signals of the valid openings of `asked` agents; `embeddings` has one row per stand."""
     stated = [stand.confidence for stand in stands]
-    intrinsic = [stand.intrinsic for stand in stands]
-    if len({stand.stage == "masked" for stand in stands if stand.stage}) > 1:
-        intrinsic = [None] * len(intrinsic)  # shares of the permitted labels beside the models' own probabilities
+    intrinsic = comparable_intrinsic(stands)
     return GateSignals(
         disagreement=known(semantic_disagreement(embeddings)),
         misalignment=known(confidence_misalignment(stated, intrinsic)),

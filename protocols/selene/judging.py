@@ -23,7 +23,7 @@ from moot.protocols.selene.scoring import (
     verdict_flip_rate,
 )
 from moot.protocols.selene.settings import JudgingSettings
-from moot.protocols.selene.stand import Stand, mean_known
+from moot.protocols.selene.stand import Stand, comparable_intrinsic, mean_known
 from moot.protocols.selene.vote import Ballot, vote
 
 TEMPLATE = "selene/judge"
@@ -66,7 +66,7 @@ def _candidate(
         answer=answer,
         text=label_in_words(case, answer),
         support=len(backers),
-        mean_p=mean_known([stand.intrinsic for stand in backers]),
+        mean_p=mean_known(comparable_intrinsic(backers)),
         rationale=spokesman.reasoning if judging.show_rationale else "",
     )
 

@@ -27,7 +27,7 @@ from moot.protocols.selene.gate import (
 from moot.protocols.selene.judging import Ruling, audit_judging, rule_on_candidates, rule_on_consensus
 from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
-from moot.protocols.selene.stand import Stand, mean_known, shares
+from moot.protocols.selene.stand import Stand, comparable_intrinsic, mean_known, shares
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,6 +56,8 @@ class Selene:
         needs_logprobs: whether the gate needs token log-probabilities as configured.
         most_members: how many agents it asks.
         without_logprobs: how to go on with a model that gives none.
+        goes_on_without_logprobs: whether the gate may decide without them where a server gives none of a reply that is
+            held to a schema: unless `gate.intrinsic` was written down.
     """
 
     without_logprobs = (
@@ -71,6 +73,7 @@ class Selene:
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (Position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
+        self.goes_on_without_logprobs = "intrinsic" not in self.settings.gate.model_fields_set
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
     def for_encoder(self, encoder: str) -> Selene:
@@ -176,7 +179,7 @@ def _verdict(case: Case, branch: Branch, payload: dict[str, Any]) -> Verdict:
     The distribution is shares of votes, which nobody stated and no judging moves; the payload says so.
     """
     ruling = branch.ruling
-    backing = mean_known([s.intrinsic for s in branch.stands if s.answer == ruling.answer])
+    backing = mean_known(comparable_intrinsic([s for s in branch.stands if s.answer == ruling.answer]))
     confidence = ruling.score if ruling.score is not None else backing
     source = "judge" if ruling.score is not None else "intrinsic" if backing is not None else "unknown"
     voted = shares(case, branch.stands)

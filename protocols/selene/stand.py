@@ -25,7 +25,7 @@ class Stand:
         reasoning: why.
         confidence: the stated confidence c_i, in [0, 1].
         intrinsic: the intrinsic probability p_i as configured; None when unknown.
-        stage: whether p_i is read `before` or `after` temperature, or `unknown`; empty when it is not read.
+        stage: where p_i is taken, as `Intrinsic.stage` says; empty when it is not read.
         spelling: the agent's own of its answer, where that is another; empty otherwise.
     """
 
@@ -86,6 +86,18 @@ def read_intrinsic(intrinsic: Intrinsic | None, reading: str) -> float | None:
     if intrinsic is None:
         return None
     return {"normalised": intrinsic.normalised, "printed": intrinsic.printed}.get(reading)
+
+
+def comparable_intrinsic(stands: Sequence[Stand]) -> list[float | None]:
+    """p_i of each; all unknown where some are taken behind a schema's mask, or may be, and others are not.
+
+    Behind a mask p_i is a share of the permitted labels, before it the model's own probability.
+    """
+    kinds = {_BEFORE_A_MASK.get(stand.stage, stand.stage) for stand in stands if stand.stage}
+    return [stand.intrinsic if len(kinds) < 2 else None for stand in stands]
+
+
+_BEFORE_A_MASK = dict.fromkeys(("before", "after", "raw"), "raw")
 
 
 def mean_known(values: Sequence[float | None]) -> float | None:

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.probe import STEP_KEY
 from moot.actors.models.simulated.draws import stable_uniform
+from moot.actors.models.trial import STEP_KEY
 from moot.deploy.simulation.server import SimulateOptions, serve
 
 _HANGS = 0.999

@@ -19,7 +19,7 @@ import moot
 from moot.actors.early_stop import CUT, EarlyStop, watched
 from moot.actors.models.answer_key import AnswerKey
 from moot.actors.models.interface import StreamPiece, TokenLogprobs
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import fingerprint
 from moot.protocols.case import Case

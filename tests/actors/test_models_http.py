@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 
 from moot.actors.models.compatible import CompatibleModel
 from moot.actors.models.interface import Model, ModelError
-from moot.actors.models.probe import Trial, probe
+from moot.actors.models.probe import probe
 from moot.actors.models.retry import RetryPolicy, call_with_retries
+from moot.actors.models.trial import Trial
 from moot.protocols.case import Image
 from moot.protocols.errors import MissingKey, ModelUnavailable
 from moot.protocols.messages import Message

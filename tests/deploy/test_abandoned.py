@@ -13,7 +13,7 @@ from simulate_server import ANSWERS_ONLY_THE_PROBE, simulated_server, stats_of
 
 import moot
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import RunFolder
 from moot.deploy.running.bounds import spent_before
 from moot.deploy.running.outcome import Run

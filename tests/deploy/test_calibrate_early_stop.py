@@ -115,6 +115,19 @@ def test_temperatures_and_models_are_never_pooled(planted: Callable[..., Path], 
     }  # fmt: skip
 
 
+def test_stages_are_never_pooled_and_a_token_that_a_mask_forced_is_unknown(
+    planted: Callable[..., Path], session: Any
+) -> None:
+    _plant(session, -0.8)
+    for number, row in enumerate(session.replies):
+        masked = number % 2 == 0
+        row |= {"logprob_stage": "masked" if masked else "raw"}
+        if masked:
+            row["logprob"][0] = 0.0
+    found = calibrate_early_stop(planted(session))
+    assert {each.stage: each.early_stop is not None for each in found.signals} == {"masked": False, "raw": True}
+
+
 def test_what_cannot_be_used_is_counted(planted: Callable[..., Path], session: Any) -> None:
     _plant(session, -0.8)
     session.replies[0] |= {"token": None, "logprob": None}

@@ -13,7 +13,7 @@ from houses import assert_equal_records, assert_same_but_unpaid, sorted_rows, st
 from simulate_server import simulated_server
 from vendor_roles import served_stats
 
-from moot.actors.models.probe import STEP_KEY as PROBE
+from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run
 

@@ -19,7 +19,7 @@ from houses import stable_rows
 from simulate_server import simulated_server
 from vendor_roles import served_stats
 
-from moot.actors.models.probe import STEP_KEY as PROBE
+from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.actors.record.tables import read_table
 
 CLAIMS, OPEN, BRIDGES = 30, 4, 420

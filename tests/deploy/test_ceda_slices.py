@@ -15,7 +15,7 @@ from simulate_server import simulated_server
 from vendor_roles import KEY_ENV, Vendor, ceda_roles, served_stats
 
 from moot.actors.models.pictures import load_image
-from moot.actors.models.probe import STEP_KEY as PROBE
+from moot.actors.models.trial import STEP_KEY as PROBE
 from moot.deploy.reading.detection.detection import Detection
 from moot.deploy.running.outcome import Run
 from moot.deploy.running.run import run

@@ -116,6 +116,41 @@ async def test_a_model_is_asked_as_a_run_asks_it() -> None:
     assert (found["an opening, held to a schema"].state, found["an opening, free"].state) == ("ok", "note")
 
 
+async def test_each_server_of_a_pool_is_examined() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.json_response({"error": {"message": "no such model"}}, status=404)
+
+    application = web.Application()
+    application.router.add_route("*", "/v1/{tail:.*}", handler)
+    async with TestServer(application) as wrong:
+        with simulated_server(None) as port:
+            hosts = [f"127.0.0.1:{each}" for each in (port, wrong.make_url("/").port)]
+            found = await examine(ModelBinding(model=f"http://{','.join(hosts)}/v1#simulated"))
+    assert [each.said for each in found if each.what == "server"] == [f"http://{host}/v1" for host in hosts]
+    assert [each.state for each in found if each.what == "a call"] == ["ok", "failed"]
+
+
+async def test_what_a_server_gives_of_log_probabilities_is_said() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        body = json.loads(await request.read() or b"{}")
+        if (most := body.get("top_logprobs", 0)) > 2:
+            return web.json_response({"error": {"message": f"top_logprobs: at most 2, not {most}"}}, status=400)
+        held = '{"answer": "Yes", "reasoning": "It rained.", "confidence": 0.9}'
+        text = held if "response_format" in body else "Yes"
+        first = [{"token": "{", "logprob": -3.0}, {"token": "Yes", "logprob": -0.1}]
+        told = {"content": [{"token": text, "logprob": -3.0, "top_logprobs": first}]}
+        choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop", "logprobs": told}
+        return web.json_response({"choices": [choice], "usage": None})
+
+    application = web.Application()
+    application.router.add_route("*", "/v1/{tail:.*}", handler)
+    async with TestServer(application) as server:
+        found = by_name(await examine(ModelBinding(model=f"{server.make_url('/v1')}#m")))
+    assert "at most 2 alternatives" in found["a run adapts"].said
+    assert "before the schema's mask" in found["under a schema"].said
+    assert found["log-probabilities"].said.startswith("real: 2 alternatives")
+
+
 @pytest.mark.parametrize(
     ("model", "server"),
     [

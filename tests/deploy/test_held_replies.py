@@ -12,7 +12,7 @@ import yaml
 from scripted_server import ScriptedServer
 
 from moot.actors.models.model_profile import ModelProfile
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.deploy.running.run import arun
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
@@ -69,6 +69,22 @@ async def test_a_record_that_is_older_is_resumed_as_it_was(
     assert server.calls[STEP_KEY] == 0
     assert list(asked(server).values()) == [None] * 3
     assert all(calls == 1 for calls in server.calls.values())
+
+
+@pytest.mark.parametrize("masked", [True, False])
+async def test_a_record_that_knew_two_stages_is_resumed_without_another_trial(
+    tmp_path: Path, server: ScriptedServer, masked: bool
+) -> None:
+    await hold(tmp_path / "run", server, 1)
+    recorded = yaml.safe_load((tmp_path / "run/run.yaml").read_text())
+    (member,) = recorded["bindings"]["agent"]
+    older = ("schemas", "listed_labels", "server", "reasons", "folds_system", "bounds_completion", "api", "omitted")
+    member["profile"] = {name: member["profile"][name] for name in older} | {"masked_logprobs": masked}
+    (tmp_path / "run/run.yaml").write_text(yaml.safe_dump(recorded))
+    trials = server.calls[STEP_KEY]
+    done = await hold(tmp_path / "run", server, 3)
+    assert (done.status, server.calls[STEP_KEY]) == ("finished", trials)
+    assert len(asked(server)) == 3
 
 
 async def test_a_free_reply_is_not_reused_as_one_that_is_held(

@@ -14,11 +14,15 @@ from aiohttp.test_utils import TestServer
 from http_backends import completion
 
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.trial import STEP_KEY
+from moot.actors.record.tables import read_table
 from moot.deploy.running.checks import check_models
 from moot.deploy.running.config import RunConfig
+from moot.deploy.running.doctor_protocol import try_protocol
 from moot.deploy.running.prepare import prepare
 from moot.deploy.running.run import arun
+from moot.protocols.errors import CapabilityMissing
 
 CASES = [{"id": f"c{n}", "question": f"Is it {n}?", "labels": ["Yes", "No"], "passage": "It is."} for n in range(3)]
 HELD = '{"answer": "Yes", "reasoning": "r", "confidence": 0.5}'
@@ -111,3 +115,68 @@ async def test_what_one_role_sends_is_tried_though_another_one_asks_for_more(
     (judge,) = found.bindings["judge"]
     assert judge.profile is not None
     assert judge.profile.omitted == ("temperature",)
+
+
+class Choosy:
+    """A server that gives log-probabilities of free replies alone, and takes no schema of a judge's score."""
+
+    def __init__(self) -> None:
+        self.asked: list[Body] = []
+        self.trials = 0
+
+    async def handle(self, request: web.Request) -> web.Response:
+        body = json.loads(await request.read())
+        wanted = body.get("response_format")
+        names = wanted["json_schema"]["schema"]["properties"] if wanted else {}
+        if wanted and body.get("logprobs"):
+            return web.json_response({"error": {"message": "logprobs are not given with a schema"}}, status=400)
+        if "score" in names:
+            return web.json_response({"error": {"message": "response_format: invalid schema"}}, status=400)
+        if request.headers[REQUEST_ID_HEADER] == STEP_KEY:
+            self.trials += 1
+        else:
+            self.asked.append(body)
+        told = {"content": [{"token": "{", "logprob": -1.0, "top_logprobs": [{"token": "{", "logprob": -1.0}]}]}
+        said = completion(HELD if "answer" in names else '{"support": "supported", "score": 0.9, "rationale": "r"}')
+        said["choices"][0]["logprobs"] = told if body.get("logprobs") else None
+        return web.json_response(said)
+
+
+@pytest.fixture
+async def choosy() -> AsyncIterator[tuple[Choosy, str]]:
+    """The server, and a model of it."""
+    served, app = Choosy(), web.Application()
+    app.router.add_post("/v1/chat/completions", served.handle)
+    server = TestServer(app)
+    await server.start_server()
+    yield served, f"{server.make_url('/v1')}#m"
+    await server.close()
+
+
+async def gated(out: Path, model: str, limit: int, **settings: Any) -> Any:
+    return await arun(task=CASES, limit=limit, protocol="selene", model=model, engine="inline", out=out, set=settings)
+
+
+async def test_a_gate_goes_on_without_log_probabilities_that_a_schema_costs(
+    tmp_path: Path, choosy: tuple[Choosy, str]
+) -> None:
+    server, model = choosy
+    done = await gated(tmp_path / "run", model, 1)
+    assert (done.done, done.failed) == (1, 0)
+    assert [("response_format" in body, "logprobs" in body) for body in server.asked[:3]] == [(True, False)] * 3
+    (gate,) = (row for row in read_table(tmp_path / "run", "events").to_pylist() if row["kind"] == "gate")
+    assert json.loads(gate["data"])["untested"] == ["misalignment", "low_intrinsic"]
+    trials, asked = server.trials, len(server.asked)
+    done = await gated(tmp_path / "run", model, 2)
+    assert (done.done, server.trials) == (2, trials)
+    assert ["response_format" in body for body in server.asked[asked:]] == [
+        "response_format" in body for body in server.asked[:asked]
+    ]
+    with pytest.raises(CapabilityMissing, match="--structured off"):
+        await gated(tmp_path / "demanded", model, 1, **{"gate.intrinsic": "normalised"})
+
+
+async def test_the_doctor_says_which_replies_are_free(choosy: tuple[Choosy, str]) -> None:
+    tried = await try_protocol(ModelBinding(model=choosy[1]), "selene", {}, 1)
+    assert tried.held == (("agent", "Position", "held (portable)"), ("judge", "Score", "free"))
+    assert "judge Score: free" in list(tried.lines())

@@ -15,8 +15,8 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from moot.actors.models.probe import STEP_KEY
 from moot.actors.models.resolve import ModelBinding
+from moot.actors.models.trial import STEP_KEY
 from moot.deploy.running.doctor import examine
 from moot.deploy.running.run import arun
 from moot.protocols.errors import CapabilityMissing, ConfigError

@@ -16,7 +16,7 @@ import yaml
 from simulate_server import simulated_server
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.progress import Counts
 from moot.actors.record.schema import stable_columns
 from moot.actors.record.tables import read_table

@@ -21,7 +21,7 @@ import moot
 from moot.actors.inline import InlineArchive
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER
-from moot.actors.models.probe import STEP_KEY
+from moot.actors.models.trial import STEP_KEY
 from moot.actors.record.folder import Ownership, RunFolder
 from moot.actors.record.progress import Counts, StreamedEvent
 from moot.deploy.running import session

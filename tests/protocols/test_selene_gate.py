@@ -83,6 +83,27 @@ def test_signals_leave_unknown_out_and_record_no_nan() -> None:
     assert record["untested"] == ["misalignment", "low_intrinsic"]
 
 
+@pytest.mark.parametrize(
+    ("stages", "pooled"),
+    [
+        (("before", "after"), True),
+        (("before", "raw"), True),
+        (("masked", "masked"), True),
+        (("unknown", "unknown"), True),
+        (("masked", "raw"), False),
+        (("masked", "unknown"), False),
+        (("unknown", "raw"), False),
+        (("unknown", "before"), False),
+    ],
+)
+def test_probabilities_before_and_behind_a_mask_make_no_figure_together(stages: tuple[str, str], pooled: bool) -> None:
+    stands = [Stand(i, f"agent/{i}", "Yes", "a", 0.9, 0.7, stage) for i, stage in enumerate(stages)]
+    seen = signals_of(stands, np.ones((2, 2)), 2)
+    assert (seen.mean_intrinsic is not None, seen.misalignment is not None) == (pooled, pooled)
+    one_unknown = signals_of([stands[0], Stand(1, "agent/1", "Yes", "a", 0.9, None)], np.ones((2, 2)), 2)
+    assert one_unknown.mean_intrinsic == 0.7
+
+
 def test_embedded_text_holds_no_passage() -> None:
     case = Case(id="c", question="Which?", labels=("A", "B"), choices=("red", "blue"), passage="SECRET", title="SECRET")
     stand = Stand(0, "agent/0", "B", "the sky", 0.9, None)

@@ -1,0 +1,70 @@
+"""Servers of many kinds on loopback, and what the trial calls before a run find of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+from http_backends import completion
+from loopback import Handler, served
+from structlog.testing import capture_logs
+
+from moot.actors.models.compatible import CompatibleModel
+from moot.actors.models.model_profile import ModelProfile
+from moot.actors.models.probe import probe
+from moot.actors.models.trial import AskedReply, Trial
+from moot.protocols.messages import Decoding
+from moot.protocols.replies import Position, Score
+
+DECODING = Decoding(temperature=0.3, top_p=0.9, max_tokens=300)
+REPLIES = (AskedReply(Position, ("Yes", "No"), 300), AskedReply(Score, None, 300))
+HELD = '{"answer": "Yes", "support": "supported", "reasoning": "r"'
+LOGPROBS = {"content": [{"token": "{", "logprob": -1, "top_logprobs": [{"token": "{", "logprob": -1}]}]}
+
+Body = Mapping[str, Any]
+
+
+def schema_of(body: Body) -> dict[str, Any] | None:
+    wanted = body.get("response_format")
+    return wanted["json_schema"]["schema"] if wanted else None
+
+
+def refusal(message: str) -> tuple[int, Any]:
+    return 400, {"error": {"message": message}}
+
+
+def server(answer: Callable[[Body], tuple[int, Any]], seen: list[Body], owner: str = "somebody") -> Handler:
+    """A server whose list of models names its owner, and that answers every call by its body."""
+
+    async def handle(request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.json_response({"data": [{"id": "m", "owned_by": owner}]})
+        body = json.loads(await request.read())
+        seen.append(body)
+        status, said = answer(body)
+        return web.json_response(said, status=status)
+
+    return handle
+
+
+async def tried(
+    answer: Callable[[Body], tuple[int, Any]], trial: Trial, owner: str = "somebody"
+) -> tuple[ModelProfile, bool, list[Body], list[str]]:
+    """The profile, whether log-probabilities came, what was sent, and what was logged."""
+    seen: list[Body] = []
+    async with served(lambda url: CompatibleModel(url, "m"), server(answer, seen, owner)) as model:
+        await model.check()
+        with capture_logs() as logs:
+            profile, given = await probe(model, trial)
+    return profile, given, seen, [str(line) for line in logs]
+
+
+def holds(body: Body) -> tuple[int, Any]:
+    """Holds replies to schemas, as llama.cpp, vLLM and others do."""
+    schema = schema_of(body)
+    if schema is None:
+        return 200, completion("Yes")
+    first = next(iter(schema["properties"]))
+    return 200, completion(f'{{"{first}": "Yes"', finish_reason="length")
