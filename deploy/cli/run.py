@@ -22,7 +22,7 @@ from moot.deploy.reading.summaries.model_replies import (
     warnings_of,
 )
 from moot.deploy.reading.text import cases, visible_line
-from moot.deploy.running.checks import check_models
+from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.documents import Shelf
@@ -85,7 +85,8 @@ def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[P
 
 
 async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
-    return [await check_models(each, network=network) for each in runs]
+    trials = Trials()
+    return [await check_models(each, network=network, trials=trials) for each in runs]
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:

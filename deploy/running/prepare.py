@@ -48,6 +48,10 @@ from moot.protocols.templates import Templates
 _log = structlog.get_logger(__name__)
 
 
+Bindings = Mapping[str, list[RoleBinding]]
+"""Models and decoding by role family."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A run whose task, protocol, settings, models and templates have been found good.
@@ -80,7 +84,7 @@ class Prepared:
     in_memory: bool
     protocol: DebateProtocol
     settings: Mapping[str, Any]
-    bindings: Mapping[str, list[RoleBinding]]
+    bindings: Bindings
     templates: Templates
     folder: Path
     mirror: Mirror | None
