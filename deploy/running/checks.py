@@ -190,10 +190,10 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
             if getattr(role, name) not in (None, (), {}) and name not in model.capabilities.settings:
                 raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
-        efforts = model.capabilities.efforts
-        if role.reasoning_effort is not None and efforts and role.reasoning_effort not in efforts:
+        effort, efforts = role.reasoning_effort, model.capabilities.efforts
+        if effort is not None and efforts and effort not in efforts:
             raise ConfigError(
-                f"model {model.name!r} takes a `reasoning_effort` of {', '.join(efforts)}, not {role.reasoning_effort!r}"
+                f"model {model.name!r} takes a `reasoning_effort` of {', '.join(efforts)}, not {effort!r}"
             )
         written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
         if most is None:
