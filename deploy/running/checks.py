@@ -192,9 +192,8 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
                 raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
         effort, efforts = role.reasoning_effort, model.capabilities.efforts
         if effort is not None and efforts and effort not in efforts:
-            raise ConfigError(
-                f"model {model.name!r} takes a `reasoning_effort` of {', '.join(efforts)}, not {effort!r}"
-            )
+            known = ", ".join(efforts)
+            raise ConfigError(f"model {model.name!r} takes a `reasoning_effort` of {known}, not {effort!r}")
         written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
         if most is None:
             for name in sorted(role.model_fields_set.intersection(written)):

@@ -61,7 +61,7 @@ class Plan:
             f"cases     {'unknown' if self.cases is None else f'{self.cases:,}'}",
             f"calls     {calls}",
             f"tokens    {tokens}",
-            "          prompts at 4 characters a token (not Latin: 1), replies at full length; without retries and re-asks",
+            "          prompts at 4 characters a token (not Latin: 1), replies at full length, no retries or re-asks",
             *reuse,
             *([f"documents {self.documents}"] if self.documents else []),
             "dry run: nothing was asked, paid or written",
