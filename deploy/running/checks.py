@@ -30,6 +30,7 @@ from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
+from moot.protocols.wording import expected
 
 _LOOKED_AT = 2_000
 """Cases whose labels are looked at before a run."""
@@ -132,7 +133,9 @@ def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | Non
     try:
         bindings = [RoleBinding.model_validate(member) for member in members]
     except ValidationError as error:
-        raise RecordError(f"{run.path / 'run.yaml'}: `bindings` cannot be read: {error.errors()[0]['msg']}") from None
+        raise RecordError(
+            f"{run.path / 'run.yaml'}: `bindings` cannot be read: {expected(error.errors()[0])}"
+        ) from None
     return {_asked(binding): binding.profile for binding in bindings}
 
 
