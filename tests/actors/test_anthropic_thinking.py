@@ -81,10 +81,11 @@ async def test_the_effort_goes_beside_the_schema() -> None:
     await service.asked(Decoding(reasoning_effort="xhigh"), schema=reply_schema(Position, None))
     await service.asked(Decoding(reasoning_effort="low"), "claude-opus-4-5")
     await service.asked(Decoding())
-    both, alone, neither = (body.get("output_config") for body in service.bodies)
+    both, alone, neither = (body.get("output_config", {}) for body in service.bodies)
     assert (both["effort"], both["format"]["type"]) == ("xhigh", "json_schema")
     assert alone == {"effort": "low"}
-    assert neither is None
+    assert neither == {}
+    assert "output_config" not in service.bodies[2]
 
 
 def test_every_effort_of_the_table_is_one_of_the_sdk() -> None:
