@@ -180,7 +180,7 @@ class Agent:
             parsed = parse_reply(reply.text, reply_model, ask.labels, ask.choices, ask.aliases)
         except InvalidReply as error:
             free = attempt.schema is None and self._model.capabilities.structured_output != "no"
-            return self._failed(attempt, "unparsable", unreadable(reply, attempt, str(error), can_be_held=free))
+            return self._failed(attempt, "unparsable", unreadable(reply, attempt, error.plain, can_be_held=free))
         return self._done(attempt, parsed, "reasked")
 
     async def _sampled(self, attempt: Attempt, suffix: str, cuts: int) -> ModelReply:

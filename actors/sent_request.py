@@ -12,6 +12,7 @@ from moot.actors.models.interface import Offered
 from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import ReplySchema, reply_schema, slot_sizes
 from moot.actors.models.resolve import held_before_profiles, offered_schemas
+from moot.actors.models.scripts import bytes_per_character, texts_within
 from moot.actors.roles import RoleBinding
 from moot.protocols.errors import ConfigError
 from moot.protocols.messages import Ask, Decoding
@@ -62,7 +63,7 @@ def held_schema(
             hold, unless the role insists.
         labels: the case's closed set of labels; None for an open one.
         max_tokens: the bound of the reply's length.
-        slots: the ask's, which say how many of a thing it wants.
+        slots: the ask's, which say how many of a thing it wants, and in what script the reply will be.
 
     Raises:
         ConfigError: the role says `structured: true` and no schema can hold the reply.
@@ -83,6 +84,7 @@ def held_schema(
             max_tokens,
             listed_labels=listed,
             sizes=slot_sizes(reply_model, slots),
+            bytes_each=bytes_per_character(texts_within(slots)),
         )
     except ConfigError:
         if binding.structured:

@@ -29,7 +29,7 @@ def unreadable(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: 
         return f"{TRUNCATED}{attempt.decoding.max_tokens}{_cure_of_truncation(reply, attempt)}"
     if reply.finish_reason == REPETITION:
         return f"the reply repeated itself and was stopped: another model may not ({error})"
-    if reply.reasoning and not reply.text.strip():
+    if _is_all_hidden(reply):
         return f"the reply was all hidden reasoning ({error})"
     if can_be_held and load_reply(attempt.ask.reply) is not FreeText:
         return f"{error} ({_HOLDS_NONE if _was_tried_in_vain(attempt) else NOT_HELD})"
@@ -37,12 +37,17 @@ def unreadable(reply: ModelReply, attempt: Attempt, error: str, *, can_be_held: 
 
 
 def _cure_of_truncation(reply: ModelReply, attempt: Attempt) -> str:
-    if not reply.reasoning or reply.text.strip():
+    if not _is_all_hidden(reply):
         return f": {RAISE_MAX_TOKENS}"
     profile = attempt.binding.profile
     knows = profile is not None and profile.reasons
     cure = "raise the role's reasoning_tokens, or lower its reasoning_effort" if knows else RAISE_MAX_TOKENS
     return f", all of it hidden reasoning: {cure}"
+
+
+def _is_all_hidden(reply: ModelReply) -> bool:
+    """Whether nothing but hidden reasoning came; a server may count it and show none of it."""
+    return not reply.text.strip() and bool(reply.reasoning or reply.usage.reasoning_tokens)
 
 
 def _was_tried_in_vain(attempt: Attempt) -> bool:

@@ -25,6 +25,7 @@ from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.socrasynth.protocol import SocraSynth
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.user_modules import named_object
+from moot.protocols.wording import explained
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -219,10 +220,7 @@ def _at(settings: BaseModel, key: str) -> Any:
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    given = first["input"]
-    got = "" if isinstance(given, dict | BaseModel) else f" (got {repr(given)[:60]})"
-    return f"setting `{where}`: {message}{got}" if where else f"settings: {message}"
+    return f"setting `{where}`: {explained(first)}" if where else f"settings: {explained(first)}"
 
 
 class NoSettings(BaseModel):

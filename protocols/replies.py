@@ -18,6 +18,7 @@ from moot.protocols.errors import ConfigError
 from moot.protocols.labels import canonical_label, fold, leading_label
 from moot.protocols.reply_limits import case_label, longest
 from moot.protocols.user_modules import named_object
+from moot.protocols.wording import explained
 
 
 class Reply(BaseModel):
@@ -144,7 +145,19 @@ def _made(path: str, factory: Any, argument: str) -> Any:
 
 
 class InvalidReply(ValueError):
-    """A reply that does not fit its model even after repair; the message is fit to be shown to the model."""
+    """A reply that does not fit its model even after repair; the message is fit to be shown to the model.
+
+    Args:
+        message: as the model is told it: its words stay what they were, so that records with it can be replayed.
+        plain: the same for people; empty where it is the message.
+    """
+
+    def __init__(self, message: str, plain: str = "") -> None:
+        super().__init__(message, plain)
+        self.plain = plain or message
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +233,15 @@ def _levels(body: str) -> int:
     return max(accumulate(steps), default=0)
 
 
-def _explain(error: ValidationError) -> str:
-    parts = [f"`{'.'.join(map(str, e['loc']))}`: {e['msg']}" for e in error.errors(include_url=False)[:3]]
-    return "; ".join(parts)
+def _misfit(error: ValidationError | ValueError) -> InvalidReply:
+    if not isinstance(error, ValidationError):
+        return InvalidReply(f"the reply does not fit: {error}")
+    found = error.errors(include_url=False)[:3]
+    told, plain = (
+        "; ".join(f"`{'.'.join(map(str, each['loc']))}`: {said(each)}" for each in found)
+        for said in (lambda each: each["msg"], explained)
+    )
+    return InvalidReply(f"the reply does not fit: {told}", f"the reply does not fit: {plain}")
 
 
 def parse_reply(
@@ -248,8 +267,7 @@ def parse_reply(
     try:
         reply = model.model_validate(value)
     except (ValidationError, ValueError) as error:
-        why = _explain(error) if isinstance(error, ValidationError) else str(error)
-        raise InvalidReply(f"the reply does not fit: {why}") from error
+        raise _misfit(error) from error
     answer = getattr(reply, "answer", None)
     if not isinstance(answer, str):
         return Parsed(reply.model_dump(mode="json"), None, repaired)

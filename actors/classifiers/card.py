@@ -14,6 +14,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from moot.protocols.errors import ConfigError
+from moot.protocols.wording import expected
 
 CARD = "classifier.json"
 BODY = "body"
@@ -210,7 +211,7 @@ def read_card(folder: Path) -> Card:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ConfigError(f"{file}: `{where}`: {first['msg'].removeprefix('Value error, ')}; train it again") from None
+        raise ConfigError(f"{file}: `{where}`: {expected(first)}; train it again") from None
     except (ValueError, RecursionError):
         raise ConfigError(f"{file}: expected JSON, as `moot train-classifier` writes it") from None
     if not card.intact:

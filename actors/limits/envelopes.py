@@ -101,8 +101,10 @@ class Grant(msgspec.Struct, frozen=True):
         endpoints: one for each endpoint of the report.
         reserved: by budget, what is now set aside on top of what was reported.
         exhausted: the budget in which not even the first waiting call will ever fit; empty otherwise.
+        left: what is left of that budget.
     """
 
     endpoints: list[EndpointGrant] = []
     reserved: dict[str, float] = {}
     exhausted: str = ""
+    left: float = 0.0

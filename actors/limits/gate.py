@@ -31,9 +31,18 @@ Exchange = Callable[[Report], Awaitable[Grant]]
 
 
 class BudgetSpent(Exception):
-    """A call that may never start, because the run's budget is used up; `str()` is the budget: `usd` or `tokens`."""
+    """A call that may never start, because the run's budget is used up; `str()` is the arguments with blanks between.
+
+    Args:
+        budget: `usd` or `tokens`.
+        needed: what the call may use of it.
+        left: what is left of it.
+    """
 
     kind = "budget"
+
+    def __init__(self, budget: str, needed: float, left: float) -> None:
+        super().__init__(f"{budget} {needed!r} {left!r}")
 
 
 class EndpointDown(Exception):
@@ -216,7 +225,7 @@ class Gate:
                 queue.fail_all(EndpointDown(given.endpoint))
         self._admit_waiting()
         if grant.exhausted:
-            self._refuse(grant.exhausted)
+            self._refuse(grant.exhausted, grant.left)
         elif any(each.wanted for each in told.budgets.values()) and not grant.reserved:
             for queue in self._queues.values():
                 queue.ask_again_at(self._heard_at + _SHORT_OF_S)
@@ -249,7 +258,8 @@ class Gate:
             )
         return totals
 
-    def _refuse(self, budget: str) -> None:
+    def _refuse(self, budget: str, left: float) -> None:
         """No call that waits and needs as much as the one that the limiter was asked about can ever start."""
+        least = self._least[budget]
         for queue in self._queues.values():
-            queue.refuse(budget, self._least[budget], BudgetSpent(budget))
+            queue.refuse(budget, least, BudgetSpent(budget, least, left))

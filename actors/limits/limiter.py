@@ -94,14 +94,15 @@ class Limiter:
         """Take a report and grant what can be granted."""
         now = self._clock()
         self._heard[report.holder] = now
-        reserved, exhausted = self._reserve(report, now)
+        reserved, exhausted, left = self._reserve(report, now)
         grants = [self._grant(report.holder, each, now) for each in report.endpoints]
-        return Grant(grants, reserved, exhausted)
+        return Grant(grants, reserved, exhausted, left)
 
-    def _reserve(self, report: Report, now: float) -> tuple[dict[str, float], str]:
-        """New reservations by budget, and the budget that is used up for the first call that waits."""
+    def _reserve(self, report: Report, now: float) -> tuple[dict[str, float], str, float]:
+        """New reservations by budget, the budget that is used up for the first call that waits, and what is left of
+        it."""
         granted: dict[str, float] = {}
-        exhausted = ""
+        exhausted, left = "", 0.0
         dead = [holder for holder, heard_at in self._heard.items() if heard_at + DEAD_AFTER_S < now]
         for name, totals in report.budgets.items():
             purse = self.purses[name]
@@ -109,9 +110,9 @@ class Limiter:
             amount = _reserved(purse, report.holder, totals)
             if amount:
                 granted[name] = amount
-            elif totals.least and purse.never_fits(totals.least, dead):
-                exhausted = name
-        return granted, exhausted
+            elif totals.least > purse.left(dead):
+                exhausted, left = name, purse.left(dead)
+        return granted, exhausted, left
 
     def _grant(self, holder: str, report: EndpointReport, now: float) -> EndpointGrant:
         endpoint = self._endpoint(report.endpoint)

@@ -55,12 +55,12 @@ class Purse:
         self._reserved[holder] = self._reserved.get(holder, 0.0) + amount
         return True
 
-    def never_fits(self, amount: float, dead: Collection[str]) -> bool:
-        """Whether `amount` would not fit even if all that the living have reserved were given back."""
+    def left(self, dead: Collection[str]) -> float:
+        """What would be free if all that the living have reserved were given back; infinite without a cap."""
         if self.cap is None:
-            return False
+            return math.inf
         lost = math.fsum(self._reserved.get(holder, 0.0) for holder in dead)
-        return self.spent + lost + amount > self.cap
+        return max(0.0, self.cap - self.spent - lost)
 
     def totals(self) -> dict[str, tuple[float, float]]:
         """(reserved, spent) by holder, to be written down before a grant leaves."""

@@ -41,7 +41,7 @@ def believed(reply: ModelReply, messages: Sequence[Message]) -> ModelReply:
     # The list may hold the token that ends the reply, which not every server counts.
     if completion is not None and (completion < listed - 1 or _is_short(completion, [reply.text])):
         completion = listed or max(fewest_tokens([reply.text]), text_estimate(reply.text))
-    found = Usage(prompt, completion)
+    found = Usage(prompt, completion, usage.reasoning_tokens)
     return reply if found == usage else replace(reply, usage=found, stated=usage)
 
 

@@ -15,6 +15,7 @@ from moot.actors.models.anthropic_sampling import MAX_TEMPERATURE, SAMPLING_VERS
 from moot.actors.models.anthropic_wire import decode_reply, encode_request
 from moot.actors.models.api_key import ApiKey
 from moot.actors.models.connection_errors import connection_failure
+from moot.actors.models.families import family_of_model
 from moot.actors.models.interface import Capabilities, ModelError, ModelReply
 from moot.actors.models.openai_errors import plain
 from moot.actors.models.openai_wire import REQUEST_ID_HEADER, request_id
@@ -53,11 +54,14 @@ class AnthropicModel:
         self.name = f"anthropic/{model}"
         self.base_url = base_url
         self._sampling = takes_sampling(model)
+        family = family_of_model("anthropic", model)
+        efforts = family.efforts if family is not None else ()
         self.capabilities = Capabilities(
             images=True,
             structured_output="yes",
             dialect="anthropic",
-            settings=frozenset({"stop", "extra"}),
+            settings=frozenset({"stop", "extra", *(("reasoning_effort",) if efforts else ())}),
+            efforts=efforts,
             max_temperature=MAX_TEMPERATURE if self._sampling else None,
         )
         self._key = ApiKey(api_key_env)

@@ -60,7 +60,7 @@ def encode_request(
         system="\n\n".join(system) or None,
         temperature=temperature,
         top_p=top_p,
-        output_config=None if schema is None else _held_to(schema),
+        output_config=_output_config(decoding.reasoning_effort, schema),
         stop_sequences=decoding.stop or None,
     )
     try:
@@ -69,9 +69,13 @@ def encode_request(
         raise ModelError("request", "a message holds a lone surrogate, which is not Unicode text") from None
 
 
-def _held_to(schema: ReplySchema) -> dict[str, Any]:
-    # Not a tool that must be used: the models that always think refuse that.
-    return {"format": {"type": "json_schema", "schema": msgspec.Raw(schema.body)}}
+def _output_config(effort: str | None, schema: ReplySchema | None) -> dict[str, Any] | None:
+    """How much the model thinks and writes, and what its reply is held to; None for neither."""
+    config: dict[str, Any] = {} if effort is None else {"effort": effort}
+    if schema is not None:
+        # Not a tool that must be used: the models that always think refuse that.
+        config["format"] = {"type": "json_schema", "schema": msgspec.Raw(schema.body)}
+    return config or None
 
 
 def _says(message: Message) -> bool:
@@ -112,6 +116,7 @@ class _Usage(msgspec.Struct):
     cache_creation_input_tokens: Any = None
     cache_read_input_tokens: Any = None
     output_tokens: Any = None
+    output_tokens_details: Any = None
 
 
 class _Reply(msgspec.Struct):
@@ -174,7 +179,10 @@ def _decode(body: bytes, limits: RateHeaders | None) -> _Reply:
 
 
 def _usage(usage: _Usage | None) -> Usage:
-    """Tokens billed; those of the prompt that were written to or read from a cache are stated apart, and count."""
+    """Tokens billed; those of the prompt that were written to or read from a cache are stated apart, and count.
+
+    Those of thinking are among the reply's; how many they are is None where the service does not say.
+    """
     if usage is None:
         return Usage()
     parts = [token_count(usage.input_tokens)]
@@ -185,4 +193,6 @@ def _usage(usage: _Usage | None) -> Usage:
     ]
     known = [part for part in parts if part is not None]
     prompt = token_count(sum(known)) if len(known) == len(parts) else None
-    return Usage(prompt, token_count(usage.output_tokens))
+    details = usage.output_tokens_details
+    thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
+    return Usage(prompt, token_count(usage.output_tokens), token_count(thinking))

@@ -26,6 +26,7 @@ class Family(BaseModel):
         logprobs: whether token log-probabilities are given.
         reasons: whether hidden reasoning counts against the longest reply.
         api: over which of OpenAI's APIs they can be used; `chat` for those of other vendors.
+        efforts: the values of `reasoning_effort` that Anthropic's service takes for them; empty where it takes none.
         as_of: when the documentation was read.
     """
 
@@ -37,6 +38,7 @@ class Family(BaseModel):
     logprobs: bool
     reasons: bool
     api: Api = "chat"
+    efforts: tuple[str, ...] = ()
     as_of: date
 
 

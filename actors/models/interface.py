@@ -34,6 +34,7 @@ class Capabilities:
         seeds: whether a reply can be repeated: by a seed of the request, or because it is a pure function of it.
         reasons: whether it is known to think before it replies, at the cost of the longest reply.
         settings: which of `seed`, `stop`, `repetition_penalty`, `reasoning_effort` and `extra` it takes.
+        efforts: the values of `reasoning_effort` that it takes; empty where they are not known.
         api: over which of OpenAI's APIs it is asked; `chat` for whatever has no choice.
         max_temperature: greatest temperature that it takes; None when it takes none.
         simulated: whether its replies come from a random model and must be labelled so.
@@ -49,6 +50,7 @@ class Capabilities:
     seeds: bool = False
     reasons: bool = False
     settings: frozenset[str] = frozenset()
+    efforts: tuple[str, ...] = ()
     api: Api = "chat"
     max_temperature: float | None = 2.0
     simulated: bool = False

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from moot.actors.models.small.name import is_small
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.messages import Usage
+from moot.protocols.wording import explained
 from moot.protocols.yaml_file import parsed_yaml
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
@@ -125,10 +126,8 @@ def _explained(error: ValidationError) -> str:
     """What is wrong with a table, in one line; a misspelt key before the one that is missing because of it."""
     first = min(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
     path = [str(part) for part in first["loc"] if part != "[key]"]
-    message = f"{first['msg']}, not {repr(first['input'])[:60]}"
-    if first["type"] == "missing":
-        message = first["msg"]
-    elif first["type"] == "extra_forbidden":
+    message = explained(first)
+    if first["type"] == "extra_forbidden":
         key = path.pop()
         message = str(unknown_name("key", key, (Price if path else PriceTable).model_fields))
     elif first["type"] in ("model_type", "dict_type"):

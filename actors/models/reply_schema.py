@@ -13,10 +13,11 @@ from pydantic import BaseModel
 
 from moot.actors.models.json_schema import json_schema, limited_schema
 from moot.actors.models.schema_dialects import DIALECTS, DialectName, in_dialect
+from moot.actors.models.scripts import bytes_per_character
 from moot.protocols.reply_limits import CASE_LABEL, SIZE_SLOT
 
-CHARACTERS_PER_TOKEN = 3.0
-"""Characters that a token of prose surely has, on average: English has four to five."""
+CHARACTERS_PER_TOKEN = 3
+"""Characters that a token of prose in Latin script surely has, on average: English has four to five."""
 
 _LONGEST_TEXT = 300
 """Characters of a text whose reply type states no bound."""
@@ -57,6 +58,7 @@ def reply_schema(
     *,
     listed_labels: bool = True,
     sizes: tuple[tuple[str, int], ...] = (),
+    bytes_each: int = 1,
 ) -> ReplySchema:
     """The schema of an ask.
 
@@ -68,6 +70,7 @@ def reply_schema(
             cut for it.
         listed_labels: whether labels become an `enum`; False for a server that refused so many.
         sizes: what the ask's slots say of lists and integers, as `slot_sizes` gives it.
+        bytes_each: of a character that the reply is written in, as `bytes_per_character` gives it for the ask.
 
     Raises:
         ConfigError: no schema can say what the model wants.
@@ -80,7 +83,7 @@ def reply_schema(
         limited = _with_room(limited, max(map(len, labels)))
     schema = _bounded(_with_labels(limited, labels if listed_labels else None, "answer"))
     if not getattr(model, "length_follows_input", False):
-        schema = _fitted(schema, max_tokens)
+        schema = _fitted(schema, max_tokens, bytes_each)
     if not (DIALECTS[dialect].lengths or getattr(model, "analysis_first", False)):
         schema = _decisive_first(schema)
     return ReplySchema(name, msgspec.json.encode(in_dialect(schema, DIALECTS[dialect])))
@@ -116,28 +119,45 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield schema["items"]
 
 
-def longest_reply(schema: Mapping[str, Any]) -> int:
+def longest_reply(schema: Mapping[str, Any], bytes_each: int = 1) -> int:
     """Characters of the longest reply that a schema with limits permits, written without blanks around its marks.
+
+    They are characters in Latin script, `CHARACTERS_PER_TOKEN` to a token: one of another counts as the tokens that its
+    bytes may be.
+
+    Args:
+        bytes_each: of a character of its texts; 1 for Latin script.
 
     >>> longest_reply({"type": "array", "items": {"type": "boolean"}, "maxItems": 3})
     23
+    >>> longest_reply({"type": "string", "maxLength": 100}), longest_reply({"type": "string", "maxLength": 100}, 3)
+    (102, 902)
     """
     if "anyOf" in schema:
-        return max(longest_reply(member) for member in schema["anyOf"])
+        return max(longest_reply(member, bytes_each) for member in schema["anyOf"])
     if "enum" in schema:
-        return max(len(msgspec.json.encode(value).decode()) for value in schema["enum"])
+        return max(_length(msgspec.json.encode(value).decode()) for value in schema["enum"])
     match schema["type"]:
         case "object":
             parts = schema["properties"].items()
-            return 2 + sum(len(name) + _AROUND + longest_reply(part) for name, part in parts)
+            return 2 + sum(len(name) + _AROUND + longest_reply(part, bytes_each) for name, part in parts)
         case "array":
-            return 2 + int(schema["maxItems"]) * (longest_reply(schema["items"]) + 2)
+            return 2 + int(schema["maxItems"]) * (longest_reply(schema["items"], bytes_each) + 2)
         case "string":
-            return 2 + int(schema["maxLength"])
+            return 2 + int(schema["maxLength"]) * _weight(bytes_each)
         case "boolean" | "null":
             return _BOOLEAN
         case _:
             return _NUMBER
+
+
+def _length(text: str) -> int:
+    """Its characters, as `longest_reply` counts them."""
+    return len(text) * _weight(bytes_per_character([text]))
+
+
+def _weight(bytes_each: int) -> int:
+    return 1 if bytes_each == 1 else bytes_each * CHARACTERS_PER_TOKEN
 
 
 def _decisive_first(schema: dict[str, Any]) -> dict[str, Any]:
@@ -231,26 +251,27 @@ def _bounded(schema: Mapping[str, Any]) -> dict[str, Any]:
     return written
 
 
-def _fitted(schema: dict[str, Any], max_tokens: int) -> dict[str, Any]:
+def _fitted(schema: dict[str, Any], max_tokens: int, bytes_each: int) -> dict[str, Any]:
     """The schema with its texts cut, all by the same share, so that the longest reply fits; a short text stays.
 
     Where the shortest texts do not fit, lists are cut, too.
     """
     room = max_tokens * CHARACTERS_PER_TOKEN
-    if longest_reply(schema) <= room:
+    length = partial(longest_reply, bytes_each=bytes_each)
+    if length(schema) <= room:
         return schema
-    shortest = _cut(schema, 0.0)
-    if longest_reply(shortest) > room:
-        return _largest(partial(_with_fewer_items, shortest), room)
-    return _largest(partial(_cut, schema), room)
+    cut = partial(_cut, schema, shortest=_SHORTEST_TEXT // bytes_each)
+    if length(cut(0.0)) > room:
+        return _largest(partial(_with_fewer_items, cut(0.0)), lambda found: length(found) <= room)
+    return _largest(cut, lambda found: length(found) <= room)
 
 
-def _largest(cut: Callable[[float], dict[str, Any]], room: float) -> dict[str, Any]:
-    """What is left by the largest share whose longest reply fits."""
+def _largest(cut: Callable[[float], dict[str, Any]], fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """What is left by the largest share that fits."""
     least, most = 0.0, 1.0
     for _ in range(20):  # by halves: the length grows with the share
         middle = (least + most) / 2
-        least, most = (middle, most) if longest_reply(cut(middle)) <= room else (least, middle)
+        least, most = (middle, most) if fits(cut(middle)) else (least, middle)
     return cut(least)
 
 
@@ -261,9 +282,9 @@ def _with_fewer_items(schema: Mapping[str, Any], share: float) -> dict[str, Any]
     return written
 
 
-def _cut(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
-    written = _through(schema, partial(_cut, share=share))
-    if written.get("type") == "string" and written.get("maxLength", 0) > _SHORTEST_TEXT:
-        least = max(_SHORTEST_TEXT, written.get("minLength", 0))
+def _cut(schema: Mapping[str, Any], share: float, shortest: int) -> dict[str, Any]:
+    written = _through(schema, partial(_cut, share=share, shortest=shortest))
+    if written.get("type") == "string" and written.get("maxLength", 0) > shortest:
+        least = max(shortest, written.get("minLength", 0))
         written["maxLength"] = max(least, int(written["maxLength"] * share))
     return written

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moot.actors.models.reply_schema import ReplySchema
+from moot.actors.models.scripts import estimated_length
 from moot.protocols.messages import Message
 
 _PER_MESSAGE = 16
@@ -24,8 +25,8 @@ def schema_bound(schema: ReplySchema | None) -> int:
 
 
 def text_estimate(text: str) -> int:
-    """About how many tokens a text is: four characters each."""
-    return len(text) // 4
+    """About how many tokens a text is: four characters of Latin script each, or one of another."""
+    return estimated_length(text) // 4
 
 
 def prompt_estimate(messages: Sequence[Message]) -> int:

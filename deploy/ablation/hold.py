@@ -14,6 +14,7 @@ from moot.deploy.running.outcome import Run
 from moot.deploy.running.prepare import Prepared
 from moot.deploy.running.resume import used
 from moot.deploy.running.session import finished
+from moot.deploy.running.stopped import SAYS
 
 
 class Held(NamedTuple):
@@ -90,8 +91,9 @@ def _used_up(config: RunConfig, left: _Bounds) -> str:
 
 def _of_the_grid(config: RunConfig, why: str) -> str:
     """What stopped a cell, where that is a bound: with the grid's figure, not what was left of it for the cell."""
+    wanted = "".join(why.partition(SAYS)[1:])
     if why.startswith("--max-tokens"):
-        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call"
+        return f"--max-tokens {config.max_tokens} for the whole grid does not allow another call{wanted}"
     if why.startswith("--max-cost"):
-        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call"
+        return f"--max-cost {config.max_cost_usd:g} for the whole grid does not allow another call{wanted}"
     return f"--max-minutes {config.max_minutes:g} is over" if why.startswith("--max-minutes") else why

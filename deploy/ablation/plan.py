@@ -23,7 +23,7 @@ def plan_lines(grid: Sequence[ReadyCell]) -> list[str]:
     return [
         *("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in table),
         *(f"documents {said}" for said in dict.fromkeys(each.documents for each in plans.values()) if said),
-        "prompts at 4 characters a token, replies at full length; at least: if every debate is short;",
+        "prompts at 4 characters a token (not Latin: 1), replies at full length; at least: if every debate is short;",
         "without retries and re-asks; a cell that has begun, and replies that are reused, cost less",
         "dry run: nothing was asked, paid or written",
     ]

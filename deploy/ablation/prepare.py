@@ -15,7 +15,7 @@ from moot.actors.record.folder import RunFolder
 from moot.actors.record.store.uri import is_uri
 from moot.deploy.ablation.folder import folder_of
 from moot.deploy.ablation.grid import Axis, Cell, cells_of, configured
-from moot.deploy.running.checks import check_models
+from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import Shelf
 from moot.deploy.running.prepare import Prepared, inner, prepare
@@ -127,24 +127,31 @@ def _reusing(cell: ReadyCell, first: Prepared) -> ReadyCell:
     return dataclasses.replace(cell, prepared=dataclasses.replace(cell.prepared, config=config, reuse=first.folder))
 
 
-def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> None:
+def check_grid(grid: Sequence[ReadyCell], *, network: bool = True) -> list[ReadyCell]:
     """Check that every cell can be held or gone on with, and ask its models; those of finished cells are not asked.
 
     Args:
         network: False asks nobody.
 
+    Returns:
+        The cells with what was found of their models: of cells that ask a model for the same, by one trial.
+
     Raises:
         UserError: one line for the first thing that is wrong, and in which cell.
     """
-    unfinished = []
+    unfinished = set()
     for each in cells_to_hold(grid):
         with _naming(each.cell):
             asyncio.run(check_models(on_its_own(each.prepared, grid), network=False))
             if finished(each.prepared) is None:
-                unfinished.append(each)
-    for each in {_models(each.prepared): each for each in unfinished}.values() if network else ():
-        with _naming(each.cell):
-            asyncio.run(check_models(each.prepared))
+                unfinished.add(each.cell.name)
+    trials = Trials()
+    return [_tried(each, trials) if network and each.cell.name in unfinished else each for each in grid]
+
+
+def _tried(cell: ReadyCell, trials: Trials) -> ReadyCell:
+    with _naming(cell.cell):
+        return dataclasses.replace(cell, prepared=asyncio.run(check_models(cell.prepared, trials=trials)))
 
 
 def has_gold(grid: Sequence[ReadyCell]) -> bool:
@@ -156,12 +163,6 @@ def on_its_own(prepared: Prepared, grid: Sequence[ReadyCell]) -> Prepared:
     """A cell's run without the first cell's replies, which may not be there yet."""
     first = cells_to_hold(grid)[0].prepared
     return dataclasses.replace(prepared, reuse=None) if prepared.reuse == first.folder else prepared
-
-
-def _models(prepared: Prepared) -> str:
-    """Who would be asked, and for what: equal for cells that one check will do for."""
-    members = [member.model_dump(mode="json") for member in prepared.members]
-    return json.dumps([members, prepared.config.encoder, prepared.protocol.needs_logprobs], sort_keys=True)
 
 
 def grid_folder(grid: Sequence[ReadyCell]) -> Path:

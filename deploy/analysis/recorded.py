@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -85,12 +86,20 @@ def replies_of_runs(
         if left_out:
             counts = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
             raise RecordError(f"{where}: every judged reply is left out ({counts}): go on with the run first")
-        raise RecordError(
-            f"{where}: no reply has been judged there: hold a run with --protocol constructor-auditor, judge replies "
-            "with `moot judge`, or bring a table of your own with --table"
-        )
+        raise RecordError(f"{where}: {_none_judged([read_facts(folder) for folder in folders])}")
     roles = [role for folder in folders for role in _roles(read_facts(folder))]
     return _replies(judged, turns, join_tokens(tokens), left_out, vocabulary, roles)
+
+
+def _none_judged(runs: Sequence[RunFacts]) -> str:
+    """What is to be done where no run has a reply that was judged under a rubric."""
+    protocols = ", ".join(dict.fromkeys(str(run.protocol) for run in runs))
+    task = shlex.quote(next((run.task for run in runs if run.task), "TASK"))
+    return (
+        f"no reply has been judged under a rubric there (protocol {protocols}): `moot show` has what came of it. For "
+        f"this analysis hold `moot run --protocol constructor-auditor --task {task}` and analyze that, judge replies "
+        "that you have with `moot judge FILE`, or bring a table of your own with --table"
+    )
 
 
 def _name(folder: Path, folders: Sequence[str | Path]) -> str:

@@ -94,7 +94,7 @@ def ablate(
     base = RunConfig.build(file, flags, flag_of)
     check_keys(axes, base, flags)
     grid = prepare_grid(base, axes, share_replies=share_replies)
-    check_grid(grid, network=not dry_run)
+    grid = check_grid(grid, network=not dry_run)
     if not has_gold(grid):
         print(
             "warning: no case has a gold label, so every accuracy will be unknown: answers are counted", file=sys.stderr

@@ -22,7 +22,7 @@ from moot.deploy.reading.summaries.model_replies import (
     warnings_of,
 )
 from moot.deploy.reading.text import cases, visible_line
-from moot.deploy.running.checks import check_models
+from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.decide import waiting
 from moot.deploy.running.documents import Shelf
@@ -85,7 +85,8 @@ def _prepared(config: RunConfig, names: Sequence[str], *, quiet: bool) -> list[P
 
 
 async def _check(runs: Sequence[Prepared], *, network: bool) -> list[Prepared]:
-    return [await check_models(each, network=network) for each in runs]
+    trials = Trials()
+    return [await check_models(each, network=network, trials=trials) for each in runs]
 
 
 def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
@@ -108,6 +109,9 @@ def _compared(runs: Sequence[Prepared], *, quiet: bool) -> int:
             return EXIT_STOPPED
     show_comparison(compare([read_at(each) for each in runs]))
     print(f"\nnext: moot show {shown(runs[0])}")
+    for each, done in zip(runs, held, strict=True):
+        if done.failed == done.done and (example := _example(done)) is not None:
+            print(f"      moot show {shown(each)} {_typed(example[0])}  {example[1]}")
     for done in held:
         tell_commonest_failure(done)
     return EXIT_SOME_FAILED if failed else EXIT_OK
@@ -224,14 +228,23 @@ def _rows(done: Run, table: str, *columns: str) -> list[dict[str, Any]]:
 
 
 def _next_commands(done: Run, prepared: Prepared, where: str) -> list[tuple[str, str]]:
-    rows = done.table("verdicts").select(["case_id", "rounds"]).to_pylist()
-    debated = min(rows, key=lambda row: (not row["rounds"], row["case_id"]), default=None)
     commands = [(f"moot show {where} --format json", "these figures for a program")]
-    if debated is not None:
-        commands.insert(0, (f"moot show {where} {_typed(debated['case_id'])}", "one debate, from opening to verdict"))
+    if (example := _example(done)) is not None:
+        case_id, what = example
+        commands.insert(0, (f"moot show {where} {_typed(case_id)}", what))
     if prepared.settings.get("both_branches"):
         commands.append((f"moot calibrate {where}", "thresholds for the gate"))
     return commands
+
+
+def _example(done: Run) -> tuple[str, str] | None:
+    """The case to look at first, and what is to be seen there; None where no case has ended."""
+    rows = _rows(done, "verdicts", "rounds", "failure")
+    found = min(rows, key=lambda row: (bool(row["failure"]), not row["rounds"], row["case_id"]), default=None)
+    if found is None:
+        return None
+    failed = "no case has a verdict: why this one failed"
+    return found["case_id"], failed if found["failure"] else "one debate, from opening to verdict"
 
 
 def _typed(case_id: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal
 
@@ -32,6 +32,7 @@ from moot.protocols.errors import CapabilityMissing, ConfigError, RecordError
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.messages import Decoding
 from moot.protocols.replies import Position
+from moot.protocols.wording import expected
 
 _LOOKED_AT = 2_000
 """Cases whose labels are looked at before a run."""
@@ -39,11 +40,25 @@ _LOOKED_AT = 2_000
 _log = structlog.get_logger(__name__)
 
 
-async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What trial calls found: runs that belong together make each of them once.
+
+    Attributes:
+        models: what `probe` gave, by who was asked and for what.
+        encoders: those that were asked, with the variable of their key.
+    """
+
+    models: dict[tuple[ModelBinding, Trial], tuple[ModelProfile, bool]] = field(default_factory=dict)
+    encoders: set[tuple[str, str | None]] = field(default_factory=set)
+
+
+async def check_models(prepared: Prepared, *, network: bool = True, trials: Trials | None = None) -> Prepared:
     """Ask every distinct model of the run, and its encoder, whether they can be used; trial calls are made once.
 
     Args:
         network: False makes the models, so that a wrong setting is found, reads what is to be reused, and asks nobody.
+        trials: of the runs that this one belongs to; what is found here is added.
 
     Returns:
         The run with what was found of its models; with what the record says of them, where it is resumed.
@@ -65,6 +80,7 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
     shown = _shown_pictures(prepared)
     found: dict[_Asked, ModelProfile | None] = {}
     known = await asyncio.to_thread(_known_profiles, prepared) if network else None
+    trials = Trials() if trials is None else trials
     for binding, roles in wanted.items():
         model = make_model(binding, seed=prepared.config.seed, answer_key=None)
         try:
@@ -77,12 +93,12 @@ async def check_models(prepared: Prepared, *, network: bool = True) -> Prepared:
                 if known is not None:
                     found[_asked(binding)] = known.get(_asked(binding))
                 elif not is_embedded(binding.model):
-                    found[_asked(binding)] = await _probed(model, binding, roles, prepared)
+                    found[_asked(binding)] = await _probed(model, binding, roles, prepared, trials)
                 elif model.capabilities.structured_output != "no":
                     found[_asked(binding)] = declared_profile(model, model.capabilities.dialect)
         finally:
             await model.close()
-    await _check_encoder(prepared, network)
+    await _check_encoder(prepared, network, trials)
     if prepared.classifier is not None and network:
         await _check_body(prepared.classifier)
     return _with_profiles(prepared, found) if found else prepared
@@ -119,7 +135,9 @@ def recorded_profiles(run: RunFolder) -> dict[_Asked, ModelProfile | None] | Non
     try:
         bindings = [RoleBinding.model_validate(member) for member in members]
     except ValidationError as error:
-        raise RecordError(f"{run.path / 'run.yaml'}: `bindings` cannot be read: {error.errors()[0]['msg']}") from None
+        raise RecordError(
+            f"{run.path / 'run.yaml'}: `bindings` cannot be read: {expected(error.errors()[0])}"
+        ) from None
     return {_asked(binding): binding.profile for binding in bindings}
 
 
@@ -177,6 +195,10 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
         for name in ("seed", "stop", "repetition_penalty", "reasoning_effort", "extra"):
             if getattr(role, name) not in (None, (), {}) and name not in model.capabilities.settings:
                 raise ConfigError(f"model {model.name!r} takes no `{name}`: leave it out of the role's settings")
+        effort, efforts = role.reasoning_effort, model.capabilities.efforts
+        if effort is not None and efforts and effort not in efforts:
+            known = ", ".join(efforts)
+            raise ConfigError(f"model {model.name!r} takes a `reasoning_effort` of {known}, not {effort!r}")
         written = [name for name in ("temperature", "top_p") if getattr(role, name) is not None]
         if most is None:
             for name in sorted(role.model_fields_set.intersection(written)):
@@ -185,12 +207,13 @@ def _check_sampling(model: Model, roles: list[RoleBinding]) -> None:
             raise ConfigError(f"model {model.name!r} takes a temperature of at most {most:g}, not {role.temperature:g}")
 
 
-async def _check_encoder(prepared: Prepared, network: bool) -> None:
-    config = prepared.config
-    encoder = make_encoder(config.encoder, PROBE_RETRIES, api_key_env=config.encoder_key_env)
+async def _check_encoder(prepared: Prepared, network: bool, trials: Trials) -> None:
+    asked = (prepared.config.encoder, prepared.config.encoder_key_env)
+    encoder = make_encoder(asked[0], PROBE_RETRIES, api_key_env=asked[1])
     try:
-        if network:
+        if network and asked not in trials.encoders:
             await encoder.check()
+            trials.encoders.add(asked)
     finally:
         await encoder.close()
 
@@ -208,11 +231,11 @@ async def _check_body(classifier: FoundClassifier) -> None:
 
 
 async def _probed(
-    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared
+    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared, trials: Trials
 ) -> ModelProfile:
     """What the trial finds; over the Responses API, where OpenAI offers the model there only."""
     try:
-        return await _probe(model, roles, prepared)
+        return await _probe(model, binding, roles, prepared, trials)
     except OnlyOverResponses:
         other = over_responses(binding)
         if other is None:
@@ -221,12 +244,14 @@ async def _probed(
     again = make_model(other, seed=prepared.config.seed, answer_key=None)
     try:
         _check_declared(again, [role for _, role in roles], prepared.protocol)
-        return await _probe(again, roles, prepared)
+        return await _probe(again, other, roles, prepared, trials)
     finally:
         await again.close()
 
 
-async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared) -> ModelProfile:
+async def _probe(
+    model: Model, binding: ModelBinding, roles: Sequence[tuple[str, RoleBinding]], prepared: Prepared, trials: Trials
+) -> ModelProfile:
     """Try calls as the role makes them that asks for most, with the schemas of all its roles."""
     members, protocol = [member for _, member in roles], prepared.protocol
     role = max(members, key=lambda member: (member.early_stop is not None, member.top_logprobs or 0))
@@ -243,7 +268,9 @@ async def _probe(model: Model, roles: Sequence[tuple[str, RoleBinding]], prepare
             name for member in members for name in member.model_fields_set if getattr(member, name) is not None
         ),
     )
-    profile, given = await probe(model, trial)
+    if (binding, trial) not in trials.models:
+        trials.models[binding, trial] = await probe(model, trial)
+    profile, given = trials.models[binding, trial]
     if not given and protocol.needs_logprobs and role.top_logprobs:
         raise _no_logprobs(model, protocol)
     if not given and role.early_stop is not None:

@@ -251,7 +251,8 @@ async def _opening(model: Model, role: RoleBinding, what: str, schema: ReplySche
         parse_reply(reply.text, Position, case.labels, case.choices, case.aliases)
     except (ModelError, InvalidReply) as error:
         cut = reply is not None and reply.finish_reason == LENGTH
-        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else str(error)
+        said = error.plain if isinstance(error, InvalidReply) else str(error)
+        why = f"{TRUNCATED}{decoding.max_tokens}: {RAISE_MAX_TOKENS}" if cut else said
         return Finding(what, unusable, f"unusable: {why}")
     except TimeoutError:
         return Finding(what, unusable, f"no reply within {TIMEOUT_S:g} s")

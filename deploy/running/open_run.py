@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -31,7 +32,7 @@ from moot.deploy.running.first_start import leaves_nothing
 from moot.deploy.running.held import Held, held
 from moot.deploy.running.library import build_run_library
 from moot.deploy.running.outcome import Status
-from moot.deploy.running.prepare import Prepared, prepare, warn
+from moot.deploy.running.prepare import Bindings, Prepared, prepare, warn
 from moot.deploy.running.resume import RunYaml, check_resumable
 from moot.deploy.running.session import finish_session, make_runtime, recorded_past
 from moot.deploy.running.stopped import in_words
@@ -55,12 +56,20 @@ class OpenRun:
         config: as for `moot.run`, without a task.
         protocol: an object with `async def run(self, case, floor)`, instead of `config.protocol`.
         followed: whether anybody may want a debate's events; without them `events` knows of none.
+        tried: the run's bindings with what trial calls found already; None makes these when it is opened.
 
     Raises:
         UserError: one line about what is wrong.
     """
 
-    def __init__(self, config: RunConfig, *, protocol: object | None = None, followed: bool = True) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        *,
+        protocol: object | None = None,
+        followed: bool = True,
+        tried: Bindings | None = None,
+    ) -> None:
         self._followed = followed
         if "task" in config.model_fields_set or config.limit is not None:
             raise ConfigError("`task` and `limit` are not for an open run: its cases are brought one by one")
@@ -70,7 +79,8 @@ class OpenRun:
             raise ConfigError("`attended` is not for an open run: nobody is asked")
         if config.out is not None and is_uri(config.out):
             raise ConfigError(f"--out {config.out}: cases that come one by one are recorded in a folder; give its path")
-        self._prepared: Prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
+        prepared = prepare(config, task=Task.arriving(NAME), protocol=protocol)
+        self._prepared = prepared if tried is None else replace(prepared, bindings=tried, tried=True)
         self._reception: Reception | None = None
         self._record: RunYaml | None = None
         self._indices = itertools.count()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from moot.actors.encoders.resolve import is_served
+from moot.actors.models.scripts import estimated_length
 from moot.actors.retrieval.library import LibraryFolder
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import sent_decoding
@@ -29,7 +30,8 @@ class Plan:
         protocol: its name.
         cases: how many; None for a source that cannot be read twice.
         least, most: calls over all cases; None for a protocol whose steps are not known, or without `cases`.
-        least_tokens, most_tokens: prompts at four characters per token, replies at their full length.
+        least_tokens, most_tokens: prompts at four characters per token, or one in other scripts than Latin; replies at
+            their full length.
         reusable: replies of the other run that can answer equal asks; None without such a run. How many of them will
             is known only when the debates are held, so the other figures count every call.
         documents: what the library holds, and what is still to be embedded for it; empty for a run without documents.
@@ -59,7 +61,7 @@ class Plan:
             f"cases     {'unknown' if self.cases is None else f'{self.cases:,}'}",
             f"calls     {calls}",
             f"tokens    {tokens}",
-            "          prompts at 4 characters a token, replies at full length; without retries and re-asks",
+            "          prompts at 4 characters a token (not Latin: 1), replies at full length, no retries or re-asks",
             *reuse,
             *([f"documents {self.documents}"] if self.documents else []),
             "dry run: nothing was asked, paid or written",
@@ -112,4 +114,4 @@ def longest_reply(members: Iterable[RoleBinding]) -> int:
 def prompt_tokens(templates: Templates, found: CallPlan) -> int:
     """About how many tokens a prompt without replies has, by a plan of calls."""
     messages = templates.render(found.template, found.slots)
-    return math.ceil(sum(len(message.content) for message in messages) / CHARACTERS_PER_TOKEN)
+    return math.ceil(sum(estimated_length(message.content) for message in messages) / CHARACTERS_PER_TOKEN)

@@ -48,6 +48,10 @@ from moot.protocols.templates import Templates
 _log = structlog.get_logger(__name__)
 
 
+Bindings = Mapping[str, list[RoleBinding]]
+"""Models and decoding by role family."""
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A run whose task, protocol, settings, models and templates have been found good.
@@ -80,7 +84,7 @@ class Prepared:
     in_memory: bool
     protocol: DebateProtocol
     settings: Mapping[str, Any]
-    bindings: Mapping[str, list[RoleBinding]]
+    bindings: Bindings
     templates: Templates
     folder: Path
     mirror: Mirror | None
@@ -265,6 +269,8 @@ def warn(prepared: Prepared) -> None:
             protocol=prepared.protocol.name,
             models=both,
         )
+    for remark in prepared.checked.remarks if prepared.checked is not None else ():
+        _log.warning(remark, file=prepared.task.path)
     if _begins_with_a_comment(prepared.task):
         _log.warning(
             "the first line begins with #: a .txt file has no comments, so it is debated like any other line",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from moot.actors.limits.gate import GIVE_UP_S, EndpointDown, LimiterGone
 from moot.deploy.running.config import RunConfig
+
+SAYS = ": "
+"""Between a bound that allows no more and what the next call wanted of it."""
 
 
 def in_words(why: str, config: RunConfig) -> str:
@@ -18,6 +23,16 @@ def in_words(why: str, config: RunConfig) -> str:
         return f"{what} has not answered for {GIVE_UP_S:.0f} s"
     if kind == LimiterGone.kind:
         return f"the run's limiter cannot be asked any more ({what})"
-    if what == "usd" and config.max_cost_usd is not None:
-        return f"--max-cost {config.max_cost_usd:g} does not allow another call"
-    return f"--max-tokens {config.max_tokens} does not allow another call"
+    budget, needed, left = what.split()
+    if budget == "usd":
+        return f"--max-cost {config.max_cost_usd:g} does not allow another call{SAYS}{_usd(float(needed), float(left))}"
+    return f"--max-tokens {config.max_tokens} does not allow another call{SAYS}{_tokens(float(needed), float(left))}"
+
+
+def _usd(needed: float, left: float) -> str:
+    more = math.ceil((needed - left) * 1e6) / 1e6
+    return f"the next may cost ${needed:.6f}, ${left:.6f} is left; raise it by ${more:.6f} or more"
+
+
+def _tokens(needed: float, left: float) -> str:
+    return f"the next may take {needed:,.0f} tokens, {left:,.0f} are left; raise it by {needed - left:,.0f} or more"

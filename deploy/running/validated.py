@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.actors.models.api_key import redact
 from moot.protocols.errors import ConfigError
+from moot.protocols.wording import expected, explained
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -32,13 +33,11 @@ def validated(model: type[M], values: Mapping[str, Any], where: str = "", *, typ
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         path = [str(part) for part in first["loc"]]
-        message = first["msg"].removeprefix("Value error, ")
-        plain = not _SECRET_KEYS & {*path} and not isinstance(first["input"], dict | list)
-        got = f", not {redact(repr(first['input']))[:60]}" if plain else ""
+        message = expected(first) if _SECRET_KEYS & {*path} else explained(first, redact)
         flag = typed.get(path[0]) if path else None
         key = ".".join(path)
         inner = key.partition(".")[2]
         typed_as = f"{flag} {inner}" if flag and inner else flag
         # What is wrong with several keys together names them itself.
         named = f"{typed_as or f'`{key}`'}: " if path else ""
-        raise ConfigError(f"{where if flag is None else ''}{named}{message}{got}") from None
+        raise ConfigError(f"{where if flag is None else ''}{named}{message}") from None

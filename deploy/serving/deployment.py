@@ -13,10 +13,11 @@ from starlette.types import ASGIApp
 from moot.actors.garbage import collect_seldom
 from moot.actors.log import configure_json
 from moot.actors.remote.carried import Carried
+from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.api import make_api
 from moot.deploy.serving.listener import Listener
 from moot.deploy.serving.services import MOST_HELD, Services
-from moot.deploy.serving.settings import ServeConfig
+from moot.deploy.serving.settings import Kind, ServeConfig
 
 _log = structlog.get_logger(__name__)
 NAME = "moot"
@@ -33,16 +34,19 @@ class DebateServer:
 
     Args:
         config: fields of `ServeConfig`.
+        tried: see `Services`.
 
     Raises:
         UserError: one line about what is wrong.
     """
 
-    async def __init__(self, config: Mapping[str, Any]) -> None:  # type: ignore[misc] # Serve awaits it
+    async def __init__(  # type: ignore[misc] # Serve awaits it
+        self, config: Mapping[str, Any], tried: Mapping[Kind, Bindings] | None = None
+    ) -> None:
         configure_json("info")
         self._config = ServeConfig.model_validate(dict(config))
         self._token = self._config.read_token()
-        self._services = Services(self._config)
+        self._services = Services(self._config, tried)
         self._closing: asyncio.Task[int] | None = None
         await self._services.open(busy_s=grace_s(self._config))
         collect_seldom()
@@ -82,14 +86,17 @@ class ListeningServer(DebateServer):
     Args:
         config: fields of `ServeConfig`.
         host, port: where.
+        tried: see `Services`.
 
     Raises:
         UserError: one line about what is wrong.
     """
 
-    async def __init__(self, config: Mapping[str, Any], host: str, port: int) -> None:  # type: ignore[misc] # awaited
+    async def __init__(  # type: ignore[misc] # Serve awaits it
+        self, config: Mapping[str, Any], host: str, port: int, tried: Mapping[Kind, Bindings]
+    ) -> None:
         self._listener: Listener | None = None
-        await super().__init__(config)
+        await super().__init__(config, tried)
         listener = Listener(make_api(self._services, self._token), host, port)
         try:
             await listener.open()
@@ -125,9 +132,15 @@ def application(config: ServeConfig) -> serve.Application:
     return _deployment(serve.ingress()(DebateServer), config).bind(Carried(config.model_dump(mode="json")))
 
 
-def listening_application(config: ServeConfig, host: str, port: int) -> serve.Application:
-    """The application of which the replica itself listens: for a Ray Serve that has no other replicas to route to."""
-    return _deployment(ListeningServer, config).bind(Carried(config.model_dump(mode="json")), host, port)
+def listening_application(
+    config: ServeConfig, host: str, port: int, tried: Mapping[Kind, Bindings]
+) -> serve.Application:
+    """The application of which the replica itself listens: for a Ray Serve that has no other replicas to route to.
+
+    What trial calls found before the replica starts is not asked again there.
+    """
+    fields = Carried(config.model_dump(mode="json"))
+    return _deployment(ListeningServer, config).bind(fields, host, port, Carried(dict(tried)))
 
 
 def _deployment(server: type[DebateServer], config: ServeConfig) -> serve.Deployment:

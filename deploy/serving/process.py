@@ -10,7 +10,7 @@ import shlex
 import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,13 @@ import structlog
 
 from moot.actors.placement import cluster_address
 from moot.actors.record.folder import RunFolder
-from moot.deploy.running.checks import check_models
+from moot.deploy.running.checks import Trials, check_models
 from moot.deploy.running.open_run import OpenRun
 from moot.deploy.running.outcome import EXIT_INTERRUPTED, EXIT_OK
+from moot.deploy.running.prepare import Bindings
 from moot.deploy.running.resume import check_resumable
 from moot.deploy.serving.notices import Notices
-from moot.deploy.serving.settings import ServeConfig, is_loopback
+from moot.deploy.serving.settings import Kind, ServeConfig, is_loopback
 from moot.deploy.serving.stopping import Stopping
 from moot.protocols.errors import ActorGone, ConfigError, RunFolderBusy
 
@@ -66,7 +67,7 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
-    _check(config, where)
+    tried = _check(config, where)
     try:
         with Stopping() as stopping:
             _import_serve()  # seconds, in which a signal is not to be lost
@@ -74,7 +75,7 @@ def run_server(config: ServeConfig, where: Listening) -> int:
             logging.getLogger("ray.serve").setLevel(logging.ERROR)
             print("starting Ray and the server ...", file=sys.stderr, flush=True)
             with _ray(where.address, stopping) as membership:
-                left = _serve(config, where, port, stopping, joined=membership.can_grow)
+                left = _serve(config, where, port, stopping, tried, joined=membership.can_grow)
     except (KeyboardInterrupt, SystemExit):  # while it starts, Ray turns a SIGTERM into the latter
         print("stopped at once; the same command goes on with what was open", file=sys.stderr)
         return EXIT_INTERRUPTED
@@ -85,20 +86,22 @@ def run_server(config: ServeConfig, where: Listening) -> int:
     return EXIT_OK
 
 
-def _check(config: ServeConfig, where: Listening) -> None:
-    """Whatever can be known before a process is started."""
+def _check(config: ServeConfig, where: Listening) -> dict[Kind, Bindings]:
+    """Whatever can be known before a process is started; gives by kind what trial calls found, if they were made."""
     if not 0 <= where.port <= 65535:
         raise ConfigError(f"--port {where.port} is not in [0, 65535]")
     token = config.read_token()
     if token is None and not is_loopback(where.host):
         raise ConfigError(f"--host {where.host} is open to others: name the token's variable with --token-env")
     joined = cluster_address(where.address)
-    for run in [OpenRun(each) for each in config.runs().values()]:
-        prepared = run.prepared
+    tried: dict[Kind, Bindings] = {}
+    trials = Trials()
+    for kind, prepared in {kind: OpenRun(each).prepared for kind, each in config.runs().items()}.items():
         check_resumable(prepared, reuses=False)
         _wait_for(RunFolder(prepared.folder))
         if joined is None:
-            asyncio.run(check_models(prepared))
+            tried[kind] = asyncio.run(check_models(prepared, trials=trials)).bindings
+    return tried
 
 
 def _wait_for(folder: RunFolder) -> None:
@@ -150,7 +153,15 @@ def _ray(address: str | None, stopping: Stopping) -> Iterator[Membership]:
         stopping.meanwhile(membership.leave)
 
 
-def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping, *, joined: bool) -> int:
+def _serve(
+    config: ServeConfig,
+    where: Listening,
+    port: int,
+    stopping: Stopping,
+    tried: Mapping[Kind, Bindings],
+    *,
+    joined: bool,
+) -> int:
     """Have Ray Serve run the server until a signal; gives how many debates were put aside."""
     from ray import serve
 
@@ -168,7 +179,7 @@ def _serve(config: ServeConfig, where: Listening, port: int, stopping: Stopping,
             handle = _run(serve, application(config), NAME)
         else:
             serve.start(proxy_location="Disabled", logging_config=_QUIET)
-            handle = _run(serve, listening_application(config, where.host, port), NAME)
+            handle = _run(serve, listening_application(config, where.host, port, tried), NAME)
         for line in () if stopping.wait(0.0) else greeting(config, where.host, port):
             print(line, flush=True)
         stopping.started()

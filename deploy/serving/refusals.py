@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from starlette.exceptions import HTTPException
 
+from moot.protocols.wording import expected
+
 LONGEST = 300
 """Characters of a message at most: what a client has sent is never echoed at length."""
 
@@ -80,18 +82,18 @@ def body(code: str, message: str) -> bytes:
 
 
 def first_of(errors: Sequence[Mapping[str, Any]]) -> str:
-    """What pydantic says of a body, without what was sent: the place and what was expected there.
+    """What is wrong with a body, without what was sent: the place and what was expected there.
 
-    >>> first_of([{"loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
-    'labels.0: Input should be a valid string'
+    >>> first_of([{"type": "string_type", "loc": ("body", "labels", 0), "msg": "Input should be a valid string"}])
+    'labels.0: expected text'
     >>> unknown = {"type": "extra_forbidden", "msg": "Extra inputs are not permitted"}
     >>> first_of([unknown | {"loc": ("labls",)}, unknown | {"loc": ("seed",)}])
-    'labls, seed: Extra inputs are not permitted'
+    'labls, seed: is not known here'
     """
     if not errors:
         return "the request cannot be read"
     first = errors[0]
-    kind, message = first.get("type"), str(first["msg"])
+    kind, message = first.get("type"), expected(first)
     if kind == "json_invalid":
         return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
     alike = [error for error in errors if error.get("type") == kind == "extra_forbidden"] or [first]

@@ -12,6 +12,7 @@ import structlog
 from moot.actors.visit import NotHeld
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.open_run import OpenRun
+from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.answers import KindStats, Links, State, Status, Verdict
 from moot.deploy.serving.bodies import case_of
 from moot.deploy.serving.door import Door
@@ -39,6 +40,7 @@ class Service:
         inbox: keeps what was accepted.
         max_queued: most that wait beyond those that are open.
         max_queued_bytes: longest that the bodies of all that are open or wait may be together.
+        tried: see `OpenRun`.
 
     Attributes:
         door: whether requests are taken now.
@@ -53,9 +55,10 @@ class Service:
         *,
         max_queued: int,
         max_queued_bytes: int,
+        tried: Bindings | None = None,
     ) -> None:
         self.kind = kind
-        self.run = OpenRun(config)
+        self.run = OpenRun(config, tried=tried)
         self._request, self._inbox = request, inbox
         self._jobs = Jobs()
         self._count: Counter[str] = Counter()

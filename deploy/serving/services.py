@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from moot.deploy.running.prepare import Bindings
 from moot.deploy.serving.answers import Stats
 from moot.deploy.serving.inbox import Inbox
 from moot.deploy.serving.refusals import Refused
@@ -32,12 +33,13 @@ class Services:
 
     Args:
         config: of the server.
+        tried: by kind the bindings with what trial calls found already.
 
     Raises:
         UserError: one line about what is wrong; nothing was written.
     """
 
-    def __init__(self, config: ServeConfig) -> None:
+    def __init__(self, config: ServeConfig, tried: Mapping[Kind, Bindings] | None = None) -> None:
         self.config = config
         self._inbox = Inbox(Path(config.out).expanduser().absolute() / "inbox.sqlite")
         self._by_kind = {
@@ -48,6 +50,7 @@ class Services:
                 self._inbox,
                 max_queued=config.max_queued,
                 max_queued_bytes=config.max_queued_bytes,
+                tried=(tried or {}).get(kind),
             )
             for kind, run in config.runs().items()
         }

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from moot.protocols.errors import ConfigError, unknown_name
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING, MarkSheet
 from moot.protocols.whole_number import whole_number
+from moot.protocols.wording import expected
 from moot.protocols.yaml_file import read_keys_and_values
 
 _SHIPPED = Path(__file__).parent
@@ -198,5 +199,4 @@ def rubric_of_data(content: Mapping[str, Any], where: str = "rubric") -> Rubric:
             known = (Dimension if parents else Rubric).model_fields
             place = f" `{'.'.join(parents)}`:" if parents else ""
             raise ConfigError(f"{where}:{place} {unknown_name('key', key, known)}") from None
-        message = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {message}") from None
+        raise ConfigError(f"{where}: `{'.'.join([*parents, key])}`: {expected(first)}") from None

@@ -12,6 +12,7 @@ import msgspec
 
 from moot.protocols.case import Case, Image, LabelledCase, Reference
 from moot.protocols.errors import ConfigError, TaskFileError
+from moot.protocols.tasks.contradictions import Contradictions
 from moot.protocols.tasks.memory import case_rows, parse_memory
 from moot.protocols.tasks.memory_reference import refer_memory
 from moot.protocols.tasks.row import Row, shown
@@ -54,6 +55,7 @@ class TaskSummary:
         gold: cases per gold label, zeros included where the task has a closed set.
         unlabelled: cases without a gold label; they are debated, not scored.
         pictured: cases with pictures.
+        remarks: what the user should know of the source, a line each.
     """
 
     spec: str
@@ -63,6 +65,7 @@ class TaskSummary:
     gold: dict[str, int]
     unlabelled: int
     pictured: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Task:
         replayable: whether the source can be read twice; False for standard input and pipes, whose bad rows
             become invalid cases instead of errors.
         load_picture: reads the pictures that a file names; without it such cases come without them.
+        remarks: what the user should know of the source once it was read, a line each.
     """
 
     spec: str
@@ -89,6 +93,7 @@ class Task:
     refer: Refer = field(default=_by_label, repr=False, compare=False)
     pictures: Pictures = field(default=no_pictures, repr=False, compare=False)
     load_picture: LoadPicture | None = field(default=None, repr=False, compare=False)
+    remarks: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
 
     @staticmethod
     def from_cases(cases: Iterable[LabelledCase | Mapping[str, object]], name: str = "mine") -> Task:
@@ -129,7 +134,7 @@ class Task:
     def validate(self) -> TaskSummary | None:
         """Reads the whole source once and sums it up; None, unread, when it cannot be read twice.
 
-        Only one row, a few pictures and the ids are held in memory.
+        Only one row, a few pictures, the ids, and a hash of each case are held in memory.
 
         Raises:
             TaskFileError: the source cannot be read, a row is no case, a picture of one is none, an id occurs twice,
@@ -139,7 +144,8 @@ class Task:
             return None
         count, unlabelled, pictured, digest = 0, 0, 0, blake2b(digest_size=16)
         gold: dict[str, int] = dict.fromkeys(self.labels or (), 0)
-        for item in self.cases():
+        contradictions = Contradictions()
+        for item, row in self._read():
             count += 1
             pictured += bool(item.case.images)
             digest.update(_fingerprint(item))
@@ -149,9 +155,12 @@ class Task:
                 unlabelled += 1
             else:
                 gold[item.gold] = gold.get(item.gold, 0) + 1
+            if self.load_picture is not None or self.pictures is no_pictures:  # a picture may tell two cases apart
+                contradictions.add(item, row.line)
         if not count:
             raise TaskFileError(self.path, 0, "", "expected at least one case, found none")
-        return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured)
+        remarks = tuple(filter(None, (*self.remarks(), contradictions.remark())))
+        return TaskSummary(self.spec, self.name, count, digest.hexdigest(), gold, unlabelled, pictured, remarks)
 
     def cases(self) -> Iterator[LabelledCase]:
         """Reads the cases lazily, in the source's order.
@@ -163,6 +172,9 @@ class Task:
             TaskFileError: as `validate` for a source that can be read twice; for another one only when the
                 source as a whole cannot be read, its header is wrong, or it was read before.
         """
+        return (item for item, _ in self._read())
+
+    def _read(self) -> Iterator[tuple[LabelledCase, Row]]:
         seen: set[str] = set()
         load = lru_cache(_PICTURES_KEPT)(self.load_picture) if self.load_picture else None
         for index, row in enumerate(self.read()):
@@ -189,7 +201,7 @@ class Task:
                 case, gold, invalid = Case(id=fallback, question=""), None, str(error)
                 reference = _BY_LABEL
             seen.add(case.id)
-            yield LabelledCase(case, index, gold, invalid, reference)
+            yield LabelledCase(case, index, gold, invalid, reference), row
 
 
 def _loaded(row: Row, files: tuple[Path | bytes, ...], load: LoadPicture) -> tuple[Image, ...]:

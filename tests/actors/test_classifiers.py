@@ -79,7 +79,7 @@ def test_a_folder_with_anything_else_in_it_is_refused(tmp_path: Path) -> None:
     [
         ("", "expected JSON"),
         ("[" * 100_000, "expected JSON"),
-        ("{}", "`kind`: Field required"),
+        ("{}", "`kind`: is missing"),
         ("[1]", "`the file`"),
         ('{"kind": "pickle"}', "`kind`"),
         ("\x80\x04N.", "expected JSON"),

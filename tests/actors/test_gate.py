@@ -180,7 +180,7 @@ async def test_money_is_reserved_settled_and_refused() -> None:
         admission = await gate.admit("m", Need(budgets={"usd": 3.0}))
         assert desk.purses["usd"].spent + desk.purses["usd"].reserved <= 10.0
         admission.end("answered", spent={"usd": 1.0})
-    with pytest.raises(BudgetSpent, match="usd"):
+    with pytest.raises(BudgetSpent, match=r"usd 3\.0 2\.0"):
         await asyncio.wait_for(gate.admit("m", Need(budgets={"usd": 3.0})), 5.0)
     admission = await gate.admit("m", Need(budgets={"usd": 2.0}))
     admission.end("broken")

@@ -12,8 +12,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
+from moot.actors.models.model_profile import ModelProfile
 from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName
+from moot.actors.models.scripts import bytes_per_character
+from moot.actors.roles import RoleBinding
+from moot.actors.sent_request import held_schema
 from moot.protocols.crit.replies import Reading
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.replies import Position, Score
@@ -65,6 +69,54 @@ def test_the_longest_reply_that_is_permitted_fits_its_tokens(
     for part in patterned:
         part["maxLength"] = 20
     assert longest_reply(full) <= tokens * CHARACTERS_PER_TOKEN
+
+
+def longest(schema: dict[str, Any], character: str) -> Any:
+    """The longest reply that a schema permits, its texts of one character."""
+    if "anyOf" in schema:
+        return max((longest(member, character) for member in schema["anyOf"]), key=weight)
+    if "enum" in schema:
+        return max(schema["enum"], key=weight)
+    if schema["type"] == "object":
+        return {name: longest(part, character) for name, part in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [longest(schema["items"], character)] * schema["maxItems"]
+    if schema["type"] == "string":
+        return character * schema.get("maxLength", 20)
+    return {"boolean": False, "null": None}.get(schema["type"], 0.123)
+
+
+def weight(reply: Any) -> float:
+    """At most its tokens: one for each byte of another script, and what is Latin at its usual rate."""
+    text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
+    latin = sum(character.isascii() for character in text)
+    return latin / CHARACTERS_PER_TOKEN + len(text.encode()) - latin
+
+
+@pytest.mark.parametrize(("reply", "tokens"), ASKED)
+@pytest.mark.parametrize("character", ["я", "س", "字", "😀"])
+def test_the_longest_reply_fits_whatever_its_script(reply: type[BaseModel], tokens: int, character: str) -> None:
+    if getattr(reply, "length_follows_input", False):
+        return
+    each = bytes_per_character([character])
+    schema = body(reply_schema(reply, "vllm", (character, character * 2), tokens, bytes_each=each))
+    assert weight(longest(schema, character)) <= tokens
+
+
+def test_the_script_of_an_ask_is_that_of_its_texts() -> None:
+    def held(*texts: str) -> bytes:
+        slots = {"question": texts[0], "peers": [{"said": text} for text in texts[1:]]}
+        schema = held_schema(
+            RoleBinding(profile=ModelProfile(schemas="vllm")), "yes", Position, ("Yes", "No"), 120, slots
+        )
+        assert schema is not None
+        return schema.body
+
+    plain = held("Is it in Beijing, a city of twenty-two million?")
+    assert held("Est-ce à Pékin, « une ville » de vingt-deux millions\N{EN DASH}déjà ?", "Oui, ça l\u2019est.") == plain
+    assert held("Is it in Beijing (北京), a city of twenty-two million people in the north?") == plain
+    assert held("它在北京吗?", "It is, as far as I know") != plain
+    assert reply_schema(Position, "vllm", ("Yes", "No"), 120).body == plain
 
 
 @pytest.mark.parametrize(("reply", "tokens"), ASKED)

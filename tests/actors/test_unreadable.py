@@ -87,6 +87,14 @@ async def test_a_truncated_reply_is_called_that(tmp_path: Path) -> None:
     assert "Field required" in model.sent[1], "what the model is told stays what it was, for records to be replayed"
 
 
+async def test_a_misfit_is_said_in_plain_words_and_the_model_is_told_as_ever(tmp_path: Path) -> None:
+    misfit = replied('{"answer": "Yes", "reasoning": "r", "confidence": "sure"}')
+    answered, sink, model = await asked(tmp_path, misfit, misfit)
+    assert "`confidence`: expected a number, not 'sure'" in answered.error
+    assert "Input should be a valid number" in model.sent[1]
+    assert model.sent[1] == sink[0]["error"], "what the first row keeps is told again after a crash"
+
+
 async def test_a_reply_that_was_all_reasoning_is_truncated(tmp_path: Path) -> None:
     answered, _, _ = await asked(tmp_path, *[replied("", "length", reasoning="It rained")] * 2)
     assert "max_tokens=321" in answered.error

@@ -310,5 +310,8 @@ def test_a_run_that_nobody_judged_is_refused_in_one_line(planted: Callable[..., 
     session.said("c00", "opening/agent/0", "Yes", 0.5, "so it is")
     session.verdict("c00")
     with pytest.raises(RecordError, match="moot judge") as refused:
-        analyze(planted(session))
-    assert "\n" not in str(refused.value)
+        analyze(planted(session, protocol="selene", task="boolq:my data.jsonl"))
+    said = str(refused.value)
+    assert "\n" not in said
+    assert "(protocol selene)" in said
+    assert "--protocol constructor-auditor --task 'boolq:my data.jsonl'" in said

@@ -146,6 +146,17 @@ def test_hidden_reasoning_counts_in_what_a_debate_may_use(tmp_path: Path) -> Non
     assert thinking.most_open < plain.most_open / 2
 
 
+def test_a_stop_says_what_the_next_call_wanted_and_with_what_to_raise_the_bound(tmp_path: Path) -> None:
+    common: dict[str, Any] = {"out": tmp_path / "run", "protocol": "single-agent", "engine": "inline", "max_open": 1}
+    cap = 3000
+    stopped = run(**common, max_tokens=cap)
+    needed, left, more = (int(each.replace(",", "")) for each in re.findall(r"[\d,]+\b", stopped.stopped_by)[1:])
+    paid = stopped.summary.tokens_paid or 0
+    assert (left, needed - left) == (cap - paid, more)
+    assert (run(**common, max_tokens=cap + more - 1).summary.tokens_paid or 0) == paid
+    assert (run(**common, max_tokens=cap + more).summary.tokens_paid or 0) > paid
+
+
 def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> None:
     key = AnswerKey.from_cases(open_task("sample").cases())
     with simulated_server(key, seed=0) as port:
@@ -159,7 +170,7 @@ def test_money_is_counted_with_the_users_prices_and_bounded(tmp_path: Path) -> N
         assert whole.summary.cost_usd == pytest.approx(cost)
         stopped = run(out=tmp_path / "run", max_cost_usd=cost / 2, **options)
     assert stopped.exit_code == 4
-    assert "--max-cost" in stopped.stopped_by
+    assert re.search(r"^--max-cost .* may cost \$0\.0.*, \$0\.0.* left", stopped.stopped_by)
     assert 0.0 < (stopped.summary.cost_usd or 0.0) <= cost / 2
 
 

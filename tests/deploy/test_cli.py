@@ -269,7 +269,7 @@ def test_the_time_left_is_that_of_the_pace_and_unknown_without_one() -> None:
         (["--placement", "there"], "--placement: "),
         (["--prompts", "absent"], "--prompts absent"),
         (["--limit", "0"], "--limit: "),
-        (["--rpm", "-1"], "--rpm: Input should be greater than or equal to 1, not -1"),
+        (["--rpm", "-1"], "--rpm: expected at least 1, not -1"),
         (["--tpm", "0"], "--tpm: "),
         (["--max-cost", "-1"], "--max-cost: "),
         (["--max-tokens", "0"], "--max-tokens: "),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -222,6 +223,23 @@ def test_the_last_line_of_a_run_is_its_most_frequent_failure(
     assert "3 of 3" in last
     assert "warning: none of the 3 asks of agent" in told.out
     assert commonest_failure(tmp_path / "run") in last
+
+
+@pytest.mark.parametrize("protocols", ["single-agent", "single-agent,majority-vote"])
+def test_a_run_without_verdicts_points_at_its_failures(
+    protocols: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with server_that_says("I think so", "stop") as model:
+        assert _run(model, tmp_path / "run", protocol=protocols) == 3
+    told = capsys.readouterr().out.partition("next:")[2]
+    pointed = [line for line in told.splitlines() if "sample-001" in line]
+    assert ["failed" in line for line in pointed] == [True] * len(protocols.split(","))
+    assert "from opening to verdict" not in told
+
+
+def test_a_run_with_verdicts_points_at_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run("simulated", tmp_path / "run") == 0
+    assert re.search(r"sample-001 +one debate, from opening to verdict", capsys.readouterr().out)
 
 
 def test_hidden_reasoning_is_recorded_when_asked(tmp_path: Path) -> None:

@@ -199,6 +199,13 @@ def test_a_comment_at_the_top_of_a_text_of_subjects_is_told_to_be_debated(
     assert ["the first line begins with #" in entry["event"] for entry in logs] == [True] * warned
 
 
+def test_what_a_run_should_know_of_its_file_is_logged(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("question,verdict\nq,yes\n")
+    with capture_logs() as logs:
+        warn(prepare(RunConfig(task=f"cases:{tmp_path / 'f.csv'}", protocol="single-agent", engine="inline")))
+    assert [entry["log_level"] for entry in logs if "no gold column" in entry["event"]] == ["warning"]
+
+
 def test_a_run_has_one_owner(tmp_path: Path) -> None:
     run(**small(tmp_path / "run"))
     ownership = Ownership.take(RunFolder(tmp_path / "run"))

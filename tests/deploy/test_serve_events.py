@@ -125,7 +125,7 @@ async def test_a_quiet_stream_has_heartbeats_and_ends_for_its_reader_to_come_aga
 
 
 async def test_what_is_said_never_begins_an_event_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config: OpenRun(config, protocol=Loud()))
+    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Loud()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "loud"})
         told = await client.end("/v1/debates/loud")

@@ -40,7 +40,7 @@ class Wordy:
 @pytest.fixture
 async def wordy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     """A server with a debate `a` of long events, which has ended."""
-    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config: OpenRun(config, protocol=Wordy()))
+    monkeypatch.setattr("moot.deploy.serving.service.OpenRun", lambda config, **_: OpenRun(config, protocol=Wordy()))
     async with served(tmp_path) as client:
         await client.post("/v1/debates", {"question": "what is said", "id": "a"})
         await client.end("/v1/debates/a")

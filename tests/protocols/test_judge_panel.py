@@ -123,7 +123,7 @@ def test_a_rubric_goes_by_name_and_is_held_as_data(name: str) -> None:
     ("settings", "complaint"),
     [
         ({"rubric": "factul"}, "did you mean 'factual'"),
-        ({"rubric": {"name": "x"}}, "`rubric.instructions`: Field required"),
+        ({"rubric": {"name": "x"}}, "`rubric.instructions`: is missing"),
         ({"rubric.name": "x"}, "unknown setting 'rubric.name'"),
         ({"passes": 0}, "`passes`"),
         ({"passes": 21}, "`passes`"),

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from moot.protocols.errors import ConfigError, unknown_name
+from moot.protocols.wording import explained
 
 
 class SimulatedSettings(BaseModel):
@@ -75,7 +76,7 @@ class SimulatedSettings(BaseModel):
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
-            raise ConfigError(f"model {spec!r}: `{where}`: {first['msg']}, not {first['input']!r}") from error
+            raise ConfigError(f"model {spec!r}: `{where}`: {explained(first)}") from error
 
 
 def _pairs(spec: str, query: str) -> list[tuple[str, str]]:

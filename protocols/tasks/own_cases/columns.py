@@ -125,6 +125,10 @@ class ColumnFinder:
                 raise TaskFileError(self._file, line or 1, column, "is there twice: leave one of them")
         return found
 
+    def looks_for(self, name: str) -> bool:
+        """Whether a field is read where the file has it: the user's map may leave it out."""
+        return self._mapped.get(name) != ""
+
     def never_seen(self, seen: Iterable[str]) -> str | None:
         """A column of the user's map that is none of those seen; None where all are."""
         known = set(seen)

@@ -20,6 +20,11 @@ HIDDEN = "-1"
 """What public test sets write where the right choice is not told."""
 
 
+def is_yes_no(answer: str) -> bool:
+    """Whether a gold answer is yes or no, true or false."""
+    return fold(answer) in (*_YES, *_NO)
+
+
 def answers_of(row: Row, column: str | None) -> tuple[str | bool, ...]:
     """The right answers of a row as the file has them, numbers as text; of none where it tells none.
 
@@ -82,7 +87,7 @@ class GoldSurvey:
         for answer in answers_of(row, column):
             if choices is None:
                 self._free += 1
-                self._yes_no += isinstance(answer, bool) or fold(answer) in (*_YES, *_NO)
+                self._yes_no += isinstance(answer, bool) or is_yes_no(answer)
             elif answer != HIDDEN:
                 self._take_closed(row, str(column), answer, choices)
 

@@ -11,9 +11,10 @@ from moot.protocols.errors import TaskFileError
 from moot.protocols.tasks.formats import table_header, table_rows
 from moot.protocols.tasks.own_cases.arrow_tables import ArrowTable
 from moot.protocols.tasks.own_cases.choices import YES_NO, Choices, is_blank, read_choices, value_of
-from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint
+from moot.protocols.tasks.own_cases.columns import SPLIT, ColumnFinder, Columns, check_map, hint, listed
 from moot.protocols.tasks.own_cases.folders import data_files
-from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold
+from moot.protocols.tasks.own_cases.gold import GoldSurvey, closed_gold, free_gold, is_yes_no
+from moot.protocols.tasks.own_cases.odd_gold import Kind, OddGold
 from moot.protocols.tasks.picture_files import pictures_beside
 from moot.protocols.tasks.row import Row, shown
 from moot.protocols.tasks.source import Source, locate
@@ -122,6 +123,7 @@ def own_cases_task(path: str, spec: str, columns: Mapping[str, str]) -> Task:
         parse=cases.parse,
         refer=cases.refer,
         pictures=cases.pictures,
+        remarks=cases.remarks,
     )
 
 
@@ -131,6 +133,8 @@ class _OwnCases:
     def __init__(self, table: Table, finder: ColumnFinder) -> None:
         self._table, self._finder = table, finder
         self._survey: GoldSurvey | None = None
+        self._odd_gold = OddGold()
+        self._without_gold = ""
         self._names: Mapping[str, tuple[str, ...]] = {}
 
     def rows(self) -> Iterator[Row]:
@@ -197,24 +201,43 @@ class _OwnCases:
                 raise row.error(column, f"expected names of pictures or their bytes, found {shown(each)}")
         return tuple(found)
 
+    def remarks(self) -> tuple[str, ...]:
+        """What the user should know of the file: no column of gold answers, or a few of another kind."""
+        return self._without_gold, self._odd_gold.remark()
+
     def _look_through(self) -> None:
         header = self._table.header()
         if header:
             self._finder.of_header(header)
             self._check_seen(header)
         self._names = self._table.class_names()
-        survey, seen = GoldSurvey(), dict[str, None]()
+        survey, seen, gold = GoldSurvey(), dict[str, None](), False
         for row in self._read("passage", "title", "images", "documents"):
             if row.problem is not None:
                 raise row.problem
             if header is None and len(seen) < _MOST_COLUMNS:
                 seen.update(dict.fromkeys(row.values))
             columns, choices = self._choices(row, surveyed=False)
+            gold = gold or "gold" in columns.of
             survey.add(row, columns.of.get("gold"), choices)
+            if choices is None:
+                self._look_at(row, columns.of.get("gold"))
         if header is None and seen:
             self._check_seen(tuple(seen))
         survey.check()
+        if not gold and self._finder.looks_for("gold"):
+            file = self._table.file
+            self._without_gold = (
+                f"no gold column: verdicts will not be scored; name one with cases:{file}:gold=COLUMN; "
+                f"columns: {listed(header or tuple(seen))}"
+            )
         self._survey = survey
+
+    def _look_at(self, row: Row, column: str | None) -> None:
+        answers, scoring = free_gold(row, column)
+        if answers:
+            kind: Kind = "number" if scoring == "number" else "yes or no" if is_yes_no(answers[0]) else "text"
+            self._odd_gold.add(row.line, kind, answers[0])
 
     def _check_seen(self, seen: tuple[str, ...]) -> None:
         missing = self._finder.never_seen(seen)

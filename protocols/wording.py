@@ -1,0 +1,82 @@
+"""What pydantic found wrong, in the words of whoever wrote the value: what was expected, and what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_BY_TYPE: Mapping[str, str] = {
+    "missing": "is missing",
+    "extra_forbidden": "is not known here",
+    "string_type": "expected text",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "finite_number": "expected a finite number",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "none_required": "expected null",
+    "list_type": "expected a list",
+    "tuple_type": "expected a list",
+    "set_type": "expected a list",
+    "dict_type": "expected names with values",
+    "mapping_type": "expected names with values",
+    "model_type": "expected names with values",
+    "model_attributes_type": "expected names with values",
+    "literal_error": "expected {expected}",
+    "enum": "expected {expected}",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than": "expected less than {lt}",
+    "less_than_equal": "expected at most {le}",
+    "string_pattern_mismatch": "expected text of the form {pattern}",
+}
+_COUNTED: Mapping[str, tuple[str, str, str]] = {
+    "too_short": ("at least", "min_length", "item"),
+    "too_long": ("at most", "max_length", "item"),
+    "string_too_short": ("at least", "min_length", "character"),
+    "string_too_long": ("at most", "max_length", "character"),
+}
+_OF_A_WHOLE = ("missing", "extra_forbidden")
+"""Where what stands there says nothing."""
+
+
+def expected(error: Mapping[str, Any]) -> str:
+    """What was expected, from one entry of `ValidationError.errors()`; what a validator of ours says stays as it is.
+
+    >>> expected({"type": "less_than_equal", "msg": "Input should be ...", "ctx": {"le": 2.0}})
+    'expected at most 2'
+    >>> expected({"type": "string_too_short", "msg": "String should ...", "ctx": {"min_length": 1}})
+    'expected at least 1 character'
+    """
+    kind, context = error.get("type", ""), error.get("ctx") or {}
+    if kind in _COUNTED and _COUNTED[kind][1] in context:
+        bound, key, what = _COUNTED[kind]
+        return f"expected {bound} {context[key]:,} {what}{'' if context[key] == 1 else 's'}"
+    said = _BY_TYPE.get(kind)
+    if said is None:
+        return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    try:
+        return said.format_map({key: _short(value) for key, value in context.items()})
+    except KeyError:
+        return str(error["msg"])
+
+
+def explained(error: Mapping[str, Any], shown: Callable[[str], str] = str) -> str:
+    """What was expected and what stands there, unless that is a whole list or object.
+
+    Args:
+        shown: what may be seen of a value, from its text.
+
+    >>> explained({"type": "float_type", "msg": "Input should be ...", "input": "far"})
+    "expected a number, not 'far'"
+    """
+    given = error.get("input")
+    plain = error.get("type") not in _OF_A_WHOLE and (given is None or isinstance(given, str | bytes | float | int))
+    return expected(error) + (f", not {shown(repr(given))[:60]}" if "input" in error and plain else "")
+
+
+def _short(value: object) -> object:
+    return f"{value:g}" if isinstance(value, float) else value

@@ -1,0 +1,173 @@
+"""Anthropic's thinking: how much is asked for, counted, kept apart and recorded; replies are the SDK's own types."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from anthropic.types import Message as SdkMessage
+from anthropic.types import OutputTokensDetails, TextBlock, ThinkingBlock
+from anthropic.types import Usage as SdkUsage
+from anthropic.types.output_config_param import OutputConfigParam
+from loopback import served
+from pydantic import TypeAdapter
+
+import moot
+from moot.actors.limits.stated_usage import believed
+from moot.actors.models.anthropic_sdk import AnthropicModel
+from moot.actors.models.families import families
+from moot.actors.models.interface import ModelReply
+from moot.actors.models.reply_schema import reply_schema
+from moot.protocols.messages import Decoding, Message, Usage
+from moot.protocols.replies import Position
+
+pytestmark = pytest.mark.usefixtures("certificates_read_once")
+
+MESSAGES = [Message("user", "Can penguins fly?")]
+THOUGHT = ThinkingBlock(type="thinking", thinking="Birds, but heavy.", signature="s")
+OMITTED = ThinkingBlock(type="thinking", thinking="", signature="s")
+"""What models from Claude 5 on send unless `display` says `summarized`."""
+
+POSITION = '{"answer": "No", "reasoning": "r", "confidence": 0.9}'
+
+
+def said(text: str, *thinking: ThinkingBlock, thought: int | None = 40, stop: Any = "end_turn") -> dict[str, Any]:
+    """A message of the service; `thought` tokens of 50 are thinking, None where it does not say."""
+    details = None if thought is None else OutputTokensDetails(thinking_tokens=thought)
+    return SdkMessage(
+        id="msg_1",
+        container=None,
+        diagnostics=None,
+        content=[*thinking, *([TextBlock(type="text", text=text, citations=None)] if text else [])],
+        model="claude-opus-5-5",
+        role="assistant",
+        stop_details=None,
+        stop_reason=stop,
+        type="message",
+        usage=SdkUsage(input_tokens=7, output_tokens=50, output_tokens_details=details),
+    ).model_dump(mode="json")
+
+
+class Service:
+    """Answers every request with the same message and keeps what it was sent."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self._message = message
+        self.bodies: list[dict[str, Any]] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.bodies.append(await request.json())
+        return web.json_response(self._message)
+
+    async def asked(self, decoding: Decoding, model: str = "claude-opus-5-5", **more: Any) -> ModelReply:
+        def make(url: str) -> AnthropicModel:
+            return AnthropicModel(model, api_key_env="MOOT_TEST_KEY", base_url=url.removesuffix("/v1"))
+
+        async with served(make, self.answer) as made:
+            reply: ModelReply = await made.complete(MESSAGES, decoding, step_key="c", **more)
+            return reply
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOOT_TEST_KEY", "sk-ant-test")
+
+
+async def test_the_effort_goes_beside_the_schema() -> None:
+    service = Service(said("No."))
+    await service.asked(Decoding(reasoning_effort="xhigh"), schema=reply_schema(Position, None))
+    await service.asked(Decoding(reasoning_effort="low"), "claude-opus-4-5")
+    await service.asked(Decoding())
+    both, alone, neither = (body.get("output_config", {}) for body in service.bodies)
+    assert (both["effort"], both["format"]["type"]) == ("xhigh", "json_schema")
+    assert alone == {"effort": "low"}
+    assert neither == {}
+    assert "output_config" not in service.bodies[2]
+
+
+def test_every_effort_of_the_table_is_one_of_the_sdk() -> None:
+    known = TypeAdapter(OutputConfigParam)
+    efforts = {effort for family in families() if family.vendor == "anthropic" for effort in family.efforts}
+    assert efforts
+    for effort in efforts:
+        known.validate_python({"effort": effort})
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "taken"),
+    [
+        ("claude-opus-4-5", "high", True),
+        ("claude-opus-4-5-20251101", "max", False),
+        ("claude-sonnet-4-6", "max", True),
+        ("claude-opus-4-6", "xhigh", False),
+        ("claude-opus-4-8", "xhigh", True),
+        ("claude-opus-5-5", "xhigh", True),
+        ("claude-opus-5-5", "minimal", False),
+        ("claude-mythos-preview", "xhigh", False),
+        ("claude-haiku-4-5", "low", False),
+        ("claude-sonnet-4-5-20250929", "low", False),
+    ],
+)
+def test_an_effort_that_a_family_does_not_take_is_refused_before_any_call(
+    tmp_path: Path, model: str, effort: str, taken: bool
+) -> None:
+    member = {"model": f"anthropic/{model}", "reasoning_effort": effort, "api_key_env": "MOOT_UNSET_KEY"}
+    wanted: dict[str, Any] = {"task": "sample", "protocol": "single-agent", "engine": "inline", "out": tmp_path / "run"}
+    with pytest.raises(moot.UserError) as refused:
+        moot.run(**wanted, roles={"agent": member})
+    named = ("MOOT_UNSET_KEY" if taken else "reasoning_effort") in str(refused.value)
+    assert named, refused.value
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("thought", [0, 40, None])
+async def test_thinking_is_counted_where_the_service_says_so_and_kept_apart(thought: int | None) -> None:
+    reply = await Service(said("No.", THOUGHT, thought=thought)).asked(Decoding())
+    assert (reply.text, reply.reasoning) == ("No.", THOUGHT.thinking)
+    assert reply.usage == Usage(7, 50, thought), "those of thinking are among the 50 that are paid for"
+    assert believed(reply, MESSAGES) is reply, "a count of thinking is no reason to estimate"
+
+
+@pytest.mark.parametrize("details", [{}, {"thinking_tokens": None}, {"thinking_tokens": -1}, "many", 3])
+async def test_a_count_of_thinking_that_is_none_is_unknown(details: Any) -> None:
+    message = said("No.")
+    message["usage"]["output_tokens_details"] = details
+    assert (await Service(message).asked(Decoding())).usage == Usage(7, 50, None)
+
+
+async def _run(tmp_path: Path, service: Service, **member: Any) -> list[dict[str, Any]]:
+    """The turns of a run of one case against the service."""
+    async with served(lambda url: AnthropicModel("m", base_url=url), service.answer) as made:
+        base_url = str(made.base_url).removesuffix("/v1")
+        agent = {"model": "anthropic/claude-opus-5-5", "base_url": base_url, "api_key_env": "MOOT_TEST_KEY", **member}
+        done = await asyncio.to_thread(
+            moot.run,
+            task=[{"question": "Can penguins fly?", "labels": ["Yes", "No"], "gold": "No"}],
+            protocol="single-agent",
+            engine="inline",
+            out=str(tmp_path / "run"),
+            roles={"agent": agent},
+            save_reasoning=True,
+        )
+        rows: list[dict[str, Any]] = done.table("turns").to_pylist()
+        return rows
+
+
+async def test_thinking_is_on_record_beside_the_reply(tmp_path: Path) -> None:
+    service = Service(said(POSITION, THOUGHT))
+    (turn,) = await _run(tmp_path, service, reasoning_effort="medium")
+    assert (turn["text"], turn["reasoning"], turn["reasoning_tokens"]) == (POSITION, THOUGHT.thinking, 40)
+    assert turn["completion_tokens"] == 50
+    assert {body["output_config"]["effort"] for body in service.bodies} == {"medium"}
+
+
+@pytest.mark.parametrize("block", [THOUGHT, OMITTED])
+async def test_a_reply_that_was_all_thinking_is_truncated_and_says_what_mends_it(
+    tmp_path: Path, block: ThinkingBlock
+) -> None:
+    turns = await _run(tmp_path, Service(said("", block, thought=50, stop="max_tokens")))
+    assert turns[-1]["failure"] == "unparsable"
+    assert "reasoning_tokens" in turns[-1]["error"]

@@ -1,0 +1,85 @@
+"""Trial calls are paid for: runs that belong together, and a server and its replica, make each of them once."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from scripted_server import ScriptedServer
+
+from moot.actors.models.trial import STEP_KEY
+from moot.actors.record.folder import RunFolder
+from moot.actors.record.run_yaml import read_run_yaml
+from moot.deploy.cli import main as cli
+from moot.deploy.serving.process import Listening, _check
+from moot.deploy.serving.services import Services
+from moot.deploy.serving.settings import ServeConfig
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    started = ScriptedServer({})
+    yield started
+    started.close()
+
+
+def moot(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["moot", *arguments, "--engine", "inline", "--quiet"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+
+
+@pytest.mark.parametrize(
+    ("over", "trials"),
+    [
+        ("agents=1,2", 1),
+        ("model=URL#one,URL#other", 2),  # each may do other things
+        ("protocol=single-agent,majority-vote", 1),  # both ask for positions
+    ],
+)
+def test_the_cells_of_a_grid_share_the_trials_of_what_they_ask_alike(
+    tmp_path: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, over: str, trials: int
+) -> None:
+    over = over.replace("URL", server.url)
+    shared = ["--limit", "1"] if over.startswith("model") else ["--limit", "1", "--model", server.model]
+    protocol = [] if over.startswith("protocol") else ["--protocol", "majority-vote"]
+    moot(
+        monkeypatch,
+        "run",
+        "--limit",
+        "1",
+        "--model",
+        server.model,
+        "--protocol",
+        "majority-vote",
+        "--out",
+        str(tmp_path / "alone"),
+    )
+    alone = server.calls.pop(STEP_KEY)
+    moot(monkeypatch, "ablate", *shared, *protocol, "--over", over, "--out", str(tmp_path / "grid"))
+    assert server.calls.pop(STEP_KEY) == trials * alone
+    cells = [RunFolder(each.parent) for each in (tmp_path / "grid").glob("*/run.yaml")]
+    profiles = [read_run_yaml(cell)["bindings"]["agent"][0]["profile"] for cell in cells]
+    assert len(profiles) == 2
+    assert all(profiles), "every cell's record says how its model is asked"
+    moot(monkeypatch, "ablate", *shared, *protocol, "--over", over, "--out", str(tmp_path / "grid"))
+    assert not server.calls[STEP_KEY]
+
+
+async def test_a_server_asks_nothing_again_that_was_found_before_it_started(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    section = {"engine": "inline", "protocol": "single-agent", "model": server.model}
+    config = ServeConfig.build({"out": str(tmp_path / "served"), "debates": section})
+    tried = await asyncio.to_thread(_check, config, Listening())
+    calls = server.calls[STEP_KEY]
+    services = Services(config, tried)
+    await services.open()
+    await services.close()
+    assert server.calls[STEP_KEY] == calls > 0
+    recorded = read_run_yaml(RunFolder(tmp_path / "served" / "debates"))["bindings"]["agent"]
+    assert recorded[0]["profile"] == tried["debates"]["agent"][0].model_dump(mode="json")["profile"]

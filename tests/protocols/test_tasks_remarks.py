@@ -1,0 +1,85 @@
+"""What a user is told of a file that can be read, but may not be meant so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moot.protocols.case import Image
+from moot.protocols.tasks import Task, open_task
+
+Remarks = Callable[..., tuple[str, ...]]
+
+
+def picture(file: Path | bytes) -> Image:
+    return Image("image/png", str(file).encode())
+
+
+@pytest.fixture
+def remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Remarks:
+    monkeypatch.chdir(tmp_path)
+
+    def _remarks(*rows: str, header: str = "question,answer", spec: str = "cases:f.csv") -> tuple[str, ...]:
+        Path("f.csv").write_text("\n".join((header, *rows)) + "\n")
+        found = open_task(spec, picture).validate()
+        assert found is not None
+        return found.remarks
+
+    return _remarks
+
+
+NUMBERS = [f"q{n},{n}" for n in range(20)]
+YES = [f"q{n},{'yes' if n % 2 else 'no'}" for n in range(20)]
+TEXTS = [f"q{n},a{n}" for n in range(20)]
+
+
+@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS, [*NUMBERS, "q,", "q2,"], [*NUMBERS, *TEXTS], YES[:1]])
+def test_nothing_is_said_of_a_file_that_is_what_it_seems(remarks: Remarks, rows: list[str]) -> None:
+    distinct = [f"{place} {row}" for place, row in enumerate(rows)]
+    assert remarks(*distinct) == ()
+
+
+@pytest.mark.parametrize("rows", [NUMBERS, YES, TEXTS])
+def test_a_few_gold_answers_of_another_kind_are_named(remarks: Remarks, rows: list[str]) -> None:
+    (said,) = remarks("x,N/A", *rows, "y,unknown")
+    for part in ("2 of 22", "2 'N/A'", "23 'unknown'"):
+        assert part in said
+    (said,) = remarks(*rows * 4, *(f"x{n},none" for n in range(9)), header="question,gold")
+    assert "9 of 89" in said
+    assert "and 4 more" in said
+
+
+def test_labels_and_choices_have_no_odd_answers(remarks: Remarks) -> None:
+    assert remarks(*YES, "x,na", spec="cases:f.csv:labels=yes/no/na") == ()
+
+
+def test_a_file_without_a_gold_column_says_so_once(remarks: Remarks) -> None:
+    (said,) = remarks("q,1,x", header="question,verdict,note")
+    for part in ("no gold column", "cases:f.csv:gold=COLUMN", "question, verdict, note"):
+        assert part in said
+    assert remarks("q,1,x", header="question,verdict,note", spec="cases:f.csv:gold=verdict") == ()
+    assert remarks("q,1", spec="cases:f.csv:gold=") == ()
+
+
+def test_rows_that_contradict_each_other_are_named(remarks: Remarks) -> None:
+    header = "question,passage,answer"
+    (said,) = remarks("q,p,one", "q,other,two", "q,p,three", "r,p,one", "q,p,", "q,p,four", header=header)
+    assert "2 and 4 and 7" in said
+    assert remarks("q,p,one", "q,p,One.", "q,p,one", header=header) == ()
+    accepted = "q,p,\"['one', 'two']\""
+    assert remarks("q,p,two", accepted, header=header) == ()
+
+
+def test_pictures_tell_cases_apart(remarks: Remarks, tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(b"")
+    assert remarks("q,a.png,one", "q,b.png,two", header="question,image,answer") == ()
+
+
+def test_cases_in_memory_are_looked_at_too() -> None:
+    rows = [{"question": "q", "labels": ["Yes", "No"], "gold": gold} for gold in ("Yes", "No")]
+    found = Task.from_cases(rows).validate()
+    assert found is not None
+    assert "1 and 2" in found.remarks[0]
