@@ -179,7 +179,7 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every setting of a tree as a dotted key, in the tree's order; a model that is `set_as_a_whole` is one setting.
 
     >>> list(setting_keys(SeleneSettings))[:2]
-    ['agents', 'gate.when']
+    ['agents', 'answer_first']
     """
     for name, info in model.model_fields.items():
         kind = info.annotation

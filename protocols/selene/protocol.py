@@ -11,7 +11,7 @@ from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
-from moot.protocols.replies import Position, Reply, Score
+from moot.protocols.replies import Reply, Score, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.calls import calls_for
 from moot.protocols.selene.debate import discuss
@@ -69,7 +69,8 @@ class Selene:
         judged = self.settings.judging.method != "none" or self.settings.audit_judging
         self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (Position,), "judge": (Score, *rewritten)}
+        position = position_type(answer_first=self.settings.answer_first)
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
