@@ -29,6 +29,9 @@ from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.selene.stand import Stand, mean_known, shares
 
+VOTING_TEMPERATURE = 1.0
+"""At which answers are sampled that nobody debates or judges: a vote lives on their diversity (section 4.3)."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Branch:
@@ -55,6 +58,7 @@ class Selene:
         replies: by role family, the reply types that are asked for beside free text.
         needs_logprobs: whether the gate needs token log-probabilities as configured.
         most_members: how many agents it asks.
+        temperatures: 1 for answers that are only counted, as the paper samples Self-Consistency; else the roles' own.
         without_logprobs: how to go on with a model that gives none.
     """
 
@@ -72,6 +76,8 @@ class Selene:
         position = position_type(answer_first=self.settings.answer_first)
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
+        counted = self.settings.votes_only and self.settings.agents * self.settings.vote.samples > 1
+        self.temperatures: Mapping[str, float] = {"agent": VOTING_TEMPERATURE} if counted else {}
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
     def for_encoder(self, encoder: str) -> Selene:
