@@ -68,7 +68,9 @@ def _evince(settings: Mapping[str, Any]) -> DebateProtocol:
 
 PROTOCOLS: dict[str, ProtocolEntry] = {
     "selene": _selene(
-        "selene", "debate only where disagreement or misalignment asks for it; evidence-weighted judging"
+        "selene",
+        "debate only where disagreement or misalignment asks for it; judging over evidence that is sampled "
+        "(`judging.variants=paraphrase`: rewritten, as in the paper's experiments)",
     ),
     "always-debate": _selene(
         "always-debate",
