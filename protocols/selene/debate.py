@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -156,7 +156,7 @@ def _asked(
     agent: int,
     template: str,
     others: Sequence[Stand],
-    slots: Mapping[str, Any],
+    slots: dict[str, Any],
     settings: SeleneSettings,
 ) -> Request[Position]:
     """What one agent is asked in a round; it sees the others' replies in an order of its own, drawn by the seed."""

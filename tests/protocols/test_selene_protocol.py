@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from scripted_floor import Said, Script, ScriptedFloor
 
-from moot.actors.models.json_schema import json_schema
 from moot.protocols.case import Case
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.messages import Verdict
@@ -108,7 +107,7 @@ async def test_every_agent_is_asked_for_one_order_of_answer_and_reasoning() -> N
         for ask in asked:
             system = TEMPLATES.render(ask.template, ask.slots)[0].content
             shown = [key for key in re.findall(r'"(\w+)":', system) if key in keys]
-            assert shown == list(json_schema(ask.reply)["properties"])[:2] == keys
+            assert shown == list(ask.reply.model_json_schema()["properties"])[:2] == keys
 
 
 @pytest.mark.parametrize(
