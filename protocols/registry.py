@@ -69,7 +69,9 @@ def _evince(settings: Mapping[str, Any]) -> DebateProtocol:
 
 PROTOCOLS: dict[str, ProtocolEntry] = {
     "selene": _selene(
-        "selene", "debate only where disagreement or misalignment asks for it; evidence-weighted judging"
+        "selene",
+        "debate only where disagreement or misalignment asks for it; judging over evidence that is sampled "
+        "(`judging.variants=paraphrase`: rewritten, as in the paper's experiments)",
     ),
     "always-debate": _selene(
         "always-debate",
@@ -180,7 +182,7 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """Every setting of a tree as a dotted key, in the tree's order; a model that is `set_as_a_whole` is one setting.
 
     >>> list(setting_keys(SeleneSettings))[:2]
-    ['agents', 'gate.when']
+    ['agents', 'answer_first']
     """
     for name, info in model.model_fields.items():
         kind = info.annotation

@@ -67,12 +67,37 @@ class Position(Reply):
         return value
 
 
-class Score(Reply):
-    """A judge's reading of one candidate against the evidence: support first, then a score in [0, 1]."""
+def _reasoning_first(schema: dict[str, Any]) -> None:
+    """Changes a schema in place: the same properties, `reasoning` before the others."""
+    properties = schema["properties"]
+    schema["properties"] = {"reasoning": properties["reasoning"], **properties}
 
+
+class ReasonedPosition(Position):
+    """The same position written in the other order: the reasoning first, so that the answer follows from it.
+
+    Chain of thought. The answer's probability is then one given the reasoning.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_reasoning_first)
+
+
+def position_type(*, answer_first: bool) -> type[Position]:
+    """The reply type of a position whose answer is written before its reasoning, or after it."""
+    return Position if answer_first else ReasonedPosition
+
+
+class Score(Reply):
+    """A judge's reading of one candidate against the evidence: the analysis, its result, then a score in [0, 1].
+
+    The analysis comes first, as in SELENE's prompt, so that the score follows from it.
+    """
+
+    analysis_first: ClassVar[bool] = True
+
+    rationale: str = Field(default="", json_schema_extra=longest(600))
     support: Literal["supported", "contradicted", "not covered"]
     score: float = Field(ge=0.0, le=1.0)
-    rationale: str = Field(default="", json_schema_extra=longest(600))
 
     @field_validator("support", mode="before")
     @classmethod

@@ -118,7 +118,7 @@ def template_headers() -> dict[str, TemplateHeader]:
     """The header of each of the package's templates, by the template's name, in order. Raises nothing.
 
     >>> template_headers()["selene/opening"].slots
-    'question, labels, choices, passage, title'
+    'question, labels, choices, passage, title, answer_first'
     """
     return {name: TemplateHeader.of(source) for name, source in sorted(_packaged().items())}
 

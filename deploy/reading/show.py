@@ -16,6 +16,7 @@ from moot.deploy.reading.document.read import document_of
 from moot.deploy.reading.document.text import document_text
 from moot.deploy.reading.rounds.figure import save_figure
 from moot.deploy.reading.simulated import SIMULATED
+from moot.deploy.reading.summaries.confidence import confidence_rows
 from moot.deploy.reading.summaries.evaluation import evaluation_rows
 from moot.deploy.reading.summaries.judged_show import judging_tables, judging_tables_markdown
 from moot.deploy.reading.summaries.model_replies_show import REPLIES_NOTE, replies_words, reply_table
@@ -137,19 +138,32 @@ def _debate_rows(summary: Summary) -> list[tuple[str, str]]:
     rows.append(("rounds per case", number(summary.debate_rounds_mean, 2)))
     if summary.debate_rounds_mean_debated is not None:
         rows.append(("rounds per debated case", number(summary.debate_rounds_mean_debated, 2)))
-    if summary.judge_stability is not None or summary.flip_rate is not None:
-        rows += [
-            ("judge stability", number(summary.judge_stability)),
-            ("judge flip rate", percent(summary.flip_rate)),
-        ]
-    if summary.judge_stability_audit is not None or summary.flip_rate_audit is not None:
-        rows += [
-            ("judge stability, audit", number(summary.judge_stability_audit)),
-            ("judge flip rate, audit", percent(summary.flip_rate_audit)),
-        ]
+    rows += [
+        (f"accuracy, rounds: {each.rounds}", percent(each.accuracy, each.interval, each.scored))
+        for each in summary.accuracy_by_rounds or ()
+    ]
+    rows += [*_judge_rows(summary), *confidence_rows(summary.confidence or ())]
     if summary.audit is not None:
         rows.append(("skipped - debated, audit", paired_words(summary.audit)))
     return rows
+
+
+def _judge_rows(summary: Summary) -> Iterator[tuple[str, str]]:
+    """How steady the judges were, by their own passes and by an audit's."""
+    if summary.judge_stability is not None or summary.flip_rate is not None:
+        yield "judge stability", number(summary.judge_stability)
+        yield "judge flip rate", _flips(summary.flip_rate, summary.flip_rate_split)
+    if summary.judge_stability_audit is not None or summary.flip_rate_audit is not None:
+        yield "judge stability, audit", number(summary.judge_stability_audit)
+        yield "judge flip rate, audit", _flips(summary.flip_rate_audit, summary.flip_rate_audit_split)
+    if summary.judgments_at_odds:
+        of = f"{summary.judgments_at_odds:,} of {summary.judgments_read or 0:,}"
+        yield "judgments at odds", f"{of}: what they say of support contradicts their score"
+
+
+def _flips(whole: float | None, split: float | None) -> str:
+    """The flip rate, and that of the cases with several answers where it is another."""
+    return percent(whole) + ("" if split == whole else f"; {percent(split)} where answers differ")
 
 
 def _answer_rows(summary: Summary) -> list[tuple[str, str]]:

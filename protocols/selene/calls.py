@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from moot.protocols.calls import CallPlan, Calls
-from moot.protocols.case import Case, case_slots
-from moot.protocols.selene.opening import TEMPLATE
+from moot.protocols.case import Case
+from moot.protocols.selene.opening import TEMPLATE, opening_slots
 from moot.protocols.selene.settings import SeleneSettings
 
 
@@ -31,7 +31,9 @@ def calls_for(settings: SeleneSettings, case: Case, judges: int) -> CallPlan:
         least, most = skip + short, skip + long
     audit = settings.judging.k * judges if settings.audit_judging else 0
     most_audit = Calls(audit * _answers(settings, case))
-    return CallPlan(opening + least + Calls(audit), opening + most + most_audit, TEMPLATE, case_slots(case))
+    return CallPlan(
+        opening + least + Calls(audit), opening + most + most_audit, TEMPLATE, opening_slots(case, settings)
+    )
 
 
 def _answers(settings: SeleneSettings, case: Case) -> int:

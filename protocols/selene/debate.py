@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from moot.metrics.disagreement import semantic_disagreement
-from moot.protocols.case import Case, case_slots
+from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
-from moot.protocols.replies import Position
+from moot.protocols.replies import Position, position_type
+from moot.protocols.seeds import seeded
 from moot.protocols.selene.gate import embedding_text, known
+from moot.protocols.selene.opening import opening_slots
 from moot.protocols.selene.settings import DebateSettings, SeleneSettings
 from moot.protocols.selene.stand import Stand, all_equal, spelled_alike, stand_of
 
@@ -91,8 +93,9 @@ async def discuss(
     rules: DebateSettings = settings.debate
     for number in range(1, rules.max_rounds + 1):
         absent = _absent(current, settings)
-        requests = [_revision(case, number, stand, current) for stand in current]
-        turns = await floor.ask_all([*requests, *(_joining(case, number, agent, current) for agent in absent)])
+        requests = [_revision(case, floor, number, stand, current, settings) for stand in current]
+        joining = [_joining(case, floor, number, agent, current, settings) for agent in absent]
+        turns = await floor.ask_all([*requests, *joining])
         revised = spelled_alike(case, _after(current, absent, turns, settings.gate.intrinsic), current)
         failures = {t.role: t.kind for t in turns if isinstance(t, Failure)}
         any_failed = any_failed or any(stand.name in failures for stand in current)
@@ -132,18 +135,37 @@ def _after(
     return [last[agent] for agent in sorted(last)]
 
 
-def _revision(case: Case, number: int, own: Stand, everyone: Sequence[Stand]) -> Request[Position]:
-    slots = case_slots(case) | {
-        "round": number,
-        "own": own.shown(),
-        "others": [other.shown() for other in everyone if other.agent != own.agent],
-    }
-    return Request(own.name, TEMPLATE, slots, Position, f"round/{number}/agent/{own.agent}", images=case.images)
+def _revision(
+    case: Case, floor: Floor, number: int, own: Stand, everyone: Sequence[Stand], settings: SeleneSettings
+) -> Request[Position]:
+    others = [other for other in everyone if other.agent != own.agent]
+    slots = {"round": number, "own": own.shown(confidence=settings.debate.show_confidence)}
+    return _asked(case, floor, number, own.agent, TEMPLATE, others, slots, settings)
 
 
-def _joining(case: Case, number: int, agent: int, everyone: Sequence[Stand]) -> Request[Position]:
-    slots = case_slots(case) | {"others": [other.shown() for other in everyone]}
-    return Request(f"agent/{agent}", JOINING, slots, Position, f"round/{number}/agent/{agent}", images=case.images)
+def _joining(
+    case: Case, floor: Floor, number: int, agent: int, everyone: Sequence[Stand], settings: SeleneSettings
+) -> Request[Position]:
+    return _asked(case, floor, number, agent, JOINING, everyone, {}, settings)
+
+
+def _asked(
+    case: Case,
+    floor: Floor,
+    number: int,
+    agent: int,
+    template: str,
+    others: Sequence[Stand],
+    slots: dict[str, Any],
+    settings: SeleneSettings,
+) -> Request[Position]:
+    """What one agent is asked in a round; it sees the others' replies in an order of its own, drawn by the seed."""
+    path = f"round/{number}/agent/{agent}"
+    shown = [other.shown(confidence=settings.debate.show_confidence) for other in others]
+    seeded(floor.seed, f"order/{path}").shuffle(shown)
+    slots = opening_slots(case, settings) | slots | {"others": shown}
+    reply = position_type(answer_first=settings.answer_first)
+    return Request(f"agent/{agent}", template, slots, reply, path, images=case.images)
 
 
 def _delta(before: float | None, after: float | None) -> float | None:

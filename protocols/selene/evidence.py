@@ -52,11 +52,14 @@ class Variants:
         sets: the sets that came about; the evidence as it stands when none did.
         kind: how they were made; `none` for the evidence as it stands.
         failed: how many paraphrases failed and are left out.
+        unperturbed: whether perturbed evidence was asked for and every set is the evidence as it stands: a single
+            sentence has no subset, or every paraphrase failed.
     """
 
     sets: tuple[tuple[str, ...], ...]
     kind: Literal["subset", "paraphrase", "none"]
     failed: int = 0
+    unperturbed: bool = False
 
 
 async def evidence_of(case: Case, floor: Floor, stands: Sequence[Stand]) -> Evidence:
@@ -91,8 +94,8 @@ async def paraphrase_variants(
 ) -> tuple[tuple[str, ...], ...]:
     """K rewritings by a judge model, paths `ROOT/paraphrase/K`; a failed one is left out.
 
-    A rewriting with fewer than half of the pieces lost evidence and counts as failed. Its tokens count as any
-    ask's.
+    A piece without a word is none. A rewriting with fewer than half of the pieces lost evidence and counts as failed.
+    Its tokens count as any ask's.
     """
     requests = [
         Request(
@@ -107,7 +110,7 @@ async def paraphrase_variants(
     ]
     turns = await floor.ask_all(requests)
     rewritten = (
-        tuple(piece.strip() for piece in turn.reply.sentences if piece.strip())
+        tuple(piece.strip() for piece in turn.reply.sentences if fold(piece))
         for turn in turns
         if not isinstance(turn, Failure)
     )
@@ -117,12 +120,13 @@ async def paraphrase_variants(
 async def perturb(floor: Floor, evidence: Evidence, k: int, kind: Literal["subset", "paraphrase"]) -> Variants:
     """K variants of the evidence; the evidence as it stands when there is none or every paraphrase failed."""
     if not evidence.sentences:
-        return Variants(((),), "none")
-    if kind == "subset":
-        if is_long(evidence.sentences):
-            return Variants(await floor.compute(subset_variants, evidence.sentences, k, floor.seed), "subset")
-        return Variants(subset_variants(evidence.sentences, k, floor.seed), "subset")
-    sets = await paraphrase_variants(floor, evidence.sentences, k)
+        return Variants(((),), "none", unperturbed=True)
+    if kind == "paraphrase":
+        sets = await paraphrase_variants(floor, evidence.sentences, k)
+    elif is_long(evidence.sentences):
+        sets = await floor.compute(subset_variants, evidence.sentences, k, floor.seed)
+    else:
+        sets = subset_variants(evidence.sentences, k, floor.seed)
     if not sets:
-        return Variants((evidence.sentences,), "none", failed=k)
-    return Variants(sets, "paraphrase", failed=k - len(sets))
+        return Variants((evidence.sentences,), "none", failed=k, unperturbed=True)
+    return Variants(sets, kind, failed=k - len(sets), unperturbed=all(each == evidence.sentences for each in sets))

@@ -16,6 +16,7 @@ from moot.protocols.selene.scoring import (
     Candidate,
     Choice,
     Scored,
+    as_sentence,
     choose,
     mean_stability,
     score_candidate,
@@ -38,7 +39,8 @@ class Ruling:
     Attributes:
         answer: the chosen answer.
         score: its S_i; None when no judge scored it.
-        flags: `judges-missing`, `judge-below-half`, `paraphrase-failed`, `evidence-from-rationales`, `vote-tied`.
+        flags: `judges-missing`, `judge-below-half`, `judge-at-odds` (a `support` that contradicts its own score),
+            `paraphrase-failed`, `evidence-unperturbed`, `evidence-from-rationales`, `vote-tied`.
     """
 
     answer: str
@@ -92,7 +94,7 @@ async def rule_on_candidates(case: Case, floor: Floor, stands: Sequence[Stand], 
     passes = judging.repeats if perturbed else 1
     scored = await _judge_all(case, floor, candidates, variants, judging, "judge/candidate", passes)
     choice = choose(scored, floor.seed)
-    flags = _evidence_flags(evidence, variants)
+    flags = _flags(evidence, variants, scored)
     if choice.index is None:
         ballot = _counted(floor, stands, "vote")
         answer, score = ballot.answer, None
@@ -125,7 +127,7 @@ async def rule_on_consensus(case: Case, floor: Floor, stands: Sequence[Stand], j
     choice = choose([scored], floor.seed)
     data = _judging_record("skip", [scored], choice, answer, evidence, variants, judging)
     floor.note(Event("judging", "judge/consensus", data))
-    flags = (*ballot.flags, *_evidence_flags(evidence, variants))
+    flags = (*ballot.flags, *_flags(evidence, variants, [scored]))
     if scored.score is None:
         flags = ("judges-missing", *flags)
     elif scored.score < 0.5:
@@ -183,7 +185,7 @@ def _brief(case: Case, candidate: Candidate) -> Brief:
     slots = {
         "question": case.question,
         "candidate": candidate.answer,
-        "candidate_text": candidate.text,
+        "candidate_text": as_sentence(candidate.text),
         "rationale": candidate.rationale,
     }
     return Brief(TEMPLATE, slots)
@@ -193,9 +195,14 @@ def _slots(variants: Variants) -> list[dict[str, Any]]:
     return [{"evidence": list(sentences)} for sentences in variants.sets]
 
 
-def _evidence_flags(evidence: Evidence, variants: Variants) -> tuple[str, ...]:
-    flags = ("paraphrase-failed",) if variants.failed else ()
-    return (*flags, "evidence-from-rationales") if evidence.source == "rationales" else flags
+def _flags(evidence: Evidence, variants: Variants, scored: Sequence[Scored]) -> tuple[str, ...]:
+    found = {
+        "judge-at-odds": any(one.at_odds for one in scored),
+        "paraphrase-failed": variants.failed > 0,
+        "evidence-unperturbed": variants.unperturbed,
+        "evidence-from-rationales": evidence.source == "rationales",
+    }
+    return tuple(flag for flag, holds in found.items() if holds)
 
 
 def _judging_record(
@@ -217,11 +224,13 @@ def _judging_record(
         "variants": variants.kind,
         "variant_sizes": [len(sentences) for sentences in variants.sets],
         "paraphrases_failed": variants.failed,
+        "unperturbed": variants.unperturbed,
         "candidates": [scored_record(one) for one in scored],
         "winner": choice.index,
         "answer": answer,
         "tie_broken_by": choice.tie_broken_by,
         "judge_stability": mean_stability(scored),
         "flip_rate": verdict_flip_rate(scored, choice.index),
+        "at_odds": sum(one.at_odds for one in scored),
         "missing": sum(isinstance(j, Missing) for one in scored for j in one.judgments),
     }

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from moot.protocols.case import Case, case_slots
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Failure
-from moot.protocols.replies import Position
+from moot.protocols.replies import Position, position_type
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.selene.stand import Stand, spelled_alike, stand_of
 from moot.protocols.tasks.scoring import same_answer
@@ -17,8 +18,15 @@ from moot.protocols.tasks.scoring import same_answer
 TEMPLATE = "selene/opening"
 
 
-def _request(case: Case, agent: int, path: str, sample: int = 0) -> Request[Position]:
-    return Request(f"agent/{agent}", TEMPLATE, case_slots(case), Position, path, sample=sample, images=case.images)
+def opening_slots(case: Case, settings: SeleneSettings) -> dict[str, Any]:
+    """What every agent's template is given: the case, and in which order to reply."""
+    return case_slots(case) | {"answer_first": settings.answer_first}
+
+
+def _request(case: Case, settings: SeleneSettings, agent: int, path: str, sample: int = 0) -> Request[Position]:
+    reply = position_type(answer_first=settings.answer_first)
+    slots = opening_slots(case, settings)
+    return Request(f"agent/{agent}", TEMPLATE, slots, reply, path, sample=sample, images=case.images)
 
 
 def _opening_path(agent: int, sample: int) -> str:
@@ -32,7 +40,7 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
         QuorumFailed: with fewer than two valid openings (one, when a single one was asked for).
     """
     wanted = [(agent, sample) for sample in range(settings.vote.samples) for agent in range(settings.agents)]
-    turns = await floor.ask_all([_request(case, a, _opening_path(a, s), s) for a, s in wanted])
+    turns = await floor.ask_all([_request(case, settings, a, _opening_path(a, s), s) for a, s in wanted])
     stands = [
         stand_of(agent, turn, settings.gate.intrinsic)
         for (agent, _), turn in zip(wanted, turns, strict=True)
@@ -44,19 +52,19 @@ async def open_debate(case: Case, floor: Floor, settings: SeleneSettings) -> lis
         failed = "; ".join(f"{t.path}: {t.kind}" for t in turns if isinstance(t, Failure))
         raise QuorumFailed(f"{len(stands)} of {len(wanted)} openings are valid, {quorum} needed ({failed})")
     if settings.gate.intrinsic == "resampled" and settings.gate.uses_intrinsic:
-        return await resample(case, floor, stands, settings.gate.resamples)
+        return await resample(case, floor, stands, settings)
     return stands
 
 
-async def resample(case: Case, floor: Floor, stands: Sequence[Stand], times: int) -> list[Stand]:
-    """The stands with p_i = share of equal answers among `times` further replies of the same agent.
+async def resample(case: Case, floor: Floor, stands: Sequence[Stand], settings: SeleneSettings) -> list[Stand]:
+    """The stands with p_i = share of equal answers among `gate.resamples` further replies of the same agent.
 
     Paths `resample/agent/I/N`, N from 1, each with `sample=N` and the opening's decoding. Failed replies do
     not count on either side; an agent all of whose replies failed keeps an unknown p_i.
     """
-    wanted = [(stand, n) for stand in stands for n in range(1, times + 1)]
+    wanted = [(stand, n) for stand in stands for n in range(1, settings.gate.resamples + 1)]
     turns = await floor.ask_all(
-        [_request(case, stand.agent, f"resample/agent/{stand.agent}/{n}", n) for stand, n in wanted]
+        [_request(case, settings, stand.agent, f"resample/agent/{stand.agent}/{n}", n) for stand, n in wanted]
     )
     equal: dict[int, list[bool]] = {stand.agent: [] for stand in stands}
     for (stand, _), turn in zip(wanted, turns, strict=True):

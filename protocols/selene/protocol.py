@@ -11,7 +11,7 @@ from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor
 from moot.protocols.messages import Event, Verdict
-from moot.protocols.replies import Position, Reply, Score
+from moot.protocols.replies import Reply, Score, position_type
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.calls import calls_for
 from moot.protocols.selene.debate import discuss
@@ -28,6 +28,9 @@ from moot.protocols.selene.judging import Ruling, audit_judging, rule_on_candida
 from moot.protocols.selene.opening import open_debate
 from moot.protocols.selene.settings import SeleneSettings
 from moot.protocols.selene.stand import Stand, comparable_intrinsic, mean_known, shares
+
+VOTING_TEMPERATURE = 1.0
+"""At which answers are sampled that nobody debates or judges: a vote lives on their diversity (section 4.3)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Selene:
         replies: by role family, the reply types that are asked for beside free text.
         needs_logprobs: whether the gate needs token log-probabilities as configured.
         most_members: how many agents it asks.
+        temperatures: 1 for answers that are only counted, as the paper samples Self-Consistency; else the roles' own.
         without_logprobs: how to go on with a model that gives none.
         goes_on_without_logprobs: whether the gate may decide without them where a server gives none of a reply that is
             held to a schema: unless `gate.intrinsic` was written down.
@@ -71,9 +75,12 @@ class Selene:
         judged = self.settings.judging.method != "none" or self.settings.audit_judging
         self.roles: tuple[str, ...] = ("agent", "judge") if judged else ("agent",)
         rewritten = (Paraphrase,) if self.settings.judging.variants == "paraphrase" else ()
-        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (Position,), "judge": (Score, *rewritten)}
+        position = position_type(answer_first=self.settings.answer_first)
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {"agent": (position,), "judge": (Score, *rewritten)}
         self.needs_logprobs = self.settings.needs_logprobs
         self.goes_on_without_logprobs = "intrinsic" not in self.settings.gate.model_fields_set
+        counted = self.settings.votes_only and self.settings.agents * self.settings.vote.samples > 1
+        self.temperatures: Mapping[str, float] = {"agent": VOTING_TEMPERATURE} if counted else {}
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
 
     def for_encoder(self, encoder: str) -> Selene:

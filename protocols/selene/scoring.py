@@ -9,12 +9,36 @@ from statistics import fmean
 from typing import Any, Literal
 
 from moot.metrics.evidence_weighting import evidence_weighted_score, flip_rate, judge_stability
+from moot.protocols.labels import fold
 from moot.protocols.messages import Judgment, Missing
 from moot.protocols.seeds import seeded
 from moot.protocols.selene.gate import known
 from moot.protocols.selene.settings import JudgingSettings
 
 _EQUAL = 1e-9
+_UNCOVERED = 0.5
+"""The score of a candidate that the evidence does not cover."""
+
+_SAYING: dict[str, str] = {"yes": ": it is so", "true": ": it is so", "no": ": it is not so", "false": ": it is not so"}
+
+
+def as_sentence(candidate: str) -> str:
+    """A candidate as the statement that is judged: beside "contradicted", a bare "No" could be meant either way.
+
+    >>> as_sentence("No"), as_sentence("B) blue")
+    ('The answer to the question is No: it is not so.', 'The answer to the question is B) blue.')
+    """
+    return f"The answer to the question is {candidate.rstrip('.')}{_SAYING.get(fold(candidate), '')}."
+
+
+def at_odds(support: str, score: float) -> bool:
+    """Whether a judge's two verdicts on a candidate contradict each other on the scale that it was given.
+
+    `supported` is scored at least 0.5, `contradicted` at most; `not covered` nearer to 0.5 than to 0 or 1.
+    """
+    if support == "not covered":
+        return abs(score - _UNCOVERED) > min(score, 1.0 - score)
+    return score < _UNCOVERED if support == "supported" else score > _UNCOVERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +47,7 @@ class Candidate:
 
     Attributes:
         answer: canonical label or folded free text.
-        text: the answer as a judge reads it.
+        text: the answer with the words of its choice, if it has any.
         support: number of agents that gave it.
         mean_p: mean known intrinsic probability of those agents; None when none is known.
         rationale: reasoning shown to the judge; empty unless configured.
@@ -53,6 +77,11 @@ class Scored:
     rows: tuple[tuple[float | None, ...], ...]
     score: float | None
     stability: float | None
+
+    @property
+    def at_odds(self) -> int:
+        """How many of the judgments contradict themselves, see `at_odds`."""
+        return sum(isinstance(each, Judgment) and at_odds(each.support, each.score) for each in self.judgments)
 
     @property
     def means(self) -> list[float | None]:

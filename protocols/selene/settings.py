@@ -80,11 +80,14 @@ class DebateSettings(Settings):
         epsilon: stop when |D(t-1) - D(t)| is below (the absolute value, as in Algorithm 1 and unlike eq. 6).
         failed_openings: an agent whose opening failed is left out of the debate (`leave-out`), or is asked in every
             round, having seen the others' answers, until it gives a valid one (`join`). The paper does not say.
+        show_confidence: show the confidence that was stated with each last reply, one's own and the others'; the
+            paper's debaters see answers and reasoning only.
     """
 
     max_rounds: int = Field(default=3, ge=1, le=50)
     epsilon: float = Field(default=0.02, ge=0.0, allow_inf_nan=False)
     failed_openings: Literal["leave-out", "join"] = "leave-out"
+    show_confidence: bool = False
 
 
 class JudgingSettings(Settings):
@@ -95,8 +98,9 @@ class JudgingSettings(Settings):
             it stands; `none`, the majority of the agents without a judge.
         k: evidence variants, shared by all candidates of a case.
         repeats: passes of each judge on each variant.
-        variants: `subset` samples at least half of the sentences; `paraphrase` has a judge model rewrite
-            them.
+        variants: `subset` samples at least half of the sentences, without a further call; `paraphrase` has a judge
+            model rewrite them. The paper allows both and used paraphrases in its experiments, so the default departs
+            from these. A single sentence has no subset: then nothing is perturbed, and the verdict says so.
         weighting: `printed` is the paper's formula, where the weights cancel to the plain mean;
             `variance-penalised` is mean x exp(-lam Var); `per-variant` weights each variant by the spread of
             its own repeats and needs `repeats` of at least 2.
@@ -139,6 +143,9 @@ class SeleneSettings(Settings):
 
     Attributes:
         agents: how many agents answer.
+        answer_first: agents write the answer before its reasoning, as in the paper's prompts, so that its probability
+            is the model's own; False: after it, which is chain of thought: often more accurate, but given the
+            reasoning the answer is nearly certain, and M of little use.
         gate, debate, judging, vote: the stages.
         audit_skipped: share of the skipped cases that is debated anyway, chosen by the case's seed; the
             verdict stays the consensus.
@@ -149,6 +156,7 @@ class SeleneSettings(Settings):
     """
 
     agents: int = Field(default=3, ge=1, le=1000)
+    answer_first: bool = True
     gate: GateSettings = GateSettings()
     debate: DebateSettings = DebateSettings()
     judging: JudgingSettings = JudgingSettings()

@@ -43,14 +43,10 @@ class Stand:
         """The answer as the agent spelled it."""
         return self.spelling or self.answer
 
-    def shown(self) -> dict[str, Any]:
-        """The reply as it is shown to agents."""
-        return {
-            "name": self.name,
-            "answer": self.said,
-            "reasoning": self.reasoning,
-            "confidence": self.confidence,
-        }
+    def shown(self, *, confidence: bool) -> dict[str, Any]:
+        """The reply as it is shown to agents, with or without its stated confidence."""
+        shown = {"name": self.name, "answer": self.said, "reasoning": self.reasoning}
+        return shown | {"confidence": self.confidence} if confidence else shown
 
 
 def stand_of(agent: int, turn: Turn[Position], reading: str) -> Stand:

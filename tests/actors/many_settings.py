@@ -29,6 +29,7 @@ SETTINGS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "both-branches": ("selene", {"both_branches": True, "gate.embed_rationale": False}),
     "audited": ("selene", {"audit_skipped": 0.5, "audit_judging": True}),
     "gate-off": ("selene", {"gate.tau_d": None, "gate.tau_m": None, "gate.tau_p": None, "agents": 4}),
+    "reasoning-first": ("selene", {"answer_first": False, "debate.show_confidence": True}),
     "always-debate": ("always-debate", {"debate.max_rounds": 2}),
     "single-agent": ("single-agent", {}),
     "majority-vote": ("majority-vote", {"vote.samples": 2}),

@@ -115,6 +115,14 @@ def test_the_answer_is_found_among_tokens_that_hold_more_than_the_text(around: t
     assert found.raw == pytest.approx(np.exp(-0.25))
 
 
+def test_an_answer_behind_its_reasoning_is_read_where_it_stands() -> None:
+    said = r'{"reasoning": "Its \"answer\": no.", "answer": "Yes", "confidence": 1}'
+    tokens = ['{"reasoning": "Its ', r"\"answer\": no", '.", ', '"answer": "', "Yes", '", "confidence": 1}']
+    found = intrinsic_of(_reply(said, tokens), "Yes", _ask(), "before")
+    assert found is not None
+    assert found.raw == pytest.approx(np.exp(-0.25))
+
+
 def test_what_cannot_be_aligned_is_unknown_and_says_so() -> None:
     found = intrinsic_of(_reply(JSON, ['{"answer":', ' "', "Yes", '" }']), "Yes", _ask(), "before")
     assert found is not None

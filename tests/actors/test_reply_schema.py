@@ -20,7 +20,7 @@ from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema
 from moot.protocols.crit.replies import Reading
 from moot.protocols.registry import PROTOCOLS, make_protocol
-from moot.protocols.replies import Position, Score
+from moot.protocols.replies import Position, ReasonedPosition, Score
 from moot.protocols.socrasynth.replies import Agenda, Amendment, Closing
 
 LABELS = ("No", "Not sure", 'the "big" one', "да")
@@ -195,6 +195,22 @@ class Own(BaseModel):
     answer: str
     notes: list[str]
     worth: float
+
+
+@pytest.mark.parametrize("dialect", [None, *DIALECTS])
+@pytest.mark.parametrize(
+    ("reply", "order"),
+    [
+        (Position, ["answer", "reasoning", "confidence"]),
+        (ReasonedPosition, ["reasoning", "answer", "confidence"]),
+        (Score, ["rationale", "support", "score"]),
+    ],
+)
+def test_what_the_source_wants_written_first_comes_first_everywhere(
+    reply: type[BaseModel], order: list[str], dialect: DialectName | None
+) -> None:
+    body = json.loads(reply_schema(reply, dialect, ("Yes", "No") if reply is not Score else None).body)
+    assert list(body["properties"]) == body["required"] == order
 
 
 def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:

@@ -111,7 +111,7 @@ class TestDeterminism:
             asked = f"{passage}<question>\ndo {number} fins steer\n</question>"
             for text in (f"{form}\n{asked}", f"{form}\n{asked}\n{own}\n{other}", f"{judge}\n{asked}", asked):
                 hashed.update(model(key=KEY).reply([Message("user", text)], Decoding(), str(number)).text.encode())
-        assert hashed.hexdigest() == "142d8c3a62ed85fa"
+        assert hashed.hexdigest() == "c8e22d99db5f2d1b"
 
 
 class TestCompetence:

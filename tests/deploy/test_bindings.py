@@ -113,6 +113,26 @@ class TestReplyTokens:
         assert bound["judge"][0].max_tokens == 70
 
 
+class TestVoting:
+    """Answers that are only counted live on their diversity: the paper samples them at 1 (SELENE, section 4.3)."""
+
+    @pytest.mark.parametrize(
+        ("protocol", "flags", "temperature"),
+        [
+            ("majority-vote", {}, 1.0),
+            ("majority-vote", {"temperature": 0.2}, 0.2),
+            ("single-agent", {}, 0.3),
+            ("always-debate", {}, 0.3),
+            ("selene", {}, 0.3),
+        ],
+    )
+    def test_a_vote_is_sampled_at_1_unless_the_run_says_otherwise(
+        self, protocol: str, flags: dict[str, float], temperature: float
+    ) -> None:
+        bound = bind_roles(RunConfig.build(None, flags), make_protocol(protocol))
+        assert [member.temperature for member in bound["agent"]] == [temperature]
+
+
 class TestMembersAtTheirOwnTemperatures:
     def test_a_single_model_is_bound_once_for_each(self) -> None:
         bound = bind_roles(RunConfig(), make_protocol("ceda"))

@@ -116,6 +116,18 @@ def test_figures_are_those_of_the_summaries(inline_run: Callable[..., Path]) -> 
         assert (row.n, row.token_cost_x) == (summary.finished, summary.token_cost_x)
 
 
+def test_a_debate_that_is_always_held_is_what_costs_are_held_against(
+    inline_run: Callable[..., Path], printed: Callable[..., str]
+) -> None:
+    runs = [inline_run(name) for name in ("selene", "always-debate", "single-agent")]
+    title = "a case's cost beside debating always"
+    found = compare(runs)
+    shown = printed(show_comparison, found, width=300).partition(title)[2].splitlines()
+    assert shown[3].split()[-3:] == [*shown[3].split()[-3:-1], "1.00x"]
+    assert [row.judge_passes_per_case == 0 for row in found.rows] == [False, False, True]
+    assert title not in printed(show_comparison, compare([runs[0], runs[2]]), width=300)
+
+
 def test_the_same_audit_makes_judges_comparable(inline_run: Callable[..., Path], printed: Callable[..., str]) -> None:
     runs = [inline_run(name, audit_judging=True) for name in ("selene", "single-agent")]
     found = compare(runs)

@@ -217,11 +217,16 @@ def test_what_may_change_while_a_run_goes_on() -> None:
 
 def test_a_record_from_before_a_setting_can_be_gone_on_with_as_it_was(tmp_path: Path) -> None:
     old = describe(prepare(RunConfig(out=str(tmp_path / "run"))))
-    for part, name in (("gate", "require_complete"), ("debate", "failed_openings")):
-        old["settings"][part] = {key: value for key, value in old["settings"][part].items() if key != name}
+    for part, names in (("gate", {"require_complete"}), ("debate", {"failed_openings", "show_confidence"})):
+        old["settings"][part] = {key: value for key, value in old["settings"][part].items() if key not in names}
+    del old["settings"]["answer_first"]
     now = RunConfig(out=str(tmp_path / "run"))
-    assert list(differences(old, describe(prepare(now)))) == ["gate.require_complete: was False, now True"]
-    as_it_was = RunConfig.build(None, {"out": str(tmp_path / "run"), "set": {"gate.require_complete": False}})
+    assert list(differences(old, describe(prepare(now)))) == [
+        "debate.show_confidence: was True, now False",
+        "gate.require_complete: was False, now True",
+    ]
+    before = {"gate.require_complete": False, "debate.show_confidence": True}
+    as_it_was = RunConfig.build(None, {"out": str(tmp_path / "run"), "set": before})
     assert list(differences(old, describe(prepare(as_it_was)))) == []
 
 

@@ -224,3 +224,14 @@ def test_a_reusing_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     assert len(turns) == read_table(tmp_path / "whole", "turns", []).num_rows
     reused = {f"{row['case_id']}/{row['attempt']}/{row['path']}" for row in turns if row["reused_from"]}
     assert reused == set(paid_before)
+
+
+def test_no_reply_is_reused_for_another_order_of_answer_and_reasoning(tmp_path: Path) -> None:
+    options: dict[str, Any] = {**SMALL, "protocol": "single-agent", "limit": 2}
+    answered = run(**options, out=tmp_path / "answered").path
+    thought = run(**options, set={"answer_first": False}, reuse=answered, out=tmp_path / "thought")
+    assert (thought.summary.calls, thought.summary.replies_reused) == (2, 0)
+    said = [row["text"] for row in read_table(thought.path, "turns", ["text"]).to_pylist()]
+    assert all(next(iter(json.loads(text))) == "reasoning" for text in said)
+    with pytest.raises(RunMismatch, match="answer_first: was True, now False"):
+        run(**options, set={"answer_first": False}, out=answered)

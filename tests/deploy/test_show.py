@@ -362,3 +362,19 @@ def test_a_missing_judgment_is_no_zero(planted: Callable[..., Path], session: An
     shown = printed(show, planted(session), "c1")
     assert re.search(r"missing: timeout: late +│ - ", shown)
     assert "S = unknown" in shown
+
+
+def test_judgments_at_odds_and_evidence_as_it_stands_are_said(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    judgment = {"path": "p", "judge": "judge/0", "variant": 0, "pass": 0, "missing": ""}
+    judged = {"answer": "Yes", "judgments": [{**judgment, "support": "supported", "score": 0.1}]}
+    data = {"candidates": [judged], "answer": "Yes", "at_odds": 1, "unperturbed": True}
+    session.case("a")
+    session.event("a", "judging", "judge", data)
+    session.verdict("a")
+    folder = planted(session)
+    debate = printed(show, folder, "a", width=300)
+    assert "nothing could be perturbed" in debate
+    assert "support contradicts their score: 1" in debate
+    assert "1 of 1" in next(line for line in printed(show, folder, width=300).splitlines() if "at odds" in line)

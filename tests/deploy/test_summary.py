@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +121,10 @@ def test_accuracy_is_over_scored_verdicts_of_the_latest_attempts(seven: Path) ->
     assert found.skip_rate == 2 / 5
     assert found.debate_rounds_mean == (2 + 1 + 1) / 5
     assert found.debate_rounds_mean_debated == 4 / 3
+    assert [(each.rounds, each.accuracy, each.scored) for each in found.accuracy_by_rounds or ()] == [
+        (1, 1.0, 1),
+        (2, 0.0, 1),
+    ]
 
 
 def test_judges(seven: Path) -> None:
@@ -128,6 +132,38 @@ def test_judges(seven: Path) -> None:
     assert found.judge_stability == pytest.approx((0.98 + 0.92 + 1.0) / 3)
     assert found.flip_rate == pytest.approx(1 / 6)
     assert (found.judge_stability_audit, found.flip_rate_audit) == (None, None)
+    assert found.judge_passes_per_case == pytest.approx(2 / 5)
+
+
+def test_a_judge_flips_and_contradicts_itself_only_where_it_can(planted: Callable[..., Path], session: Any) -> None:
+    def judged(*answers: str, flip_rate: float, readings: Sequence[tuple[str | None, float | None]]) -> dict[str, Any]:
+        judgments = [{"support": support, "score": score} for support, score in readings]
+        candidates = [{"answer": answer, "judgments": judgments} for answer in answers]
+        return {"candidates": candidates, "flip_rate": flip_rate}
+
+    for case_id, data in (
+        ("a", judged("Yes", flip_rate=0.0, readings=[("supported", 0.2), (None, None)])),
+        ("b", judged("Yes", "No", flip_rate=0.5, readings=[("contradicted", 0.1)])),
+    ):
+        session.case(case_id)
+        session.event(case_id, "judging", "judge", data)
+        session.event(case_id, "judging", "audit/judge", data)
+        session.verdict(case_id)
+    found = summarise(planted(session))
+    assert (found.flip_rate, found.flip_rate_split) == (0.25, 0.5)
+    assert (found.flip_rate_audit, found.flip_rate_audit_split) == (0.25, 0.5)
+    assert (found.judgments_read, found.judgments_at_odds) == (3, 1)
+
+
+def test_confidences_of_different_sources_are_never_pooled(planted: Callable[..., Path], session: Any) -> None:
+    stated = (("judge", 1.0, "Yes"), ("judge", 0.5, "No"), ("intrinsic", 0.25, "Yes"), ("unknown", None, "Yes"))
+    for number, (source, confidence, answer) in enumerate(stated):
+        session.case(f"c{number}")
+        session.verdict(f"c{number}", answer, confidence=confidence, payload={"confidence_from": source})
+    found = summarise(planted(session)).confidence
+    assert found is not None
+    figures = [(each.source, each.n, each.brier, each.calibration_error) for each in found]
+    assert figures == [("intrinsic", 1, 0.5625, 0.75), ("judge", 2, 0.125, 0.25)]
 
 
 def test_tokens(seven: Path) -> None:
@@ -229,6 +265,17 @@ def test_stability_of_a_protocol_that_notes_no_judging(planted: Callable[..., Pa
     session.reply("a", "lone/judge/0/variant/0/pass/0", 1, data=data)
     session.verdict("a")
     assert summarise(planted(session)).judge_stability == pytest.approx(1 - 0.04)
+
+
+def test_of_a_run_of_both_branches_the_skipped_cases_are_compared(planted: Callable[..., Path], session: Any) -> None:
+    for case_id, branch in (("a", "skip"), ("b", "debate")):
+        session.case(case_id)
+        data = {"skipped_answer": "Yes", "debated_answer": "No", "verdict_from": branch}
+        session.event(case_id, "branches", "branches", data)
+        session.verdict(case_id)
+    found = summarise(planted(session)).audit
+    assert found is not None
+    assert (found.n, found.only_first, found.only_second) == (1, 1, 0)
 
 
 def test_audited_cases_are_compared_in_pairs(planted: Callable[..., Path], session: Any) -> None:

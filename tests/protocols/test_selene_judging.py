@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from moot.protocols.selene.judging import candidates_of, rule_on_candidates, rul
 from moot.protocols.selene.scoring import (
     Candidate,
     Scored,
+    at_odds,
     choose,
     score_candidate,
     verdict_flip_rate,
@@ -184,3 +188,47 @@ def test_candidates() -> None:
     every = candidates_of(case, stands, JudgingSettings(candidates="every-agent"))
     assert [c.answer for c in every] == ["B", "A", "B"]
     assert all(c.rationale == "" for c in every)
+
+
+@pytest.mark.parametrize(
+    ("support", "score", "odd"),
+    [
+        ("supported", 0.5, False),
+        ("supported", 0.49, True),
+        ("contradicted", 0.5, False),
+        ("contradicted", 0.51, True),
+        ("not covered", 0.5, False),
+        ("not covered", 0.25, False),
+        ("not covered", 0.2, True),
+        ("not covered", 0.8, True),
+    ],
+)
+def test_support_and_score_may_not_contradict_each_other(support: str, score: float, odd: bool) -> None:
+    assert at_odds(support, score) is odd
+
+
+class _SelfContradictingJudge(ScriptedFloor):
+    """Says `supported` whatever the score."""
+
+    async def judge(self, *args: Any, **more: Any) -> list[Judgment | Missing]:
+        given = await super().judge(*args, **more)
+        return [dataclasses.replace(j, support="supported") if isinstance(j, Judgment) else j for j in given]
+
+
+async def test_judgments_that_contradict_themselves_are_counted_and_flagged() -> None:
+    stands = [stand(0, "Yes"), stand(1, "No")]
+    floor = _SelfContradictingJudge(CASE, {"judge/candidate/0/*": 0.2, "judge/candidate/1/*": 0.9})
+    ruling = await rule_on_candidates(CASE, floor, stands, JudgingSettings())
+    assert (ruling.answer, ruling.flags) == ("No", ("judge-at-odds",))
+    assert floor.event("judging")["at_odds"] == 3
+
+
+@pytest.mark.parametrize(("variants", "flags"), [("subset", ("evidence-unperturbed",)), ("paraphrase", ())])
+async def test_one_sentence_has_no_subset_and_the_verdict_says_so(variants: Any, flags: tuple[str, ...]) -> None:
+    case = msgspec.structs.replace(CASE, passage="Penguins swim.")
+    floor = ScriptedFloor(case, {"evidence/*": ["They swim."], "*": 0.7})
+    ruling = await rule_on_candidates(
+        case, floor, [stand(0, "Yes"), stand(1, "No")], JudgingSettings(variants=variants)
+    )
+    assert ruling.flags == flags
+    assert floor.event("judging")["unperturbed"] is bool(flags)

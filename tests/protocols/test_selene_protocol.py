@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from moot.protocols.errors import QuorumFailed
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import make_protocol
 from moot.protocols.selene.debate import stop_reason
+from moot.protocols.templates import Templates
 
+TEMPLATES = Templates()
 CASE = Case(id="c", question="Can penguins fly?", labels=("Yes", "No"), passage="Penguins swim. They do not fly.")
 AGREE: Script = {"opening/*": Said("No"), "judge/consensus/*": 0.9}
 SPLIT: Script = {
@@ -65,11 +68,46 @@ async def test_agents_see_each_other_once_per_round_and_converge() -> None:
     assert (verdict.answer, verdict.how, verdict.rounds) == ("No", "stable-agree", 2)
     first = floor.asks["round/1/agent/0"].slots
     assert first["own"]["answer"] == "Yes"
-    assert [(o["name"], o["answer"]) for o in first["others"]] == [("agent/1", "No"), ("agent/2", "No")]
-    second = floor.asks["round/2/agent/1"].slots
-    assert {o["confidence"] for o in second["others"]} == {0.95}
+    assert {(o["name"], o["answer"]) for o in first["others"]} == {("agent/1", "No"), ("agent/2", "No")}
     assert floor.event("round", "round/1")["changed"] == ["agent/0"]
     assert floor.event("stop")["reason"] == "stable-agree"
+
+
+async def test_the_others_come_in_a_seeded_order() -> None:
+    async def orders(seed: int) -> list[list[str]]:
+        script = {**SPLIT, "round/*": Said("No"), "judge/candidate/*": 0.8}
+        _, floor = await debate(script, {"agents": 4, "debate.epsilon": 0.0}, seed=seed)
+        return [[other["name"] for other in floor.asks[path].slots["others"]] for path in floor.paths("round/")]
+
+    found = [await orders(seed) for seed in range(4)]
+    assert found[0] == await orders(0)
+    assert len({tuple(map(tuple, each)) for each in found}) == 4
+    firsts = {order[0] for each in found for order in each}
+    assert firsts == {f"agent/{i}" for i in range(4)}
+
+
+@pytest.mark.parametrize("shown", [False, True])
+async def test_stated_confidences_are_shown_only_where_configured(shown: bool) -> None:
+    script: Script = {**TWO_OF_THREE, "round/*": Said("No", 0.95)}
+    _, floor = await debate(script, {"debate.failed_openings": "join", "debate.show_confidence": shown})
+    for path in floor.paths("round/"):
+        ask = floor.asks[path]
+        text = TEMPLATES.render(ask.template, ask.slots)[-1].content
+        assert ("confidence=" in text) is shown, path
+        assert 'answer="No"' in text
+
+
+async def test_every_agent_is_asked_for_one_order_of_answer_and_reasoning() -> None:
+    script: Script = {**TWO_OF_THREE, "round/*": Said("No"), "resample/*": Said("No")}
+    more = {"debate.failed_openings": "join", "gate.intrinsic": "resampled", "gate.resamples": 1}
+    for answer_first, keys in ((True, ["answer", "reasoning"]), (False, ["reasoning", "answer"])):
+        _, floor = await debate(script, more | {"answer_first": answer_first})
+        asked = [ask for path, ask in floor.asks.items() if not path.startswith("judge/")]
+        assert {ask.template for ask in asked} == {"selene/opening", "selene/revision", "selene/joining"}
+        for ask in asked:
+            system = TEMPLATES.render(ask.template, ask.slots)[0].content
+            shown = [key for key in re.findall(r'"(\w+)":', system) if key in keys]
+            assert shown == list(ask.reply.model_json_schema()["properties"])[:2] == keys
 
 
 @pytest.mark.parametrize(
@@ -167,7 +205,7 @@ async def test_an_agent_whose_opening_failed_may_join_the_debate() -> None:
     assert (third["joined"], third["changed"]) == ([], ["agent/2"])
     asked = floor.asks["round/1/agent/2"]
     assert asked.template == "selene/joining"
-    assert [other["name"] for other in asked.slots["others"]] == ["agent/0", "agent/1"]
+    assert {other["name"] for other in asked.slots["others"]} == {"agent/0", "agent/1"}
     assert floor.asks["round/3/agent/2"].template == "selene/revision"
 
 

@@ -18,6 +18,9 @@ _COMMON = frozenset(
         " their than then"
     )
 )
+_OF_THE_PROMPT = frozenset({"answer", "question"})
+"""Words with which a prompt states the candidate; the evidence need not have them."""
+
 _NORMAL = NormalDist()
 _SUPPORTED, _CONTRADICTED = 0.6, 0.4
 
@@ -30,7 +33,7 @@ class SimulatedJudge:
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
         """A score in [0, 1] with two decimals: at least .6 is `supported`, at most .4 `contradicted`."""
-        claim = content_words(f"{prompt.question} {prompt.candidate} {prompt.rationale}")
+        claim = content_words(f"{prompt.question} {prompt.candidate} {prompt.rationale}") - _OF_THE_PROMPT
         covered = [content_words(sentence) & claim for sentence in prompt.evidence]
         share = len(frozenset().union(*covered)) / len(claim) if claim and covered else 0.5
         noise = self._settings.judge_noise * _NORMAL.inv_cdf(min(1.0 - 1e-9, max(1e-9, random.random())))

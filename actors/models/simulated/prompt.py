@@ -19,6 +19,9 @@ _LABELS = re.compile(r"exactly one of: *(.+?)\.?[ \t]*$", re.MULTILINE)
 _MOST_LABELS = re.compile(r"the (\d{1,3}) likeliest labels")
 _SECTION = re.compile(r"^([A-Z][A-Za-z-]{2,30}): ", re.MULTILINE)
 _SECTIONED = "labelled sections"
+_UNSTATED = 0.75
+"""What is taken for the confidence of a reply that is shown without any: it was fairly sure of what it said."""
+
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -31,7 +34,8 @@ _LEVEL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SeenReply:
-    """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.5 if unreadable), and text."""
+    """A reply shown in a prompt: its answer, stated confidence in [0, 1] (0.75 if not shown, 0.5 if unreadable), and
+    text."""
 
     answer: str
     confidence: float
@@ -199,7 +203,7 @@ def _contentiousness(*instructions: str) -> float | None:
 
 def _seen_reply(fence: SeenFence) -> SeenReply:
     try:
-        confidence = float(fence.attributes.get("confidence", ""))
+        confidence = float(fence.attributes.get("confidence", _UNSTATED))
     except ValueError:
         confidence = 0.5
     if not 0.0 <= confidence <= 1.0:

@@ -32,6 +32,22 @@ class PartAccuracy(BaseModel):
     answered: int
 
 
+class RoundsAccuracy(BaseModel):
+    """The share of right answers among the verdicts after so many rounds of debate.
+
+    Attributes:
+        rounds: how many.
+        accuracy, interval, scored: as in `PartAccuracy`.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rounds: int
+    accuracy: float | None
+    interval: Interval | None
+    scored: int
+
+
 def share(outcomes: Iterable[bool | None]) -> tuple[float | None, Interval | None, int]:
     """Share of the known outcomes that are true, its Wilson interval (95 %), and how many are known.
 
@@ -68,4 +84,16 @@ def accuracy_by_part(finished: Sequence[VerdictRow], references: References) -> 
         value, interval, n = accuracy_of(verdicts, references)
         _, _, named = accuracy_of(answered(verdicts), references)
         rows.append(PartAccuracy(part=part, accuracy=value, interval=interval, scored=n, answered=named))
+    return rows
+
+
+def accuracy_by_rounds(debated: Sequence[VerdictRow], references: References) -> list[RoundsAccuracy] | None:
+    """The shares by length of the debate, the shortest first (SELENE's table 4); None where all are of one length."""
+    lengths = sorted({verdict.rounds for verdict in debated})
+    if len(lengths) < 2:
+        return None
+    rows = []
+    for rounds in lengths:
+        value, interval, n = accuracy_of([verdict for verdict in debated if verdict.rounds == rounds], references)
+        rows.append(RoundsAccuracy(rounds=rounds, accuracy=value, interval=interval, scored=n))
     return rows

@@ -48,7 +48,9 @@ class Row(BaseModel):
         n: cases with a verdict that did not fail.
         tokens_per_case: tokens of a finished case, without what served only to measure.
         token_cost_x: the same relative to agent 0's openings.
+        judge_passes_per_case: judgments of a finished case, without what served only to measure.
         flip_rate, judge_stability: by the audit's passes, the same for every protocol; None without an audit.
+            `flip_rate_split` is over the cases with several answers, for a single one cannot flip.
         answered: of the `scored` verdicts, those with an answer; the others are wrong for `accuracy`, and
             `accuracy_answered` leaves them out.
         votes: of the verdicts that a vote of the agents decided, ties apart; None when none did.
@@ -81,9 +83,11 @@ class Row(BaseModel):
     rounds_mean: float | None
     tokens_per_case: float | None
     token_cost_x: float | None
+    judge_passes_per_case: float | None
     judge_stability: float | None
     flip_rate: float | None
     votes: VoteFigures | None
+    flip_rate_split: float | None
     claims: ClaimSet | None
     seconds: Seconds | None
     trained_on: int
@@ -169,9 +173,11 @@ def compare(folders: Sequence[str | Path]) -> Comparison:
                 rounds_mean=summary.debate_rounds_mean,
                 tokens_per_case=summary.tokens_per_case,
                 token_cost_x=summary.token_cost_x_without_audits,
+                judge_passes_per_case=summary.judge_passes_per_case,
                 judge_stability=summary.judge_stability_audit,
                 flip_rate=summary.flip_rate_audit,
                 votes=summary.votes,
+                flip_rate_split=summary.flip_rate_audit_split,
                 claims=None if summary.detection is None else summary.detection.whole,
                 seconds=None if summary.detection is None else summary.detection.seconds,
                 trained_on=0 if summary.detection is None else summary.detection.trained_on,
@@ -214,14 +220,34 @@ def _blocks(comparison: Comparison) -> list[Block]:
     if against:
         title = f"against {names[0]}, on cases that both scored (McNemar; +b: only this run right)"
         blocks.append(Block(title, ("run", "points", "p", "+b/-c", "n"), against))
+    blocks += _against_always_debate(rows, names)
     if any(row.claims or row.trained_on or row.group_trained_on for row in rows):
         blocks += claims_blocks(names, _of_claims(rows))
     if any(row.judge_stability is not None or row.flip_rate is not None for row in rows):
         judged = [
-            (name, number(row.judge_stability), percent(row.flip_rate)) for name, row in zip(names, rows, strict=True)
+            (name, number(row.judge_stability), percent(row.flip_rate), percent(row.flip_rate_split))
+            for name, row in zip(names, rows, strict=True)
         ]
-        blocks.append(Block("judges, audit", ("run", "judge stability", "flip rate"), judged))
+        header = ("run", "judge stability", "flip rate", "where answers differ")
+        blocks.append(Block("judges, audit", header, judged))
     return blocks
+
+
+def _against_always_debate(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:
+    """Rounds, judge passes and tokens beside those of `always-debate` (SELENE's table 1); nothing without it."""
+    always = next((row.tokens_per_case for row in rows if row.protocol == "always-debate"), None)
+    if always is None or len(rows) == 1:
+        return []
+    cells = [
+        (
+            name,
+            number(row.rounds_mean, 2),
+            number(row.judge_passes_per_case, 2),
+            times(None if row.tokens_per_case is None else row.tokens_per_case / always),
+        )
+        for name, row in zip(names, rows, strict=True)
+    ]
+    return [Block("a case's cost beside debating always", ("run", "rounds", "judge passes", "tokens"), cells)]
 
 
 def _answered(rows: Sequence[Row], names: Sequence[str]) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from moot.protocols.messages import Usage
 _DEBATE_PATHS = ("round/", "judge/candidate/", "evidence/")
 _SKIP_PATHS = ("judge/consensus/",)
 _SINGLE = "opening/agent/0"
+JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
+"""The path of one pass of one judge over one variant, as the floor names it: what is judged, and the variant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +150,13 @@ class CaseCost:
         total: all standing replies, whether paid here or reused.
         measuring: the part of `total` that served only to measure (see `measurement_only`).
         single: agent 0's independent answer, a re-ask included; None when there is none.
+        judge_passes: judgments that were asked for, without those that served only to measure.
     """
 
     total: int | None
     measuring: int
     single: int | None
+    judge_passes: int = 0
 
     @property
     def method(self) -> int | None:
@@ -172,10 +177,13 @@ def case_costs(
 
 def _case_cost(replies: Sequence[Reply], verdict_from: str | None) -> CaseCost:
     single = [reply for reply in replies if step_of(reply.path) == _SINGLE]
+    measuring = [reply for reply in replies if measurement_only(reply.path, verdict_from)]
+    of_method = {step_of(reply.path) for reply in replies} - {step_of(reply.path) for reply in measuring}
     return CaseCost(
         total=total_tokens(replies),
-        measuring=sum(_known(reply) for reply in replies if measurement_only(reply.path, verdict_from)),
+        measuring=sum(map(_known, measuring)),
         single=total_tokens(single),
+        judge_passes=sum(JUDGE_PASS.fullmatch(step) is not None for step in of_method),
     )
 
 

@@ -1,8 +1,8 @@
-"""How steadily the judges of a run judged: their stability over evidence variants, and how often a winner flips."""
+"""How steadily the judges of a run judged: their stability over evidence variants, how often a winner flips, and how
+often a judge contradicts itself."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -11,9 +11,9 @@ from typing import Any
 from moot.actors.record.schema import CaseKey
 from moot.actors.record.tables import read_table
 from moot.deploy.reading.record import Noted, VerdictRow
+from moot.deploy.reading.summaries.costs import JUDGE_PASS
 from moot.metrics.evidence_weighting import judge_stability
-
-_JUDGE_PASS = re.compile(r"(.+)/judge/\d+/variant/(\d+)/pass/\d+")
+from moot.protocols.selene.scoring import at_odds
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:
@@ -24,6 +24,10 @@ def mean_of(values: Iterable[float | None]) -> float | None:
 
 def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Sequence[Noted]) -> dict[str, Any]:
     """Stability and flip rate, each in [0, 1] or None when unknown: of the verdicts' own judging, and of audits'.
+
+    The flip rate is given twice: where at least two answers were judged it can be other than 0 (`_split`), beside all.
+    `judgments_at_odds` counts the own judgments that contradict themselves among the `judgments_read`; None without
+    any.
 
     Raises:
         RecordError: the record cannot be read.
@@ -40,16 +44,41 @@ def judge_figures(folder: str | Path, finished: Sequence[VerdictRow], events: Se
     audit = [event.data for event in judgings if event.path == "audit/judge"]
     return {
         "judge_stability": mean_of(_stabilities(own)) if judgings else _stability_of_judgments(folder, keys),
-        "flip_rate": mean_of(_figure(data.get("flip_rate")) for data in own),
+        "flip_rate": _flip_rate(own),
+        "flip_rate_split": _flip_rate(filter(_is_split, own)),
         "judge_stability_audit": mean_of(_stabilities(audit)),
-        "flip_rate_audit": mean_of(_figure(data.get("flip_rate")) for data in audit),
+        "flip_rate_audit": _flip_rate(audit),
+        "flip_rate_audit_split": _flip_rate(filter(_is_split, audit)),
+        **_at_odds(own),
     }
 
 
+def _flip_rate(judgings: Iterable[Mapping[str, Any]]) -> float | None:
+    return mean_of(_figure(data.get("flip_rate")) for data in judgings)
+
+
+def _is_split(judging: Mapping[str, Any]) -> bool:
+    return len({candidate.get("answer") for candidate in _candidates([judging])}) > 1
+
+
+def _candidates(judgings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    lists = (data.get("candidates") for data in judgings)
+    return [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
+
+
 def _stabilities(judgings: Iterable[Mapping[str, Any]]) -> list[float | None]:
-    candidates = (data.get("candidates") for data in judgings)
-    each = (one for several in candidates if isinstance(several, list) for one in several if isinstance(one, dict))
-    return [_figure(candidate.get("stability")) for candidate in each]
+    return [_figure(candidate.get("stability")) for candidate in _candidates(judgings)]
+
+
+def _at_odds(judgings: Iterable[Mapping[str, Any]]) -> dict[str, int | None]:
+    """Counted from the judgments themselves, which older records have, too."""
+    lists = (candidate.get("judgments") for candidate in _candidates(judgings))
+    found = [one for several in lists if isinstance(several, list) for one in several if isinstance(one, dict)]
+    read = [(one["support"], one["score"]) for one in found if one.get("support") and one.get("score") is not None]
+    return {
+        "judgments_read": len(read) or None,
+        "judgments_at_odds": sum(at_odds(support, score) for support, score in read) if read else None,
+    }
 
 
 def _figure(value: Any) -> float | None:
@@ -60,7 +89,7 @@ def _stability_of_judgments(folder: str | Path, keys: set[CaseKey]) -> float | N
     """For protocols that note no `judging` events: from the table of judgments, by the floor's own paths."""
     scores: dict[tuple[str, int, str], dict[int, list[float]]] = {}
     for row in read_table(folder, "judgments", ["score"]).to_pylist():
-        place = _JUDGE_PASS.fullmatch(row["path"])
+        place = JUDGE_PASS.fullmatch(row["path"])
         if place is not None and row["score"] is not None and (row["case_id"], row["attempt"]) in keys:
             variants = scores.setdefault((row["case_id"], row["attempt"], place[1]), {})
             variants.setdefault(int(place[2]), []).append(row["score"])

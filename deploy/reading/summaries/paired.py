@@ -43,9 +43,17 @@ def paired(first: Sequence[bool | None], second: Sequence[bool | None]) -> Paire
 
 
 def audit_difference(finished: Iterable[VerdictRow], events: Iterable[Noted], references: References) -> Paired | None:
-    """Skipped answers against those of the debates held anyway (`audit_skipped`); None without an audit."""
+    """Skipped answers against those of the debates held anyway; None where none was (`audit_skipped`, `both_branches`).
+
+    Of a run of both branches, the cases that the gate skipped count.
+    """
     gold = {verdict.key: verdict.gold for verdict in finished}
-    audits = [event for event in events if event.kind == "audit" and event.key in gold]
+    audits = [
+        event
+        for event in events
+        if event.key in gold
+        and (event.kind == "audit" or (event.kind == "branches" and event.data.get("verdict_from") == "skip"))
+    ]
     if not audits:
         return None
     return paired(

@@ -26,7 +26,15 @@ from moot.deploy.reading.record import (
     read_replies,
 )
 from moot.deploy.reading.references import References
-from moot.deploy.reading.summaries.accuracy import PartAccuracy, accuracy_by_part, accuracy_of, answered
+from moot.deploy.reading.summaries.accuracy import (
+    PartAccuracy,
+    RoundsAccuracy,
+    accuracy_by_part,
+    accuracy_by_rounds,
+    accuracy_of,
+    answered,
+)
+from moot.deploy.reading.summaries.confidence import ConfidenceFigures, confidence_figures
 from moot.deploy.reading.summaries.consensus import consensus_verdicts
 from moot.deploy.reading.summaries.costs import CaseCost, case_costs, relative_cost, totals
 from moot.deploy.reading.summaries.evaluation import Evaluation, evaluate
@@ -71,7 +79,13 @@ class Summary(BaseModel):
         judge_stability: 1 - Var over the evidence variants, mean over the candidates with at least two of them
             scored, of the passes that belong to the protocol; `judge_stability_audit` of the audit's passes, which
             are the same for every protocol.
-        flip_rate: share of variants that alone would choose another winner than most, mean over the judgings.
+        flip_rate: share of variants that alone would choose another winner than most, mean over the judgings;
+            `flip_rate_split` over those of at least two answers, for a single one cannot flip.
+        judgments_at_odds: of the `judgments_read` that belong to the protocol, those whose `support` contradicts their
+            own score; None where no judging was noted.
+        judge_passes_per_case: judgments of a finished case, without what served only to measure.
+        accuracy_by_rounds: of the debated cases; None where all debates are of one length.
+        confidence: how well the verdicts' confidences fit their being right, by their source; None when unknown.
         rulings: of the panels that judged debates on subjects; None when there are none.
         reasoning: of the judges of reasoning, by role; None when there are none.
         judging: of a run that only judges replies: scores by judge and pass, and how far the judges agree; None for any
@@ -105,7 +119,8 @@ class Summary(BaseModel):
         asks_failed: asks without a usable reply by kind; `replies`: replies by outcome; both of the latest attempts.
         model_replies: what the models did, by role and template; `warnings` in words, with what mends it.
         stopped_early: replies that were stopped early, with estimates; None when there are none.
-        audit: where skipped cases were debated anyway: the skipped answers (first) against the debated ones.
+        audit: where skipped cases were debated anyway (`audit_skipped`, `both_branches`): the skipped answers (first)
+            against the debated ones.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -140,8 +155,15 @@ class Summary(BaseModel):
     debate_rounds_mean_debated: float | None
     judge_stability: float | None
     flip_rate: float | None
+    flip_rate_split: float | None
     judge_stability_audit: float | None
     flip_rate_audit: float | None
+    flip_rate_audit_split: float | None
+    judgments_read: int | None
+    judgments_at_odds: int | None
+    judge_passes_per_case: float | None
+    accuracy_by_rounds: list[RoundsAccuracy] | None
+    confidence: list[ConfidenceFigures] | None
     rulings: Rulings | None
     reasoning: list[RoleReasoning] | None
     judging: Judging | None
@@ -221,6 +243,8 @@ def summarise(folder: str | Path) -> Summary:
         warnings=warnings_of(behaviour),
         wall_s=facts.wall_s,
         audit=audit_difference(counted, events, references),
+        judge_passes_per_case=mean_of(cost.judge_passes for cost in costs.values()),
+        confidence=confidence_figures(folder, counted),
         **_debating(finished, gated),
         **_accuracies(counted, gated, references),
         **judge_figures(folder, finished, events),
@@ -281,7 +305,10 @@ def _debating(finished: Sequence[VerdictRow], gated: set[CaseKey]) -> dict[str, 
 def _accuracies(counted: Sequence[VerdictRow], gated: set[CaseKey], references: References) -> dict[str, Any]:
     """How much is right among the verdicts that count."""
     skipped, debated = _branches(counted, gated)
-    found: dict[str, Any] = {"accuracy_by_part": accuracy_by_part(counted, references)}
+    found: dict[str, Any] = {
+        "accuracy_by_part": accuracy_by_part(counted, references),
+        "accuracy_by_rounds": accuracy_by_rounds(debated, references),
+    }
     for name, verdicts in (("", counted), ("_skipped", skipped), ("_debated", debated)):
         value, interval, n = accuracy_of(verdicts, references)
         found |= {f"accuracy{name}": value, f"accuracy{name}_interval": interval, f"scored{name}": n}

@@ -141,6 +141,8 @@ def judging_words(data: Mapping[str, Any]) -> list[str]:
     kind = data.get("variants")
     if kind not in (None, "none"):
         evidence += f"; {kind} variants of {', '.join(map(str, data.get('variant_sizes') or ()))}"
+    if data.get("unperturbed"):
+        evidence += "; nothing could be perturbed"
     lines = [evidence]
     for candidate in data["candidates"]:
         parts = [f"S = {number(candidate.get('score'))}"]
@@ -154,6 +156,8 @@ def judging_words(data: Mapping[str, Any]) -> list[str]:
         chosen += f" (a tie, broken by {data['tie_broken_by']})"
     if data.get("flip_rate") is not None:
         chosen += f"; flip rate over variants {number(data['flip_rate'])}"
+    if data.get("at_odds"):
+        chosen += f"; judgments whose support contradicts their score: {data['at_odds']}"
     return [*lines, chosen]
 
 

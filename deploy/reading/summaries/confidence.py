@@ -1,0 +1,85 @@
+"""How well the verdicts' confidences fit their being right: Brier score and calibration error, by their source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from moot.actors.record.schema import CaseKey
+from moot.actors.record.tables import read_table
+from moot.deploy.reading.record import VerdictRow, decoded
+from moot.deploy.reading.summaries.evaluation import BINS
+from moot.deploy.reading.text import Interval, number
+from moot.metrics.brier import brier_stated
+from moot.metrics.calibration_error import calibration_null_band, expected_calibration_error
+
+
+class ConfidenceFigures(BaseModel):
+    """Confidences of verdicts against whether these are right.
+
+    Attributes:
+        source: what the confidence is: `judge`, a judge's score of the answer; `intrinsic`, the mean probability that
+            the answer had for those who gave it. The two are different things and are never pooled.
+        n: verdicts with a confidence that can be scored.
+        brier: mean of (confidence - [right])^2, in [0, 1].
+        calibration_error: expected calibration error, 15 equal-frequency bins.
+        calibration_null: 95 % of perfectly calibrated forecasters with these confidences would be found between these.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    source: str
+    n: int
+    brier: float
+    calibration_error: float
+    calibration_null: Interval
+
+
+def confidence_figures(folder: str | Path, counted: Sequence[VerdictRow]) -> list[ConfidenceFigures] | None:
+    """The figures by source; None where no verdict says where its confidence is from and can be scored.
+
+    Raises:
+        RecordError: the record cannot be read.
+    """
+    right = {verdict.key: verdict.correct for verdict in counted if verdict.correct is not None}
+    by_source: dict[str, list[tuple[float, bool]]] = {}
+    for key, (source, confidence) in _confidences(folder).items():
+        if key in right:
+            by_source.setdefault(source, []).append((confidence, right[key]))
+    return [_figures(source, found) for source, found in sorted(by_source.items())] or None
+
+
+def _confidences(folder: str | Path) -> Mapping[CaseKey, tuple[str, float]]:
+    found = {}
+    for row in read_table(folder, "verdicts", ["confidence", "payload"]).to_pylist():
+        source, confidence = decoded(row["payload"]).get("confidence_from"), row["confidence"]
+        if isinstance(source, str) and confidence is not None and 0.0 <= confidence <= 1.0:
+            found[row["case_id"], row["attempt"]] = (source, confidence)
+    return found
+
+
+def _figures(source: str, found: Sequence[tuple[float, bool]]) -> ConfidenceFigures:
+    confidences, outcomes = zip(*found, strict=True)
+    band = calibration_null_band(confidences, bins=BINS)
+    return ConfidenceFigures(
+        source=source,
+        n=len(found),
+        brier=float(np.mean(brier_stated(confidences, outcomes))),
+        calibration_error=expected_calibration_error(confidences, outcomes, bins=BINS),
+        calibration_null=(band.low, band.high),
+    )
+
+
+def confidence_rows(figures: Sequence[ConfidenceFigures]) -> list[tuple[str, str]]:
+    """The figures as pairs of a name and a value in words; the ECE stands beside what a perfect forecaster scores."""
+    rows = []
+    for each in figures:
+        low, high = map(number, each.calibration_null)
+        rows += [
+            (f"Brier, {each.source} confidence", f"{number(each.brier)} (n = {each.n:,})"),
+            (f"ECE, {each.source} confidence", f"{number(each.calibration_error)}; if perfect {low} to {high} (95 %)"),
+        ]
+    return rows
