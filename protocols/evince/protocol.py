@@ -27,6 +27,7 @@ from moot.protocols.evince.talk import Talk
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure, Verdict
+from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 
@@ -178,15 +179,11 @@ async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> t
     """
     likely = [label_in_words(case, label) for label in consensus.cleaned.named() if label != OTHER]
     query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)
-    places = await floor.retrieve(query, case.documents, n=n) if case.documents else []
-    passages = await floor.search(query, n=n)
-    texts = dict.fromkeys([*(case.documents[place] for place in places), *(passage.text for passage in passages)])
-    if texts:
-        found = [{"document": p.document, "chunk": p.chunk, "page": p.page} for p in passages]
-        data = {"documents": places, "passages": found}
-        data |= {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
+    nearest = await nearest_texts(query, case.documents, floor, n)
+    if nearest.texts:
+        data = nearest.record() | {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
         floor.note(Event("retrieved", "retrieved", data))
-    return tuple(texts)
+    return nearest.texts
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
