@@ -27,10 +27,11 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     """Models and decoding for every role family of the protocol.
 
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
-    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
-    `temperatures`, which a model that takes none is spared like every other default. Where these give each member its
-    own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
-    some of a family's members says how many in `most_members`; whoever is replayed with more was not named here.
+    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and top-p, and the
+    protocol's `temperatures` and `top_ps`, which a model that takes none is spared like every other default. Where
+    temperatures give each member its own, a family with fewer members has them again, in turn, until there is one for
+    each. A protocol that asks only some of a family's members says how many in `most_members`; whoever is replayed with
+    more was not named here.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -42,6 +43,7 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
             raise ConfigError(f"protocol {protocol.name!r} has no role {unknown}")
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
     temperatures: Mapping[str, float | Sequence[float]] = getattr(protocol, "temperatures", {})
+    top_ps: Mapping[str, float] = getattr(protocol, "top_ps", {})
     most: Mapping[str, int] = getattr(protocol, "most_members", {})
     bindings = {}
     for family in protocol.roles:
@@ -49,6 +51,8 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
         _check_all_are_asked(family, config.roles.get(family, ()), most.get(family), protocol.name)
         if family in temperatures:
             members = _at_temperatures(family, members, temperatures[family], protocol.name)
+        if family in top_ps:
+            members = [_with_default(member, "top_p", top_ps[family]) for member in members]
         if protocol.needs_logprobs and family in speakers(protocol):
             members = [_with_alternatives(member) for member in members]
         bindings[family] = [member.model_copy(update={"model": canonical_model(member.model)}) for member in members]
@@ -86,18 +90,18 @@ def _at_temperatures(
 ) -> list[RoleBinding]:
     """The members at the protocol's temperature, or each at its own."""
     if not isinstance(temperatures, Sequence):
-        return [_at_temperature(member, temperatures) for member in members]
+        return [_with_default(member, "temperature", temperatures) for member in members]
     _check_all_are_asked(family, members, len(temperatures), protocol)
-    return [_at_temperature(members[i % len(members)], each) for i, each in enumerate(temperatures)]
+    return [_with_default(members[i % len(members)], "temperature", each) for i, each in enumerate(temperatures)]
 
 
-def _at_temperature(member: RoleBinding, temperature: float) -> RoleBinding:
-    """The member at the protocol's temperature, unless it has been given one; it does not count as written down."""
-    if "temperature" in member.model_fields_set:
+def _with_default(member: RoleBinding, name: str, value: float) -> RoleBinding:
+    """The member with the protocol's value of a setting, unless it has one of its own; it does not count as written."""
+    if name in member.model_fields_set:
         return member
-    cooled = member.model_copy(update={"temperature": temperature})
-    cooled.model_fields_set.discard("temperature")
-    return cooled
+    changed = member.model_copy(update={name: value})
+    changed.model_fields_set.discard(name)
+    return changed
 
 
 def _members(config: RunConfig, family: str, defaults: Mapping[str, Any]) -> list[RoleBinding]:

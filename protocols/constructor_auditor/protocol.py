@@ -46,8 +46,8 @@ class ConstructorAuditor:
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         most_members: how many of a role family it asks, where not all.
-        reply_tokens, temperatures: by role family, unless the run says otherwise. The speakers sample from the model's
-            own distribution, at 1, as in "Early-Token Confidence", section 4.1; a judge's one pass is at 0.
+        reply_tokens, temperatures, top_ps: by role family, unless the run says otherwise. The speakers sample from the
+            model's own distribution as in "Early-Token Confidence", section 4.1; a judge's one pass is at 0.
     """
 
     name = "constructor-auditor"
@@ -73,6 +73,7 @@ class ConstructorAuditor:
         self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
         once = judged and self.settings.judge.passes == 1
         self.temperatures: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0) | ({"judge": 0.0} if once else {})
+        self.top_ps: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0)
 
     def calls(self, case: Case, judges: int) -> CallPlan:
         """What one case takes, with a panel of so many judges."""

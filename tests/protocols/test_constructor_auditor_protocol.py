@@ -149,6 +149,7 @@ def test_roles_and_their_decoding() -> None:
     assert one.speakers == ("constructor", "auditor")
     assert one.needs_logprobs
     assert one.temperatures == {"constructor": 1.0, "auditor": 1.0, "judge": 0.0}
+    assert one.top_ps == {"constructor": 1.0, "auditor": 1.0}
     several: Any = make_protocol("constructor-auditor", {"judge.passes": 3, "logprobs": False})
     assert several.temperatures == {"constructor": 1.0, "auditor": 1.0}
     assert not several.needs_logprobs
