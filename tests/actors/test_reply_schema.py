@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from moot.actors.models.reply_schema import CHARACTERS_PER_TOKEN, ReplySchema, longest_reply, reply_schema, slot_sizes
 from moot.actors.models.schema_dialects import DIALECTS, DialectName
 from moot.protocols.crit.replies import Reading
+from moot.protocols.evince.standing import ReasonedPrediction
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.replies import Position, Score
 from moot.protocols.socrasynth.replies import Agenda, Amendment, Closing
@@ -143,6 +144,12 @@ class Own(BaseModel):
     answer: str
     notes: list[str]
     worth: float
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_arguments_stay_before_the_estimate_where_they_were_asked_for_first(dialect: DialectName) -> None:
+    schema = reply_schema(ReasonedPrediction, dialect, ("Yes", "No"), 800)
+    assert list(json.loads(schema.body)["properties"]) == ["arguments", "rebuttals", "distribution"]
 
 
 def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:

@@ -227,7 +227,10 @@ def test_a_record_from_before_a_setting_can_be_gone_on_with_as_it_was(tmp_path: 
 
 @pytest.mark.parametrize(
     ("protocol", "newer"),
-    [("constructor-auditor", {"answer_first": True, "passages": 0, "sections": "always"})],
+    [
+        ("constructor-auditor", {"answer_first": True, "passages": 0, "sections": "always"}),
+        ("evince", {"answer_first": True}),
+    ],
 )
 def test_a_record_from_before_a_protocols_setting_was_made_with_what_it_did_then(
     protocol: str, newer: dict[str, Any], tmp_path: Path
