@@ -82,7 +82,10 @@ class Evince:
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
         self.replies: Mapping[str, tuple[type[Reply], ...]] = {
-            "agent": (*(reply_for(answer_first=self.settings.answer_first, rebut=each) for each in (False, True)), FollowUps),
+            "agent": (
+                *(reply_for(answer_first=self.settings.answer_first, rebut=each) for each in (False, True)),
+                FollowUps,
+            ),
             "judge": (Reading,),
         }
 

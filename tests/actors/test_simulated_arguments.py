@@ -17,8 +17,8 @@ from moot.actors.models.simulated.argument import LEFT_UNDONE, argued_for, quota
 from moot.actors.models.simulated.prompt import read_prompt
 from moot.protocols.case import Case, Criterion, LabelledCase
 from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots, synthesis_slots
-from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.constructor_auditor.replies import synthesis_for
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
 from moot.protocols.rubrics.panel import Shown, rubric_slots, shown_slots

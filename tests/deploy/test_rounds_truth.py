@@ -81,7 +81,9 @@ def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
     for i in range(4):
         session.case(f"c{i}")
         said = CLOSE if i else WRONG
-        session.event(f"c{i}", "round", "round/0", {"round": 0, "distributions": {"agent/0": said}, "entropy": {"agent/0": 0.5}})
+        session.event(
+            f"c{i}", "round", "round/0", {"round": 0, "distributions": {"agent/0": said}, "entropy": {"agent/0": 0.5}}
+        )
         session.verdict(f"c{i}", "Yes", "alone", distribution=said, payload={"distribution_from": "consensus"})
     found = dynamics(planted(session))
     (truth,) = found.truth

@@ -166,7 +166,7 @@ def test_a_question_alone_is_argued_about_from_general_knowledge(role: str) -> N
 @pytest.mark.parametrize("role", ROLES)
 def test_passages_that_were_found_are_shown_and_bind(role: str) -> None:
     system, user = prompt(role, CLOSED, passages=["Eiffel's firm built it.", EVIL])
-    assert "<passage number=\"1\">\nEiffel's firm built it.\n</passage>" in user
+    assert '<passage number="1">\nEiffel\'s firm built it.\n</passage>' in user
     assert user.count("</passage>") == 2
     assert "No text is given" not in system
     assert ("Rest on the passages alone." in system) == (role in SPEAKERS)

@@ -128,9 +128,7 @@ async def test_a_question_without_a_passage_is_debated_with_what_is_found() -> N
     assert floor.asks["opening"].slots["passages"] == ["It is made of iron.", "Eiffel's firm built it."]
 
 
-@pytest.mark.parametrize(
-    ("case", "settings"), [(CLOSED, {"passages": 0}), (QUESTION, {}), (PROBLEM, {}), (ESSAY, {})]
-)
+@pytest.mark.parametrize(("case", "settings"), [(CLOSED, {"passages": 0}), (QUESTION, {}), (PROBLEM, {}), (ESSAY, {})])
 async def test_nothing_is_searched_for_what_has_its_material(case: Case, settings: dict[str, Any]) -> None:
     floor, _ = await hold(case, {"synthesis": {"answer": "2"}}, settings, passages=FOUND)
     assert floor.searched == []
@@ -159,7 +157,9 @@ def test_roles_and_their_decoding() -> None:
     assert set(none.temperatures) <= set(none.roles)
 
 
-@pytest.mark.parametrize(("key", "value"), [("judge.passes", 0), ("judge.passes", 21), ("judge.when", "rarely"), ("sections", "some")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("judge.passes", 0), ("judge.passes", 21), ("judge.when", "rarely"), ("sections", "some")]
+)
 def test_settings_off_their_range_are_refused(key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=key):
         make_protocol("constructor-auditor", {key: value})

@@ -1,9 +1,9 @@
 """The simulated speaker of a debate of arguments: one of some quality, and tokens that may show it.
 
 What a reply is worth is drawn first. It decides what stands in the text (quotations, connectives, sections or what is
-left undone without them, now and then an invented quotation) and, as far as `confidence_signal` says, how sure the tokens are; nothing else. It has
-nothing to do with whether what is argued for is right, nor with the number of tokens: without the signal no statistic
-of the tokens tells a good reply from a bad one.
+left undone without them, now and then an invented quotation) and, as far as `confidence_signal` says, how sure the
+tokens are; nothing else. It has nothing to do with whether what is argued for is right, nor with the number of tokens:
+without the signal no statistic of the tokens tells a good reply from a bad one.
 """
 
 from __future__ import annotations

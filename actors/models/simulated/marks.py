@@ -60,8 +60,8 @@ class _Counted:
 class SimulatedMarker:
     """Scores a reply from 1 to 3 by what can be counted of it, mapped to the scale of each dimension.
 
-    A name with `instruction` in it goes by sections (4, 3) or, where the reply was asked for an argument without any, by
-    whether it says that it leaves something undone; one with `justification` by connectives (2, 1), one with
+    A name with `instruction` in it goes by sections (4, 3) or, where an argument without any was asked for, by whether
+    it says that it leaves something undone; one with `justification` by connectives (2, 1), one with
     `evidence`, `grounding` or `support` by quotations (2, 1), any other by the share of words that were given (.6, .3).
     A quotation that was not given is flagged. With a probability of the judge's noise a score is one level off, and a
     flag is overlooked; at temperature 0, too, so that two judges differ.
