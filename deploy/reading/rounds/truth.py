@@ -90,7 +90,7 @@ def truths(
         rounds: by case, path and data of its `round` events, in their order.
     """
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1))
-    found = []
+    found: list[Truth] = []
     for when, place in wanted:
         cases = [case for each in verdicts if (case := _case(each, rounds.get(each.case_id, ()), place)) is not None]
         if cases:
