@@ -250,6 +250,8 @@ class OwnProtocol:
             the run says otherwise.
         temperatures: its `temperatures`, else empty: by role family, the temperature of its replies, or one for each
             of its members, unless the run says otherwise.
+        top_ps: its `top_ps`, else empty: by role family, the nucleus share of its replies, unless the run says
+            otherwise.
         most_members: its `most_members`, else empty: by role family, how many members it asks, where not all.
         speakers: its `speakers`, else None: the families whose log-probabilities it reads and that see pictures.
         without_logprobs: its `without_logprobs`, else empty: how to go on with a model that gives none.
@@ -272,6 +274,7 @@ class OwnProtocol:
         self.replies: dict[str, tuple[type[BaseModel], ...]] = dict(getattr(inner, "replies", {}))
         self.reply_tokens: dict[str, int] = dict(getattr(inner, "reply_tokens", {}))
         self.temperatures: dict[str, float | Sequence[float]] = dict(getattr(inner, "temperatures", {}))
+        self.top_ps: dict[str, float] = dict(getattr(inner, "top_ps", {}))
         self.most_members: dict[str, int] = dict(getattr(inner, "most_members", {}))
         self.speakers: tuple[str, ...] | None = getattr(inner, "speakers", None)
         self.without_logprobs: str = str(getattr(inner, "without_logprobs", ""))

@@ -27,11 +27,11 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     """Models and decoding for every role family of the protocol.
 
     A member's longest reply is the one it is given, else the recorded one of a replay, else what the protocol's
-    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and the protocol's
-    `temperatures`, which a model that takes none is spared like every other default. A preset's decoding counts as the
-    protocol's own, and more. Where these give each member its
-    own, a family with fewer members has them again, in turn, until there is one for each. A protocol that asks only
-    some of a family's members says how many in `most_members`; whoever is replayed with more was not named here.
+    `reply_tokens` says for the family, if it has any, else `RoleBinding`'s own; so its temperature and top-p, and the
+    protocol's `temperatures` and `top_ps`, which a model that takes none is spared like every other default. A preset's
+    decoding stands in place of the protocol's. Where temperatures give each member its own, a family with fewer members
+    has them again, in turn, until there is one for each. A protocol that asks only some of a family's members says how
+    many in `most_members`; whoever is replayed with more was not named here.
 
     Raises:
         ConfigError: `roles` names a family that the protocol does not ask, or more members than it asks, or a model's
@@ -44,11 +44,11 @@ def bind_roles(config: RunConfig, protocol: DebateProtocol) -> dict[str, list[Ro
     stated = config.stated()
     lengths: Mapping[str, int] = getattr(protocol, "reply_tokens", {})
     temperatures: Mapping[str, float | Sequence[float] | None] = getattr(protocol, "temperatures", {})
-    top_ps: Mapping[str, float | None] = {}
+    top_ps: Mapping[str, float | None] = getattr(protocol, "top_ps", {})
     if stated is not None:
         lengths = {**lengths, **stated.decoding_values("max_tokens")}
         temperatures = {**temperatures, **stated.decoding_values("temperature")}
-        top_ps = stated.decoding_values("top_p")
+        top_ps = {**top_ps, **stated.decoding_values("top_p")}
     most: Mapping[str, int] = getattr(protocol, "most_members", {})
     bindings = {}
     for family in protocol.roles:

@@ -31,11 +31,13 @@ _ENGINES = ("xllamacpp",)
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _BEFORE = {
-    "gate.require_complete": False,
+    "answer_first": True,
     "debate.failed_openings": "leave-out",
     "debate.show_confidence": True,
-    "answer_first": True,
+    "gate.require_complete": False,
     "order": "given",
+    "passages": 0,
+    "sections": "always",
 }
 """What runs did whose record is older than a setting."""
 

@@ -20,4 +20,4 @@ def calls_for(settings: ConstructorAuditorSettings, case: Case, judges: int) -> 
     """The calls for one case: always the same number."""
     judgments = settings.judge.passes * judges if settings.judge.when == "always" else 0
     calls = _DEBATE + _JUDGED * judgments
-    return CallPlan(calls, calls, OPENING, speaker_slots(case, domain_of(case)))
+    return CallPlan(calls, calls, OPENING, speaker_slots(case, domain_of(case), settings))

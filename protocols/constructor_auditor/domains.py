@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from moot.protocols.case import Case, Domain
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import CaseUnfit
+
+_MARK = re.compile(r"@[A-Z]+[0-9]")
+"""Stands in an essay for a word that was taken out, so that its writer stays unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +24,11 @@ class Cast:
 
 
 CASTS: Mapping[Domain, Cast] = {
-    "rubric scoring": Cast("Advocate", "Critic"),
+    "rubric scoring": Cast("Advocate", "Skeptic"),
     "mathematics": Cast("Solver", "Verifier"),
     "factual QA": Cast("Proponent", "Challenger"),
 }
-"""By domain ("The Confident Liar", Table 1)."""
+"""By domain ("The Confident Liar", Table 1, where the Skeptic of "Early-Token Confidence" is a Critic)."""
 
 
 def domain_of(case: Case) -> Domain:
@@ -41,30 +46,51 @@ def domain_of(case: Case) -> Domain:
     return domain
 
 
-def speaker_slots(case: Case, domain: Domain) -> dict[str, Any]:
+def is_labelled(domain: Domain, settings: ConstructorAuditorSettings) -> bool:
+    """Whether the two speakers of a domain write labelled sections."""
+    return settings.sections == "always" or (settings.sections == "by-domain" and domain != "rubric scoring")
+
+
+def speaker_slots(
+    case: Case, domain: Domain, settings: ConstructorAuditorSettings, passages: Sequence[str] = ()
+) -> dict[str, Any]:
     """The case as the constructor and the auditor are shown it.
 
     Where a text is scored they see no score that anybody gave, and no list of scores to choose from: they argue about
     the trait, and its guide says what each score means. A case without a criterion has its question in its place.
+
+    Args:
+        passages: what was found for a question that comes without a passage.
     """
     scored = domain == "rubric scoring"
-    return {
-        "domain": domain,
+    given = case.passage or passages or case.images
+    return _material(case, domain, passages) | {
         "question": "" if scored and case.criterion else case.question,
         "labels": [] if scored else list(case.labels or ()),
         "choices": [] if scored else list(case.choices),
-        "passage": case.passage,
         "criterion": _criterion(case),
+        "closed_book": domain == "factual QA" and not given,
+        "sections": is_labelled(domain, settings),
+        "answer_first": settings.answer_first,
     }
 
 
-def synthesis_slots(case: Case, domain: Domain) -> dict[str, Any]:
+def synthesis_slots(case: Case, domain: Domain, passages: Sequence[str] = ()) -> dict[str, Any]:
     """The case as the synthesizer is shown it: the question, and what can be answered."""
-    return speaker_slots(case, domain) | {
+    return _material(case, domain, passages) | {
         "question": case.question,
         "labels": list(case.labels or ()),
         "choices": list(case.choices),
         "criterion": _criterion(case, with_scores=True),
+    }
+
+
+def _material(case: Case, domain: Domain, passages: Sequence[str]) -> dict[str, Any]:
+    return {
+        "domain": domain,
+        "passage": case.passage,
+        "passages": list(passages),
+        "marks": domain == "rubric scoring" and _MARK.search(case.passage) is not None,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +14,8 @@ from moot.protocols.constructor_auditor.replies import NumberSynthesis, Synthesi
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed
 from moot.protocols.floor import Floor, Request
-from moot.protocols.messages import Failure, Turn, Verdict
+from moot.protocols.messages import Event, Failure, Turn, Verdict
+from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import FreeText, Reply
 from moot.protocols.rubrics.panel import Assessment, Panel, Shown, note_assessments
 from moot.protocols.rubrics.rubric import shipped_rubric
@@ -41,16 +42,19 @@ class ConstructorAuditor:
         without_logprobs: how to go on with a model that gives none.
         judges_see_pictures: whether there are judges; each is sent what the speaker was, pictures included.
         judges_apart: always: judges should not be models that debate, too.
+        reads_documents: whether it searches the run's library: for questions that come without a passage.
         sample: the bundled cases to try it on.
         replies: by role family, the reply types that are asked for beside free text.
         most_members: how many of a role family it asks, where not all.
-        reply_tokens, temperatures: by role family, unless the run says otherwise. A judge's one pass is at 0.
+        reply_tokens, temperatures, top_ps: by role family, unless the run says otherwise. The speakers sample from the
+            model's own distribution as in "Early-Token Confidence", section 4.1; a judge's one pass is at 0.
     """
 
     name = "constructor-auditor"
     sample = "sample-problems"
     speakers: tuple[str, ...] = ("constructor", "auditor")
     judges_apart = True
+    reads_documents = True
     most_members: Mapping[str, int] = MappingProxyType({"constructor": 1, "auditor": 1, "synthesizer": 1})
     without_logprobs = (
         "`--set logprobs=false` goes on without them: such replies are counted and left out of the signal analysis"
@@ -67,26 +71,32 @@ class ConstructorAuditor:
             "judge": (sheet_for(shipped_rubric("reasoning")),),
         }
         self.reply_tokens: Mapping[str, int] = {role: _REPLY_TOKENS[role] for role in self.roles}
-        self.temperatures: Mapping[str, float] = {"judge": 0.0} if judged and self.settings.judge.passes == 1 else {}
+        once = judged and self.settings.judge.passes == 1
+        self.temperatures: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0) | ({"judge": 0.0} if once else {})
+        self.top_ps: Mapping[str, float] = dict.fromkeys(self.speakers, 1.0)
 
     def calls(self, case: Case, judges: int) -> CallPlan:
         """What one case takes, with a panel of so many judges."""
         return calls_for(self.settings, case, judges)
 
     async def run(self, case: Case, floor: Floor) -> Verdict:
-        """Debate one case. Notes an event `assessment` for the opening and for the challenge, if they are judged.
+        """Debate one case.
+
+        Notes an event `assessment` for the opening and for the challenge, if they are judged, and `retrieved` where
+        texts were found for a question without a passage.
 
         Raises:
             AskFailed: no opening, challenge or synthesis came. Judgments may be missing.
             CaseUnfit: a text is to be scored, and nothing says which scores there are.
         """
         domain = domain_of(case)
-        slots = speaker_slots(case, domain)
+        found = await self._found(case, domain, floor)
+        slots = speaker_slots(case, domain, self.settings, found)
         opening = await floor.ask("constructor/0", OPENING, slots, reply=FreeText, path="opening", images=case.images)
         heard = slots | {"argument": opening.reply.text}
         challenge = await floor.ask("auditor/0", CHALLENGE, heard, reply=FreeText, path="challenge", images=case.images)
         panel = await self._panel(floor, domain, opening, challenge)
-        requests: list[Request[Any]] = [_synthesis(case, domain, opening, challenge)]
+        requests: list[Request[Any]] = [_synthesis(case, domain, found, opening, challenge)]
         turns = await floor.ask_all([*requests, *(panel.requests() if panel else [])])
         assessed = panel.read(turns[1:]) if panel else {}
         note_assessments(floor, assessed)
@@ -94,6 +104,15 @@ class ConstructorAuditor:
         if isinstance(answered, Failure):
             raise AskFailed(answered.path, answered.kind, answered.message)
         return _verdict(domain, answered, assessed)
+
+    async def _found(self, case: Case, domain: Domain, floor: Floor) -> tuple[str, ...]:
+        """The texts nearest to a question that is to be answered and comes without a passage."""
+        if domain != "factual QA" or case.passage or not self.settings.passages:
+            return ()
+        nearest = await nearest_texts(case.question, case.documents, floor, self.settings.passages)
+        if nearest.texts:
+            floor.note(Event("retrieved", "retrieved", nearest.record()))
+        return nearest.texts
 
     async def _panel(
         self, floor: Floor, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]
@@ -117,8 +136,10 @@ class ConstructorAuditor:
         return Panel(shipped_rubric("reasoning"), replies, floor.panel("judge"), self.settings.judge.passes)
 
 
-def _synthesis(case: Case, domain: Domain, opening: Turn[FreeText], challenge: Turn[FreeText]) -> Request[Synthesis]:
-    slots = synthesis_slots(case, domain) | {"argument": opening.reply.text, "challenge": challenge.reply.text}
+def _synthesis(
+    case: Case, domain: Domain, found: Sequence[str], opening: Turn[FreeText], challenge: Turn[FreeText]
+) -> Request[Synthesis]:
+    slots = synthesis_slots(case, domain, found) | {"argument": opening.reply.text, "challenge": challenge.reply.text}
     return Request("synthesizer/0", SYNTHESIS, slots, synthesis_for(case, domain), "synthesis")
 
 

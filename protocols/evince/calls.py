@@ -12,9 +12,14 @@ from moot.protocols.evince.talk import OPENING
 def calls_for(settings: EvinceSettings, case: Case, judges: int, *, library: bool = False) -> CallPlan:
     """The fewest and the most calls for one case: a debate that rests after one round, and one that never does.
 
+    A single side makes one.
+
     Args:
         library: whether the run has documents to search.
     """
+    slots = case_slots(case) | {"top_k": settings.top_k, "answer_first": settings.answer_first, "evidence": []}
+    if settings.agents == 1:
+        return CallPlan(Calls(1), Calls(1), OPENING, slots)
     again = bool(settings.retrieve and (case.documents or library))
     least = _debate(settings, judges, 1, ends=1, deep=False)
     times = 2 if again else 1
@@ -24,7 +29,6 @@ def calls_for(settings: EvinceSettings, case: Case, judges: int, *, library: boo
         least += follow_ups
     if settings.follow_ups != "never":
         most += follow_ups
-    slots = case_slots(case) | {"top_k": settings.top_k, "evidence": []}
     return CallPlan(least, most, OPENING, slots)
 
 

@@ -40,6 +40,11 @@ class Consensus:
     answer: str | None
     confidence: float | None
 
+    def distribution(self) -> dict[str, float]:
+        """By label and "(other)", as a verdict holds it."""
+        masses = zip(self.cleaned.labels, self.cleaned.probabilities, strict=True)
+        return {label: min(1.0, float(p)) for label, p in masses}
+
     def record(self) -> dict[str, Any]:
         """As the event `consensus` holds it."""
         return {

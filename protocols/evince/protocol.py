@@ -18,15 +18,17 @@ from moot.protocols.case import Case, case_slots, label_in_words
 from moot.protocols.crit.replies import Reading
 from moot.protocols.distribution import OTHER
 from moot.protocols.errors import CaseUnfit
+from moot.protocols.evince.alone import say_alone
 from moot.protocols.evince.calls import calls_for
 from moot.protocols.evince.consensus import Consensus, consensus_of
 from moot.protocols.evince.moderation import Held, Reason, Rounds
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import Estimate, Prediction, in_words
+from moot.protocols.evince.standing import in_words, reply_for
 from moot.protocols.evince.talk import Talk
 from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure, Verdict
+from moot.protocols.nearest_texts import nearest_texts
 from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 
@@ -71,9 +73,6 @@ class Evince:
     reads_documents = True
     sample = "sample-symptoms"
     judges_apart = True
-    replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
-        {"agent": (Estimate, Prediction, FollowUps), "judge": (Reading,)}
-    )
     reply_tokens: Mapping[str, int] = MappingProxyType({"agent": 800, "judge": 1500})
 
     def __init__(self, settings: EvinceSettings | None = None, name: str = "evince") -> None:
@@ -82,6 +81,13 @@ class Evince:
         self.library = False
         self.roles: tuple[str, ...] = ("agent", "judge") if self.settings.judged else ("agent",)
         self.most_members: Mapping[str, int] = {"agent": self.settings.agents}
+        self.replies: Mapping[str, tuple[type[Reply], ...]] = {
+            "agent": (
+                *(reply_for(answer_first=self.settings.answer_first, rebut=each) for each in (False, True)),
+                FollowUps,
+            ),
+            "judge": (Reading,),
+        }
 
     def for_library(self) -> Self:
         """The same protocol for a run that has documents to search."""
@@ -101,11 +107,12 @@ class Evince:
         """Debate one case.
 
         Notes the events `distribution` and `quality-gate` per turn, `crit` per turn that is read, `round` and
-        `contentiousness` per round, `stop`, `consensus`, and, where they happen, `retrieved` and `follow-ups`.
+        `contentiousness` per round, `stop`, `consensus`, and, where they happen, `retrieved` and `follow-ups`. Of a
+        single side there are its `distribution` and a `round` only.
 
         Raises:
             CaseUnfit: the case has no closed list of labels.
-            QuorumFailed: fewer than two sides gave a distribution.
+            QuorumFailed: fewer than two sides gave a distribution, or the only one gave none.
         """
         if case.labels is None:
             raise CaseUnfit("evince debates over a closed list of labels, and this case has none")
@@ -113,6 +120,8 @@ class Evince:
             raise CaseUnfit(f"evince calls everything outside the list {OTHER!r}: rename the label of that name")
         settings = self.settings
         talk = Talk(case, floor, settings)
+        if settings.agents == 1:
+            return await say_alone(talk)
         ground = await _ground(case, floor) if settings.ground == "embedding" else None
         rounds = Rounds(talk, ground)
         reason = await rounds.hold()
@@ -178,15 +187,11 @@ async def _retrieve(case: Case, floor: Floor, consensus: Consensus, n: int) -> t
     """
     likely = [label_in_words(case, label) for label in consensus.cleaned.named() if label != OTHER]
     query = "\n".join(part for part in (case.question, case.passage, ", ".join(likely)) if part)
-    places = await floor.retrieve(query, case.documents, n=n) if case.documents else []
-    passages = await floor.search(query, n=n)
-    texts = dict.fromkeys([*(case.documents[place] for place in places), *(passage.text for passage in passages)])
-    if texts:
-        found = [{"document": p.document, "chunk": p.chunk, "page": p.page} for p in passages]
-        data = {"documents": places, "passages": found}
-        data |= {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
+    nearest = await nearest_texts(query, case.documents, floor, n)
+    if nearest.texts:
+        data = nearest.record() | {"entropy": consensus.entropy, "uncertainty": consensus.uncertainty}
         floor.note(Event("retrieved", "retrieved", data))
-    return tuple(texts)
+    return nearest.texts
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
@@ -229,12 +234,11 @@ def _verdict(
         "arguments": {standing.name: list(standing.arguments) for standing in standings},
         "follow_ups": follow_ups,
     }
-    masses = zip(consensus.cleaned.labels, consensus.cleaned.probabilities, strict=True)
     return Verdict(
         answer=consensus.answer,
         how=reason,
         confidence=consensus.confidence,
-        distribution={label: min(1.0, float(p)) for label, p in masses},
+        distribution=consensus.distribution(),
         rounds=held[-1].number,
         flags=_flags(talk, held, consensus),
         payload=payload,

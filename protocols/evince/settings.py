@@ -61,10 +61,12 @@ class EvinceSettings(Settings):
     """All settings of EVINCE.
 
     Attributes:
-        agents: how many sides; the source has two.
+        agents: how many sides; the source has two. One does not debate: what it says alone is the verdict, and nobody
+            judges it, so that a pair can be held against its better member.
         order: which side opens: the first (`given`), the last (`reversed`), or one of these two by the case's seed
             (`seeded`), so that who opens says nothing about which model it is.
         top_k: how many labels each side names with a probability.
+        answer_first: whether a side states its distribution before its arguments, as the source asks for it.
         history: what a side is shown of the others: the whole debate (the source's text), or only their last
             `distribution` (its figure 7.1).
         max_rounds: rounds after the opening exchange.
@@ -90,9 +92,10 @@ class EvinceSettings(Settings):
         unsure_below: a confidence below is unsure. The source names 0.5 to 0.6; a lower one needs questions even more.
     """
 
-    agents: int = Field(default=2, ge=2, le=20)
+    agents: int = Field(default=2, ge=1, le=20)
     order: Literal["given", "reversed", "seeded"] = "given"
     top_k: int = Field(default=5, ge=1, le=50)
+    answer_first: bool = True
     history: Literal["full", "distribution"] = "full"
     max_rounds: int = Field(default=3, ge=1, le=50)
     schedule: Annotated[Schedule, BeforeValidator(_none_is_a_word)] = "adaptive"
@@ -121,15 +124,17 @@ class EvinceSettings(Settings):
     @property
     def debates(self) -> bool:
         """Whether the sides answer each other at all."""
-        return self.schedule != "ensemble"
+        return self.schedule != "ensemble" and self.agents > 1
 
     @property
     def judged(self) -> bool:
         """Whether any turn is read by judges."""
-        return self.crit_turns != "none"
+        return self.crit_turns != "none" and self.agents > 1
 
     def effective(self) -> EvinceSettings:
         """These settings with what has no effect beside the others at its default: equal ones debate alike."""
+        if self.agents == 1:
+            return EvinceSettings(agents=1, top_k=self.top_k, answer_first=self.answer_first)
         ignored = set[str]()
         if not self.debates:
             ignored |= {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from moot.protocols.case import Case, label_in_words
 from moot.protocols.crit.document import Document
 from moot.protocols.distribution import Cleaned, Predicted, clean
 from moot.protocols.messages import Turn
+from moot.protocols.replies import Reply
 from moot.protocols.reply_limits import longest, most
 
 _SHOWN_FROM = 0.005
@@ -23,8 +24,8 @@ _EQUAL = 1e-9
 Sentence = Annotated[str, Field(json_schema_extra=longest(240))]
 
 
-class Estimate(Predicted):
-    """What a side replies that is shown nobody's arguments: probabilities of the likeliest labels, and arguments."""
+class Argued(Reply):
+    """Arguments for an estimate."""
 
     arguments: list[Sentence] = Field(min_length=1, max_length=50, json_schema_extra=most(4))
 
@@ -46,10 +47,43 @@ class Estimate(Predicted):
         return value
 
 
-class Prediction(Estimate):
-    """What a side replies that is shown arguments of others: it answers these, too."""
+class Rebutting(Argued):
+    """Arguments, and answers to those of others."""
 
     rebuttals: list[Sentence] = Field(default=[], max_length=50, json_schema_extra=most(3))
+
+
+class Estimate(Argued, Predicted):
+    """What a side replies that is shown nobody's arguments: probabilities of the likeliest labels, then arguments."""
+
+
+class Prediction(Rebutting, Estimate):
+    """What a side replies that is shown arguments of others: it answers these, too."""
+
+
+class ReasonedEstimate(Predicted, Argued):
+    """An estimate whose arguments come first."""
+
+    analysis_first: ClassVar[bool] = True
+
+
+class ReasonedPrediction(ReasonedEstimate, Rebutting):
+    """A prediction whose arguments come first."""
+
+
+Stated = Estimate | ReasonedEstimate
+"""What a side replies."""
+
+
+def reply_for(*, answer_first: bool, rebut: bool) -> type[Stated]:
+    """The reply type of a turn; its fields come in the order in which the prompt asks for them.
+
+    >>> list(reply_for(answer_first=False, rebut=True).model_fields)
+    ['arguments', 'rebuttals', 'distribution']
+    """
+    if answer_first:
+        return Prediction if rebut else Estimate
+    return ReasonedPrediction if rebut else ReasonedEstimate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +152,7 @@ def in_words(cleaned: Cleaned) -> str:
     return ", ".join(f"{label} {p:.2f}" for label, p in cleaned.named().items() if p >= _SHOWN_FROM)
 
 
-def standing_of(case: Case, number: int, turn: Turn[Estimate], heard: Sequence[Standing] = ()) -> Standing:
+def standing_of(case: Case, number: int, turn: Turn[Stated], heard: Sequence[Standing] = ()) -> Standing:
     """The standing that a turn expresses.
 
     Args:
@@ -132,7 +166,7 @@ def standing_of(case: Case, number: int, turn: Turn[Estimate], heard: Sequence[S
         round=number,
         cleaned=cleaned,
         arguments=tuple(turn.reply.arguments),
-        rebuttals=tuple(turn.reply.rebuttals) if isinstance(turn.reply, Prediction) else (),
+        rebuttals=tuple(turn.reply.rebuttals) if isinstance(turn.reply, Rebutting) else (),
         opponents=tuple(other.name for other in opponents),
         opposing="\n".join(other.text for other in opponents),
     )

@@ -12,7 +12,7 @@ from moot.protocols.crit.evaluate import crit_all
 from moot.protocols.errors import QuorumFailed
 from moot.protocols.evince.quality_gate import gate_of
 from moot.protocols.evince.settings import EvinceSettings
-from moot.protocols.evince.standing import Estimate, Prediction, Standing, standing_of
+from moot.protocols.evince.standing import Standing, Stated, reply_for, standing_of
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure
 from moot.protocols.seeds import seeded
@@ -64,7 +64,10 @@ class Talk:
         return [standing for name in self.names if (standing := self.last(name)) is not None]
 
     async def open_together(self) -> None:
-        """Every side answers on its own: the ensemble. Raises `QuorumFailed` with fewer than two valid answers."""
+        """Every side answers on its own: the ensemble, or a single side.
+
+        Raises `QuorumFailed` with fewer than two valid answers, or without that of a single side.
+        """
         turns = await self.floor.ask_all([self._opening(name) for name in self.names])
         for turn in turns:
             if isinstance(turn, Failure):
@@ -108,7 +111,7 @@ class Talk:
         await self._have_read(unread, gated=False)
 
     def _check_quorum(self) -> None:
-        if len(self.standings()) < 2:
+        if len(self.standings()) < min(2, self.settings.agents):
             failed = ", ".join(self.failed)
             raise QuorumFailed(f"{len(self.standings())} of {len(self.names)} sides gave a distribution ({failed})")
 
@@ -153,16 +156,18 @@ class Talk:
         return [other for other in self.standings() if other.name != name and other.passed and full]
 
     def _slots(self) -> dict[str, Any]:
-        return case_slots(self.case) | {"top_k": self._top_k, "evidence": list(self.evidence)}
+        more = {"top_k": self._top_k, "answer_first": self.settings.answer_first, "evidence": list(self.evidence)}
+        return case_slots(self.case) | more
 
     @property
     def _top_k(self) -> int:
         return min(self.settings.top_k, len(self.case.labels or ()))
 
-    def _opening(self, name: str) -> Request[Estimate]:
-        return Request(name, OPENING, self._slots(), Estimate, f"round/0/{name}", images=self.case.images)
+    def _opening(self, name: str) -> Request[Stated]:
+        wanted = reply_for(answer_first=self.settings.answer_first, rebut=False)
+        return Request(name, OPENING, self._slots(), wanted, f"round/0/{name}", images=self.case.images)
 
-    def _response(self, name: str, number: int, level: float | None) -> Request[Estimate]:
+    def _response(self, name: str, number: int, level: float | None) -> Request[Stated]:
         own = self.last(name)
         full = self.settings.history == "full"
         latest = [self.last(other) for other in self.names if other != name]
@@ -179,7 +184,7 @@ class Talk:
             "weak": [] if own is None else list(own.weak),
             "rebut": rebut,
         }
-        wanted = Prediction if rebut else Estimate
+        wanted = reply_for(answer_first=self.settings.answer_first, rebut=rebut)
         return Request(name, RESPONSE, slots, wanted, f"round/{number}/{name}", images=self.case.images)
 
 

@@ -19,6 +19,7 @@ from moot.actors.models.scripts import bytes_per_character
 from moot.actors.roles import RoleBinding
 from moot.actors.sent_request import held_schema
 from moot.protocols.crit.replies import Reading
+from moot.protocols.evince.standing import ReasonedPrediction
 from moot.protocols.registry import PROTOCOLS, make_protocol
 from moot.protocols.replies import Position, ReasonedPosition, Score
 from moot.protocols.socrasynth.replies import Agenda, Amendment, Closing
@@ -211,6 +212,10 @@ def test_what_the_source_wants_written_first_comes_first_everywhere(
 ) -> None:
     body = json.loads(reply_schema(reply, dialect, ("Yes", "No") if reply is not Score else None).body)
     assert list(body["properties"]) == body["required"] == order
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_arguments_stay_before_the_estimate_where_they_were_asked_for_first(dialect: DialectName) -> None:
+    schema = reply_schema(ReasonedPrediction, dialect, ("Yes", "No"), 800)
+    assert list(json.loads(schema.body)["properties"]) == ["arguments", "rebuttals", "distribution"]
 
 
 def test_a_reply_of_a_users_own_is_bounded_and_fits() -> None:

@@ -13,11 +13,12 @@ from scipy.stats import spearmanr
 from simulated_calls import TEMPLATES, model
 
 from moot.actors.models.answer_key import AnswerKey
-from moot.actors.models.simulated.argument import argued_for, quotations
+from moot.actors.models.simulated.argument import LEFT_UNDONE, argued_for, quotations
 from moot.actors.models.simulated.prompt import read_prompt
 from moot.protocols.case import Case, Criterion, LabelledCase
 from moot.protocols.constructor_auditor.domains import domain_of, speaker_slots, synthesis_slots
 from moot.protocols.constructor_auditor.replies import synthesis_for
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
 from moot.protocols.rubrics.panel import Shown, rubric_slots, shown_slots
@@ -40,11 +41,16 @@ SECTIONS = {
     "constructor": ["Claim", "Evidence", "Reasoning", "Conclusion"],
     "auditor": ["Challenge", "Counter-Evidence", "Reasoning", "Conclusion"],
 }
+DERIVED = {
+    "constructor": ["Evidence", "Reasoning", "Claim", "Conclusion"],
+    "auditor": ["Counter-Evidence", "Reasoning", "Challenge", "Conclusion"],
+}
 
 
-def sent(role: str, case: Case, *arguments: str) -> tuple[Message, ...]:
+def sent(role: str, case: Case, *arguments: str, sections: str = "by-domain") -> tuple[Message, ...]:
     domain = domain_of(case)
-    slots = synthesis_slots(case, domain) if role == "synthesizer" else speaker_slots(case, domain)
+    settings = ConstructorAuditorSettings.model_validate({"sections": sections})
+    slots = synthesis_slots(case, domain) if role == "synthesizer" else speaker_slots(case, domain, settings)
     heard = dict(zip(("argument", "challenge"), arguments, strict=False))
     return TEMPLATES.render(f"constructor_auditor/{role}", slots | heard)
 
@@ -135,14 +141,31 @@ def test_a_reply_is_of_a_usual_length_whatever_it_is_worth() -> None:
     assert len(said("constructor", SAMPLE[0], reasoning_words=120)) > 2 * len(said("constructor", SAMPLE[0]))
 
 
+def labels_of(text: str) -> list[str]:
+    return re.findall(r"^([A-Z][a-z]+(?:-[A-Z][a-z]+)?): ", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize("role", SECTIONS)
-@pytest.mark.parametrize("case", [ESSAY, PROBLEM, SAMPLE[0]], ids=["essay", "problem", "question"])
-def test_the_sections_that_are_asked_for_are_written(role: str, case: Case) -> None:
+@pytest.mark.parametrize(("case", "asked"), [(PROBLEM, DERIVED), (SAMPLE[0], SECTIONS)], ids=["problem", "question"])
+def test_the_sections_that_are_asked_for_are_written(role: str, case: Case, asked: dict[str, list[str]]) -> None:
     texts = [said(role, case, "Claim: x.", step=str(n)) for n in range(40)]
-    labels = [re.findall(r"^([A-Z][a-z]+(?:-[A-Z][a-z]+)?): ", text, re.MULTILINE) for text in texts]
-    assert all(found[0] == SECTIONS[role][0] for found in labels)
-    assert sum(found == SECTIONS[role] for found in labels) > 20
-    assert sum(found != SECTIONS[role] for found in labels) > 0
+    labels = [labels_of(text) for text in texts]
+    assert all(found[0] == asked[role][0] for found in labels)
+    assert sum(found == asked[role] for found in labels) > 20
+    assert sum(found != asked[role] for found in labels) > 0
+
+
+def test_an_argument_without_labels_is_written_where_none_are_asked_for() -> None:
+    speaker = model(7, None, confidence_signal=0.0)
+    for case in (ESSAY, SAMPLE[0]):
+        messages = sent("constructor", case, sections="never")
+        texts = [speaker.reply(messages, WHOLE, str(n)).text for n in range(60)]
+        assert all(labels_of(text) == [] and len(text.splitlines()) == 4 for text in texts)
+        undone = [LEFT_UNDONE in text for text in texts]
+        assert 0 < sum(undone) < 30
+        q = [judged_q(messages, "constructor", text, str(n)) for n, text in enumerate(texts)]
+        assert max(q) == 9
+        assert max(each for each, left in zip(q, undone, strict=True) if left) < 9
 
 
 def test_quotations_are_word_for_word_but_for_a_few_that_are_invented() -> None:
@@ -154,7 +177,7 @@ def test_quotations_are_word_for_word_but_for_a_few_that_are_invented() -> None:
     assert all(len(span.split()) >= 4 for text in texts for span in quotations(text))
 
 
-def test_the_critic_of_an_essay_quotes_other_places() -> None:
+def test_the_second_speaker_quotes_other_places() -> None:
     for n in range(20):
         first = said("constructor", SAMPLE[0], step=str(n))
         second = said("auditor", SAMPLE[0], first, step=str(n))
@@ -228,6 +251,7 @@ def test_scores_without_labels_are_read_from_the_instructions() -> None:
 
 
 def test_sections_are_seen_only_where_they_are_asked_for() -> None:
-    assert list(read_prompt(sent("auditor", ESSAY, "Claim: x.")).sections) == SECTIONS["auditor"]
+    assert list(read_prompt(sent("auditor", SAMPLE[0], "Claim: x.")).sections) == SECTIONS["auditor"]
+    assert read_prompt(sent("auditor", ESSAY, "Meets.")).sections == ()
     assert read_prompt(sent("synthesizer", ESSAY, "Claim: x.", "Challenge: y.")).sections == ()
     assert read_prompt([Message("user", "Claim: x.\nEvidence: y.")]).sections == ()

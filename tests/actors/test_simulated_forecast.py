@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from statistics import fmean
@@ -17,7 +18,7 @@ from moot.protocols.case import Case, LabelledCase
 from moot.protocols.contentiousness import dial
 from moot.protocols.distribution import clean
 from moot.protocols.evince.protocol import FollowUps
-from moot.protocols.evince.standing import Prediction, Standing
+from moot.protocols.evince.standing import Prediction, ReasonedEstimate, Standing
 from moot.protocols.messages import Decoding, Message
 from moot.protocols.replies import parse_reply
 
@@ -27,7 +28,7 @@ KEY = AnswerKey.from_cases(
     LabelledCase(Case(id=str(n), question=question(n), labels=LABELS), n, LABELS[n % len(LABELS)]) for n in range(COUNT)
 )
 BASE = {"labels": list(LABELS), "choices": [], "passage": "It began on Monday. The skin is red.", "title": "",
-        "top_k": 4, "evidence": []}  # fmt: skip
+        "top_k": 4, "answer_first": True, "evidence": []}  # fmt: skip
 
 
 def opening(number: int) -> Sequence[Message]:
@@ -69,6 +70,14 @@ def test_alone_it_is_as_competent_as_set() -> None:
         tops = [says(opening(n), str(n), competence=competence).cleaned.top[0] for n in range(COUNT)]
         right = fmean(top == LABELS[n % len(LABELS)] for n, top in enumerate(tops))
         assert abs(right - competence) < 4 * math.sqrt(competence * (1 - competence) / COUNT)
+
+
+def test_it_argues_before_its_estimate_where_that_is_asked_for() -> None:
+    asked = TEMPLATES.render("evince/opening", BASE | {"question": question(0), "answer_first": False})
+    reply = model(7, KEY).reply(asked, Decoding(max_tokens=2000), "k")
+    assert list(json.loads(reply.text)) == ["arguments", "distribution"]
+    parsed = parse_reply(reply.text, ReasonedEstimate, LABELS)
+    assert not parsed.repaired
 
 
 def test_without_a_key_it_guesses() -> None:

@@ -154,6 +154,18 @@ class TestMembersAtTheirOwnTemperatures:
             bind_roles(config, make_protocol("ceda"))
 
 
+class TestTheProtocolsNucleusShare:
+    def test_it_is_the_default_of_the_families_that_it_names(self) -> None:
+        bound = bind_roles(RunConfig(), make_protocol("constructor-auditor"))
+        found = [(bound[family][0].temperature, bound[family][0].top_p) for family in ("constructor", "synthesizer")]
+        assert found == [(1.0, 1.0), (0.3, 0.9)]
+        assert not {"temperature", "top_p"} & bound["constructor"][0].model_fields_set, "nobody wrote them down"
+
+    def test_what_the_run_says_of_a_member_counts_more(self) -> None:
+        config = RunConfig.build(None, {"roles": {"constructor": {"top_p": 0.5}}})
+        assert bind_roles(config, make_protocol("constructor-auditor"))["constructor"][0].top_p == 0.5
+
+
 class TestEveryMemberIsAsked:
     @pytest.mark.parametrize(
         ("protocol", "settings", "family", "asked"),

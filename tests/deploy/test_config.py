@@ -230,6 +230,22 @@ def test_a_record_from_before_a_setting_can_be_gone_on_with_as_it_was(tmp_path: 
     assert list(differences(old, describe(prepare(as_it_was)))) == []
 
 
+@pytest.mark.parametrize(
+    ("protocol", "newer"),
+    [
+        ("constructor-auditor", {"answer_first": True, "passages": 0, "sections": "always"}),
+        ("evince", {"answer_first": True}),
+    ],
+)
+def test_a_record_from_before_a_protocols_setting_was_made_with_what_it_did_then(
+    protocol: str, newer: dict[str, Any], tmp_path: Path
+) -> None:
+    config = RunConfig.build(None, {"protocol": protocol, "out": str(tmp_path / "run"), "set": newer})
+    now = describe(prepare(config))
+    old = now | {"settings": {key: value for key, value in now["settings"].items() if key not in newer}}
+    assert list(differences(old, now)) == []
+
+
 def test_an_empty_file_and_a_record_are_read(tmp_path: Path) -> None:
     assert read_yaml(written(tmp_path, "")) == {}
     assert read_yaml(written(tmp_path, "schema_version: 1\nseed: 2\nsessions: []\nmodels: {}")) == {"seed": 2}

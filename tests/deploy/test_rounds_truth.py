@@ -75,6 +75,26 @@ def test_text_and_markdown_say_what_a_mixture_is_worth(
     assert "| last | agent/0 | 100 | 0.08 |" in dynamics_markdown(found)
 
 
+def test_a_single_side_is_held_against_the_labels_as_a_pairs_are(
+    planted: Callable[..., Path], session: Any, printed: Callable[..., str]
+) -> None:
+    for i in range(4):
+        session.case(f"c{i}")
+        said = CLOSE if i else WRONG
+        session.event(
+            f"c{i}", "round", "round/0", {"round": 0, "distributions": {"agent/0": said}, "entropy": {"agent/0": 0.5}}
+        )
+        session.verdict(f"c{i}", "Yes", "alone", distribution=said, payload={"distribution_from": "consensus"})
+    found = dynamics(planted(session))
+    (truth,) = found.truth
+    (alone,) = truth.held
+    assert (alone.of, alone.accuracy, alone.kl_infinite) == ("agent/0", 0.75, 1)
+    assert alone.brier.mean == pytest.approx((2.0 + 3 * 0.08) / 4)
+    assert alone.kl == pytest.approx(-math.log(0.8))
+    assert truth.over_better == {}
+    assert "first agent/0 75 0.56" in " ".join(printed(show_dynamics, found, width=200).split())
+
+
 def test_without_labels_nothing_is_said(planted: Callable[..., Path], session: Any) -> None:
     session.case("c1", gold=None)
     session.evince("c1", [(0.9, SURE, EVEN), (0.7, CLOSE, LESS)])

@@ -60,7 +60,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
 
     async def hold() -> moot.Signals:
         last = moot.Signals()
-        options: dict[str, Any] = {"task": "sample", "limit": CASES, "out": folder, "engine": "inline", "seed": 5}
+        options: dict[str, Any] = {"task": "sample", "limit": CASES, "out": folder, "engine": "inline", "seed": 9}
         protocol: dict[str, Any] = {"protocol": "constructor-auditor", "set": {"judge.passes": 2}}
         async for given in moot.stream(**options, **protocol, model="simulated", roles=MODELS):
             if isinstance(given, moot.Signals):

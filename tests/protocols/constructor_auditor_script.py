@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scripted_floor import Script, ScriptedFloor
 
 from moot.protocols.case import Case, Criterion, Domain
+from moot.protocols.lookups import Passage
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import make_protocol
 
@@ -43,9 +44,10 @@ async def hold(
     settings: Mapping[str, Any] | None = None,
     *,
     judges: int = 1,
+    passages: Sequence[Passage] = (),
 ) -> tuple[ScriptedFloor, Verdict]:
     """A debate of which `changes` script what they name; they come before what goes well."""
     good = {"synthesis": {"answer": "Eiffel", "rationale": "Both say so."}, **GOOD}
-    floor = ScriptedFloor(case, {**(changes or {}), **(good | dict(changes or {}))}, judges=judges)
+    floor = ScriptedFloor(case, {**(changes or {}), **(good | dict(changes or {}))}, judges=judges, passages=passages)
     verdict = await make_protocol("constructor-auditor", settings or {}).run(case, floor)
     return floor, verdict

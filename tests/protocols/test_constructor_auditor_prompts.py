@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from constructor_auditor_script import CASES, ESSAY, QUESTION
+from msgspec.structs import replace
 
-from moot.protocols.case import Case, Domain
+from moot.protocols.case import Case, Domain, Image
 from moot.protocols.constructor_auditor.domains import CASTS, domain_of, speaker_slots, synthesis_slots
+from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.messages import Slots
 from moot.protocols.templates import Templates
 
@@ -20,39 +24,84 @@ SECTIONS = {
     "constructor": ["Claim", "Evidence", "Reasoning", "Conclusion"],
     "auditor": ["Challenge", "Counter-Evidence", "Reasoning", "Conclusion"],
 }
+DERIVED = {
+    "constructor": ["Evidence", "Reasoning", "Claim", "Conclusion"],
+    "auditor": ["Counter-Evidence", "Reasoning", "Challenge", "Conclusion"],
+}
+"""What was derived comes after its derivation."""
+
+CLOSED = Case(id="n", question="Who built the tower?")
 
 
-def slots(role: str, case: Case, argument: str = "Claim: A.", challenge: str = "Challenge: B.") -> Slots:
+def slots(
+    role: str, case: Case, settings: Mapping[str, Any], passages: Sequence[str], argument: str, challenge: str
+) -> Slots:
     if role == "synthesizer":
-        return synthesis_slots(case, domain_of(case)) | {"argument": argument, "challenge": challenge}
-    return speaker_slots(case, domain_of(case)) | ({"argument": argument} if role == "auditor" else {})
+        found = synthesis_slots(case, domain_of(case), passages)
+        return found | {"argument": argument, "challenge": challenge}
+    made = ConstructorAuditorSettings.model_validate(settings)
+    found = speaker_slots(case, domain_of(case), made, passages)
+    return found | ({"argument": argument} if role == "auditor" else {})
 
 
-def prompt(role: str, case: Case, **texts: str) -> tuple[str, str]:
-    system, user = TEMPLATES.render(f"constructor_auditor/{role}", slots(role, case, **texts))
+def prompt(
+    role: str,
+    case: Case,
+    argument: str = "Claim: A.",
+    challenge: str = "Challenge: B.",
+    *,
+    passages: Sequence[str] = (),
+    **settings: Any,
+) -> tuple[str, str]:
+    filled = slots(role, case, settings, passages, argument, challenge)
+    system, user = TEMPLATES.render(f"constructor_auditor/{role}", filled)
     return system.content, user.content
+
+
+def sections(system: str) -> list[str]:
+    return re.findall(r"^([\w-]+): ", system.partition("labelled sections")[2], re.MULTILINE)
 
 
 @pytest.mark.parametrize("role", SPEAKERS)
 @pytest.mark.parametrize("domain", CASES)
-def test_speakers_are_told_their_part_and_write_labelled_sections(role: str, domain: Domain) -> None:
+def test_speakers_are_told_their_part(role: str, domain: Domain) -> None:
     system, _ = prompt(role, CASES[domain])
     assert system.startswith(f"You are the {getattr(CASTS[domain], role)} in a debate about a")
-    listed = system.partition("labelled sections")[2]
-    assert re.findall(r"^([\w-]+): ", listed, re.MULTILINE) == SECTIONS[role]
     assert "{" not in system, "no form but the sections"
 
 
+@pytest.mark.parametrize("role", SPEAKERS)
+def test_sections_are_labelled_as_in_the_source_of_the_domain(role: str) -> None:
+    assert sections(prompt(role, ESSAY)[0]) == []
+    assert sections(prompt(role, QUESTION)[0]) == SECTIONS[role]
+    assert sections(prompt(role, CASES["mathematics"])[0]) == DERIVED[role]
+
+
+@pytest.mark.parametrize("role", SPEAKERS)
+@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+def test_sections_are_labelled_always_or_never_where_that_is_set(role: str, case: Case) -> None:
+    plain = "one argument in plain text"
+    labelled, unlabelled = (prompt(role, case, sections=each)[0] for each in ("always", "never"))
+    assert sorted(sections(labelled)) == sorted(SECTIONS[role])
+    assert plain not in labelled
+    assert sections(unlabelled) == []
+    assert plain in unlabelled
+
+
+@pytest.mark.parametrize("role", SPEAKERS)
+def test_the_answer_comes_before_its_derivation_only_where_that_is_set(role: str) -> None:
+    problem = CASES["mathematics"]
+    assert sections(prompt(role, problem, answer_first=True)[0]) == SECTIONS[role]
+    for case in (ESSAY, QUESTION):
+        assert prompt(role, case, answer_first=True) == prompt(role, case)
+    for labelled in ("always", "never"):
+        first, last = (prompt(role, problem, answer_first=each, sections=labelled)[0] for each in (True, False))
+        assert first != last
+
+
 @pytest.mark.parametrize("role", ROLES)
-def test_only_the_first_paragraph_and_what_depends_on_the_case_differ_by_domain(role: str) -> None:
-    rest = {}
-    for domain, case in CASES.items():
-        paragraphs = prompt(role, case)[0].split("\n\n")[1:]
-        lines = [line for paragraph in paragraphs for line in paragraph.splitlines()]
-        rest[domain] = [line for line in lines if "@CAPS1" not in line and not line.startswith('- "answer"')]
-    assert rest["rubric scoring"] == rest["mathematics"] == rest["factual QA"]
-    first = {prompt(role, case)[0].split("\n\n")[0] for case in CASES.values()}
-    assert len(first) == 3
+def test_the_first_paragraph_differs_by_domain(role: str) -> None:
+    assert len({prompt(role, case)[0].split("\n\n")[0] for case in CASES.values()}) == 3
 
 
 @pytest.mark.parametrize("role", SPEAKERS)
@@ -76,21 +125,18 @@ def test_scores_as_labels_are_no_list_to_choose_from_where_there_is_no_criterion
     assert "<criterion" not in user
 
 
-def test_the_verifier_derives_and_may_not_merely_confirm() -> None:
+def test_the_verifier_derives_anew_only_where_a_step_is_wrong() -> None:
     part = " ".join(prompt("auditor", CASES["mathematics"])[0].split("\n\n")[0].split())
-    for told in (
-        "Derive the answer again",
-        "name the first one that is",
-        "alternative derivation",
-        "never merely confirm",
-    ):
-        assert told in part
+    assert "If a step is wrong, name the first one that is and derive the number anew" in part
+    assert "If no step is wrong, say so." in part
+    assert "show your working" in part
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_marks_of_removed_words_are_to_be_passed_over(role: str) -> None:
     assert "Marks such as @CAPS1" in prompt(role, ESSAY)[0]
     assert "@CAPS1" not in prompt(role, QUESTION)[0]
+    assert "@CAPS1" not in prompt(role, replace(ESSAY, passage="Once they waited. Write to a@b.org."))[0]
 
 
 def test_only_in_mathematics_is_a_final_answer_asked_for() -> None:
@@ -103,8 +149,27 @@ def test_only_in_mathematics_is_a_final_answer_asked_for() -> None:
 @pytest.mark.parametrize("role", SPEAKERS)
 def test_a_passage_binds(role: str) -> None:
     assert "Rest on the passage alone." in prompt(role, QUESTION)[0]
-    bare = Case(id="n", question="Who built the tower?")
-    assert "passage" not in prompt(role, bare)[0]
+    assert "No text is given" not in prompt(role, QUESTION)[0]
+
+
+@pytest.mark.parametrize("role", SPEAKERS)
+def test_a_question_alone_is_argued_about_from_general_knowledge(role: str) -> None:
+    system, _ = prompt(role, CLOSED)
+    assert "No text is given: argue from general knowledge" in system
+    for told in ("passage", "places"):
+        assert told not in system
+    shown = replace(CLOSED, images=(Image("image/png", b"x"),))
+    for case in (shown, ESSAY, CASES["mathematics"]):
+        assert "No text is given" not in prompt(role, case)[0]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_passages_that_were_found_are_shown_and_bind(role: str) -> None:
+    system, user = prompt(role, CLOSED, passages=["Eiffel's firm built it.", EVIL])
+    assert '<passage number="1">\nEiffel\'s firm built it.\n</passage>' in user
+    assert user.count("</passage>") == 2
+    assert "No text is given" not in system
+    assert ("Rest on the passages alone." in system) == (role in SPEAKERS)
 
 
 def test_the_second_reads_the_first_and_the_third_reads_both() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from constructor_auditor_script import CASES, ESSAY, GOOD, PROBLEM, QUESTION, SHEET, hold
+from msgspec.structs import replace
 from scripted_floor import ScriptedFloor
 
 from moot.protocols.case import Case
@@ -13,6 +14,7 @@ from moot.protocols.constructor_auditor.domains import domain_of
 from moot.protocols.constructor_auditor.replies import synthesis_for
 from moot.protocols.constructor_auditor.settings import ConstructorAuditorSettings
 from moot.protocols.errors import AskFailed, CaseUnfit, ConfigError
+from moot.protocols.lookups import Passage
 from moot.protocols.messages import Turn
 from moot.protocols.registry import make_protocol
 from moot.protocols.replies import InvalidReply, load_reply, parse_reply, reply_path
@@ -111,14 +113,43 @@ async def test_nobody_judges_if_nobody_shall() -> None:
     assert floor.events == []
 
 
+CLOSED = Case(id="n", question="Who built the tower?")
+FOUND = (Passage(document="towers.txt", chunk=4, text="Eiffel's firm built it.", similarity=0.8),)
+
+
+async def test_a_question_without_a_passage_is_debated_with_what_is_found() -> None:
+    floor, _ = await hold(CLOSED, passages=FOUND)
+    assert floor.searched == [CLOSED.question]
+    for path in ("opening", "challenge", "synthesis"):
+        assert floor.asks[path].slots["passages"] == ["Eiffel's firm built it."]
+    assert floor.event("retrieved")["passages"] == [{"document": "towers.txt", "chunk": 4, "page": None}]
+    own = replace(CLOSED, documents=("It is made of iron.",))
+    floor, _ = await hold(own, passages=FOUND)
+    assert floor.asks["opening"].slots["passages"] == ["It is made of iron.", "Eiffel's firm built it."]
+
+
+@pytest.mark.parametrize(("case", "settings"), [(CLOSED, {"passages": 0}), (QUESTION, {}), (PROBLEM, {}), (ESSAY, {})])
+async def test_nothing_is_searched_for_what_has_its_material(case: Case, settings: dict[str, Any]) -> None:
+    floor, _ = await hold(case, {"synthesis": {"answer": "2"}}, settings, passages=FOUND)
+    assert floor.searched == []
+    assert "retrieved" not in floor.kinds()
+
+
+async def test_a_question_for_which_nothing_is_found_is_debated_from_general_knowledge() -> None:
+    floor, _ = await hold(CLOSED)
+    assert floor.asks["opening"].slots["closed_book"]
+    assert "retrieved" not in floor.kinds()
+
+
 def test_roles_and_their_decoding() -> None:
     one: Any = make_protocol("constructor-auditor")
     assert one.roles == ("constructor", "auditor", "synthesizer", "judge")
     assert one.speakers == ("constructor", "auditor")
     assert one.needs_logprobs
-    assert one.temperatures == {"judge": 0.0}
+    assert one.temperatures == {"constructor": 1.0, "auditor": 1.0, "judge": 0.0}
+    assert one.top_ps == {"constructor": 1.0, "auditor": 1.0}
     several: Any = make_protocol("constructor-auditor", {"judge.passes": 3, "logprobs": False})
-    assert several.temperatures == {}
+    assert several.temperatures == {"constructor": 1.0, "auditor": 1.0}
     assert not several.needs_logprobs
     none: Any = make_protocol("constructor-auditor", {"judge.when": "never"})
     assert "judge" not in none.roles
@@ -126,7 +157,9 @@ def test_roles_and_their_decoding() -> None:
     assert set(none.temperatures) <= set(none.roles)
 
 
-@pytest.mark.parametrize(("key", "value"), [("judge.passes", 0), ("judge.passes", 21), ("judge.when", "rarely")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("judge.passes", 0), ("judge.passes", 21), ("judge.when", "rarely"), ("sections", "some")]
+)
 def test_settings_off_their_range_are_refused(key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=key):
         make_protocol("constructor-auditor", {key: value})

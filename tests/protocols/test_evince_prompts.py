@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -53,6 +54,27 @@ class TestRebuttals:
         for path in floor.paths("round/"):
             assert "rebuttals" not in prompt(floor, path)
             assert WITHHELD not in prompt(floor, path), "by the setting nobody sees arguments"
+
+
+class TestTheOrderOfAReply:
+    """The template's form, its list and the reply type agree on what comes first."""
+
+    @pytest.mark.parametrize("answer_first", [True, False])
+    async def test_the_distribution_comes_first_or_last(self, answer_first: bool) -> None:
+        _, floor = await debate(PRINTED, answer_first=answer_first)
+        for path in floor.paths("round/"):
+            request = floor.asks[path]
+            fields = list(request.reply.model_fields)
+            assert fields.index("distribution") == (0 if answer_first else len(fields) - 1)
+            asked = prompt(floor, path)
+            form = asked[asked.index('{"') : asked.index("]}")]
+            assert re.findall(r'"(\w+)": \[', form) == fields
+            assert re.findall(r'^- "(\w+)"', asked, re.MULTILINE) == fields
+
+    async def test_it_changes_no_number(self) -> None:
+        before, after = [(await debate(PRINTED, answer_first=each))[0] for each in (True, False)]
+        assert before.distribution == after.distribution
+        assert before.payload == after.payload
 
 
 class TestRoles:

@@ -37,6 +37,27 @@ from moot.protocols.registry import make_protocol
 MOVES: Script = {"round/*/agent/0": says(FIRST_A), "round/*/agent/1": says(FIRST_B)}
 
 
+class TestASingleSide:
+    async def test_what_it_says_alone_is_the_verdict(self) -> None:
+        verdict, floor = await debate({"round/0/agent/0": says(FIRST_A)}, agents=1, follow_ups="always")
+        assert list(floor.asks) == ["round/0/agent/0"]
+        assert floor.asks["round/0/agent/0"].template == "evince/opening"
+        assert (verdict.answer, verdict.how, verdict.rounds) == (HCV, "alone", 0)
+        assert verdict.confidence == pytest.approx(0.40)
+        assert verdict.distribution == pytest.approx(dict.fromkeys((*JAUNDICE, OTHER), 0.0) | FIRST_A)
+        assert floor.kinds() == ["distribution", "round"]
+        assert floor.event("round")["distributions"] == {"agent/0": pytest.approx(FIRST_A)}
+
+    async def test_without_a_distribution_the_case_fails(self) -> None:
+        with pytest.raises(QuorumFailed, match="round/0/agent/0"):
+            await debate({"round/0/agent/0": None}, agents=1)
+
+    async def test_mass_outside_the_labels_is_no_answer(self) -> None:
+        verdict, _ = await debate({"round/*": says({"Gout": 0.7, HCV: 0.3})}, agents=1)
+        assert (verdict.answer, verdict.confidence) == (None, None)
+        assert verdict.flags == ("distribution-mended", "other-leads")
+
+
 class TestThePrintedCase:
     async def test_its_numbers_and_its_end(self) -> None:
         """The rounds of the jaundice case with a fourth that comes to rest: numbers by the formulas, not as printed."""
@@ -503,6 +524,7 @@ class TestMore:
             {"gate": False, "crit_turns": "last"},
             {"gate": False, "crit_turns": "none"},
             {"schedule": "ensemble"},
+            {"agents": 1, "follow_ups": "always"},
             {"follow_ups": "always"},
             {"crit.max_depth": 1, "crit.max_calls": 3},
             {"crit.max_depth": 1, "crit.max_reasons": 1, "crit.max_calls": 3},
@@ -552,6 +574,11 @@ class TestMore:
         assert effective(schedule="ensemble", max_rounds=9) == effective(schedule="ensemble")
         assert effective(gate=True) != effective(gate=False)
         assert effective(schedule="fixed") != effective()
+        assert effective(agents=1, schedule="fixed", gate=False, top_k=3) == effective(agents=1, top_k=3)
+        assert effective(agents=1, answer_first=False) != effective(agents=1)
+
+    def test_one_side_needs_no_judge(self) -> None:
+        assert make_protocol("evince", {"agents": 1}).roles == ("agent",)
 
     def test_what_it_declares(self) -> None:
         assert Evince(EvinceSettings()).roles == ("agent", "judge")

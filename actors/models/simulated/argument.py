@@ -1,15 +1,16 @@
-"""The simulated speaker of a debate in labelled sections: an argument of some quality, and tokens that may show it.
+"""The simulated speaker of a debate of arguments: one of some quality, and tokens that may show it.
 
-What a reply is worth is drawn first. It decides what stands in the text (quotations, connectives, sections, now and
-then an invented quotation) and, as far as `confidence_signal` says, how sure the tokens are; nothing else. It has
-nothing to do with whether what is argued for is right, nor with the number of tokens: without the signal no statistic
-of the tokens tells a good reply from a bad one.
+What a reply is worth is drawn first. It decides what stands in the text (quotations, connectives, sections or what is
+left undone without them, now and then an invented quotation) and, as far as `confidence_signal` says, how sure the
+tokens are; nothing else. It has nothing to do with whether what is argued for is right, nor with the number of tokens:
+without the signal no statistic of the tokens tells a good reply from a bad one.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 
 from moot.actors.models.simulated.agent import SimulatedAgent, Stance
@@ -28,6 +29,11 @@ _FINAL, _NO_SCORE = '"Final answer: "', "give no score"
 _QUOTES = (0.15, 0.35, 0.7)
 _LINKS = (0.15, 0.4, 0.75)
 _GAP_BELOW, _GAP_SHARE = 0.3, 0.6
+_PARTS = ("Claim", "Evidence", "Reasoning", "Conclusion")
+_ALSO_CALLED = {"Challenge": "Claim", "Counter-Evidence": "Evidence"}
+LEFT_UNDONE = "The rest of what was asked is left to others."
+"""Stands in an argument without labels that does not do all that it is asked."""
+
 _INVENTS, _INVENTS_WORST = 0.02, 0.1
 _WORDS_PER_TOKEN = 0.8
 _SPREAD = 0.3
@@ -90,7 +96,7 @@ class SimulatedArguer:
         self._agent, self._settings = agent, settings
 
     def write(self, prompt: SeenPrompt, random: Random, greedy: bool) -> Draft:
-        """Text in the sections asked for, each of about `reasoning_words` words.
+        """Text in the sections asked for, or in four paragraphs, each of about `reasoning_words` words.
 
         It is never shorter than the fullest argument would need: else a good one would be known by its length.
         """
@@ -99,16 +105,15 @@ class SimulatedArguer:
         material = "\n".join(fence.body for fence in prompt.tagged("passage", "question"))[:_MATERIAL_CHARACTERS]
         heard = "\n".join(fence.body for fence in prompt.tagged("argument"))
         spans = _spans(material, heard, _drawn(quality, _QUOTES, random), random)
-        end = _end(position, prompt)
-        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), end]
-        labels = list(prompt.sections)
-        if quality < _GAP_BELOW and random.random() < _GAP_SHARE and len(labels) > 2:
-            labels[len(labels) - 2] = ""
-        frame = " ".join([position, end, *(f"{label}: " for label in prompt.sections)])
+        bodies = [position, _evidence(spans, quality, random), _reasoning(quality, random), _end(position, prompt)]
+        frame = " ".join([position, bodies[3], *(f"{label}: " for label in prompt.sections)])
+        sections = _in_order(prompt.sections, bodies)
+        if quality < _GAP_BELOW and random.random() < _GAP_SHARE:
+            _leave_out(sections, labelled=bool(prompt.sections))
         least = (len(split_text(frame)) + _MOST_SAID) / (1.0 - _SPREAD / 2)
-        length = max(least, len(labels) * self._settings.reasoning_words / _WORDS_PER_TOKEN)
+        length = max(least, len(sections) * self._settings.reasoning_words / _WORDS_PER_TOKEN)
         wanted = round(length * (1.0 + _SPREAD * (random.random() - 0.5)))
-        text = _filled(labels, bodies, wanted, random)
+        text = _filled(sections, wanted, random)
         return Draft(text, surety=quality * self._settings.confidence_signal)
 
     def _position(self, prompt: SeenPrompt, random: Random, greedy: bool) -> str:
@@ -189,14 +194,54 @@ def _end(position: str, prompt: SeenPrompt) -> str:
     return "The point stands."
 
 
-def _filled(labels: Sequence[str], bodies: Sequence[str], wanted: int, random: Random) -> str:
-    """The sections, those in the middle filled up to exactly `wanted` tokens in all, unless there are more already."""
-    parts = [f"{label}: {body}" if label else body for label, body in zip(labels, bodies, strict=False)]
+@dataclass(slots=True)
+class _Section:
+    """A part of an argument.
+
+    Attributes:
+        label: that it begins with; may be empty.
+        body: its text.
+        may_grow: whether sentences that say little may follow.
+    """
+
+    label: str
+    body: str
+    may_grow: bool
+
+
+def _in_order(labels: Sequence[str], bodies: Sequence[str]) -> list[_Section]:
+    """What is said, as the labels are ordered: by what they are called, else the first body under the first label.
+
+    Without labels it is in the bodies' own order.
+    """
+    names = [_ALSO_CALLED.get(label, label) for label in labels or _PARTS]
+    if sorted(names) == sorted(_PARTS):
+        places = [_PARTS.index(name) for name in names]
+    else:
+        places = list(range(min(len(names), len(bodies))))
+    shown = labels or [""] * len(places)
+    grows = {1, 2} if len(places) == len(_PARTS) else set(range(1, len(places) - 1)) or {0}
+    return [_Section(label, bodies[place], place in grows) for label, place in zip(shown, places, strict=False)]
+
+
+def _leave_out(sections: list[_Section], *, labelled: bool) -> None:
+    """One thing that was asked for: the label of the last section but one or, without labels, something unnamed."""
+    if not labelled:
+        sections[-2].body += f" {LEFT_UNDONE}"
+    elif len(sections) > 2:
+        sections[-2].label = ""
+
+
+def _filled(sections: Sequence[_Section], wanted: int, random: Random) -> str:
+    """The sections, those that may grow filled up to exactly `wanted` tokens in all, unless there are more already."""
+    parts = [f"{each.label}: {each.body}" if each.label else each.body for each in sections]
     missing = max(0, wanted - len(split_text("\n".join(parts))))
     sentences = random.sample(_FILLING, len(_FILLING))
-    middle = range(1, len(parts) - 1) or range(1)
-    for place in middle:
-        share = missing // len(middle) if place < middle[-1] else missing - (len(middle) - 1) * (missing // len(middle))
+    growing = [place for place, each in enumerate(sections) if each.may_grow]
+    for place in growing:
+        share = missing // len(growing)
+        if place == growing[-1]:
+            share = missing - (len(growing) - 1) * share
         parts[place] += "".join(_filling(share, sentences))
     return "\n".join(parts)
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from moot.actors.models.simulated.argument import LEFT_UNDONE
 from moot.actors.models.simulated.draft import Draft
 from moot.actors.models.simulated.judge import content_words
-from moot.actors.models.simulated.prompt import SeenPrompt
+from moot.actors.models.simulated.prompt import UNLABELLED, SeenPrompt
 from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.protocols.rubrics.mark_sheet import FLAG, ISSUES, REASONING
 from moot.protocols.selene.sentences import split_sentences
@@ -22,6 +23,8 @@ JUDGED = "judged_reply"
 """The tag around the reply in the prompt of a judge."""
 
 _GIVEN = ("given", "known")
+_INSTRUCTIONS = "instructions"
+_ALL_SECTIONS = 4
 _LONGEST_ISSUE = 90
 _FEWEST_WORDS = 3
 _SCALE = re.compile(r'"(\w+)": <(-?\d+) to (-?\d+)>')
@@ -39,7 +42,8 @@ class _Counted:
     """What can be counted of a reply.
 
     Attributes:
-        sections: labels such as `Claim:`, each once.
+        sections: labels such as `Claim:`, each once; of an argument that was asked for without any as many as all, one
+            less where it says that it leaves something undone.
         connectives: sentences with a word such as `because`.
         quoted: spans in double quotes, of three words or more, that occur in what was given.
         invented: such spans that do not.
@@ -56,7 +60,8 @@ class _Counted:
 class SimulatedMarker:
     """Scores a reply from 1 to 3 by what can be counted of it, mapped to the scale of each dimension.
 
-    A name with `instruction` in it goes by sections (4, 3), one with `justification` by connectives (2, 1), one with
+    A name with `instruction` in it goes by sections (4, 3) or, where an argument without any was asked for, by whether
+    it says that it leaves something undone; one with `justification` by connectives (2, 1), one with
     `evidence`, `grounding` or `support` by quotations (2, 1), any other by the share of words that were given (.6, .3).
     A quotation that was not given is flagged. With a probability of the judge's noise a score is one level off, and a
     flag is overlooked; at temperature 0, too, so that two judges differ.
@@ -98,7 +103,7 @@ def _count(prompt: SeenPrompt) -> _Counted:
     spans = [span for span in spans if len(_WORD.findall(span)) >= _FEWEST_WORDS]
     given, anywhere, words = _words(material), _words(shown), content_words(reply)
     return _Counted(
-        sections=len({label.casefold() for label in _SECTION.findall(reply)}),
+        sections=_sections(prompt, reply),
         connectives=sum(bool(_CONNECTIVE.search(sentence)) for sentence in split_sentences(reply)),
         quoted=len({_words(span) for span in spans if _words(span) in given}),
         invented=tuple(span for span in spans if _words(span) not in anywhere),
@@ -106,10 +111,16 @@ def _count(prompt: SeenPrompt) -> _Counted:
     )
 
 
+def _sections(prompt: SeenPrompt, reply: str) -> int:
+    if any(UNLABELLED in fence.body for fence in prompt.tagged(_INSTRUCTIONS)):
+        return _ALL_SECTIONS - (LEFT_UNDONE in reply)
+    return len({label.casefold() for label in _SECTION.findall(reply)})
+
+
 def _reading(dimension: str, counted: _Counted) -> int:
     """1 to 3, by what the dimension's name says that it is about."""
     if "instruction" in dimension:
-        return _level(counted.sections, (4, 3))
+        return _level(counted.sections, (_ALL_SECTIONS, _ALL_SECTIONS - 1))
     if "justification" in dimension:
         return _level(counted.connectives, (2, 1))
     if any(word in dimension for word in ("evidence", "grounding", "support")):

@@ -178,7 +178,7 @@ class SimulatedModel:
     def _writer(self, prompt: SeenPrompt) -> Writer:
         if prompt.tagged(JUDGED):
             return self._marker.write
-        if prompt.sections:
+        if prompt.argues:
             return self._argue
         for fits, writer in self._plain_writers:
             if fits(prompt):

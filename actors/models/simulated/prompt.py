@@ -22,6 +22,8 @@ _SECTIONED = "labelled sections"
 _UNSTATED = 0.75
 """What is taken for the confidence of a reply that is shown without any: it was fairly sure of what it said."""
 
+UNLABELLED = "one argument in plain text"
+"""What asks for an argument without labelled sections."""
 _LEVEL = re.compile(
     r"\bcontentiousness\b"
     r"(?:\s*[(\[][^)\]]{0,40}[)\]])?"  # the range, in brackets
@@ -60,6 +62,7 @@ class SeenPrompt:
     Attributes:
         form: keys of the JSON object asked for, in its order; empty when none is described.
         sections: labels of the sections that a text without a form shall have, in order; empty when none are asked for.
+        argues: whether an argument is asked for, in labelled sections or without any.
         question: the question; the whole user text when the template marks none.
         passage: the evidence that comes with it; may be empty.
         labels: the closed set of answers; empty when the prompt names none.
@@ -81,6 +84,7 @@ class SeenPrompt:
 
     form: tuple[str, ...]
     sections: tuple[str, ...]
+    argues: bool
     question: str
     passage: str
     labels: tuple[str, ...]
@@ -122,9 +126,11 @@ def read_prompt(messages: Sequence[Message]) -> SeenPrompt:
     first = {fence.tag: fence.body for fence in reversed(fences)}
     own = [_seen_reply(fence) for fence in fences if fence.tag == "own_reply"]
     form = _form(instructions)
+    sections = () if form else _sections(instructions)
     return SeenPrompt(
         form=form,
-        sections=() if form else _sections(instructions),
+        sections=sections,
+        argues=bool(sections) or (not form and UNLABELLED in instructions),
         question=first.get("question", unfenced(user)),
         passage=first.get("passage", ""),
         labels=_labels(instructions, fences),

@@ -49,7 +49,8 @@ class AgainstTruth(BaseModel):
 class Truth(BaseModel):
     """The sides and what they say together in the first or the last round, over the cases where all can be scored.
 
-    Of debates with other sides than most (one never spoke), nothing is counted.
+    Of debates with other sides than most (one never spoke), nothing is counted. A single side stands alone: it has no
+    mixture, no consensus and only a first round.
 
     Attributes:
         better: the side with the lower mean Brier score; the first one among equals.
@@ -82,37 +83,42 @@ def truths(
 ) -> list[Truth]:
     """What the first and the last round of a run's debates are worth; empty where nothing can be scored.
 
-    The openings of an ensemble, and the opener's in a debate, are what a side says alone.
+    A single side's distribution, the openings of an ensemble, and the opener's in a debate, are what a side says alone.
 
     Args:
         verdicts: see `consensus_verdicts`.
         rounds: by case, path and data of its `round` events, in their order.
     """
     wanted: tuple[tuple[When, int], ...] = (("first", 0), ("last", -1))
-    found = []
+    found: list[Truth] = []
     for when, place in wanted:
         cases = [case for each in verdicts if (case := _case(each, rounds.get(each.case_id, ()), place)) is not None]
         if cases:
             (names, _), *_ = Counter(tuple(case.rows) for case in cases).most_common()
+            if len(names) == 1 and found:
+                continue
             found.append(_truth(when, [case for case in cases if tuple(case.rows) == names]))
     return found
 
 
 def _case(verdict: ConsensusVerdict, rounds: Sequence[tuple[str, Mapping[str, Any]]], place: int) -> _Case | None:
     stated = rounds[place][1].get("distributions") if rounds else None
-    if not isinstance(stated, Mapping) or len(stated) < 2:
+    if not isinstance(stated, Mapping) or not stated:
         return None
     held = {str(side): hold_against(stated[side], verdict.labels, verdict.gold) for side in sorted(stated)}
     rows = {side: each.row for side, each in held.items() if isinstance(each, Held)}
     if len(rows) < len(held) or verdict.gold is None:
         return None
+    truth = (*verdict.labels, OTHER).index(verdict.gold)
+    if len(rows) == 1:
+        return _Case(verdict.case_id, truth, rows)
     together: dict[str, Sequence[float]] = {MIXTURE: reliable_mixture(np.array(list(rows.values()))).tolist()}
     if place < 0:
         end = hold_against(verdict.distribution, verdict.labels, verdict.gold)
         if not isinstance(end, Held):
             return None
         together[CONSENSUS] = end.row
-    return _Case(verdict.case_id, (*verdict.labels, OTHER).index(verdict.gold), rows | together)
+    return _Case(verdict.case_id, truth, rows | together)
 
 
 def _truth(when: When, cases: Sequence[_Case]) -> Truth:
