@@ -33,7 +33,7 @@ from moot.protocols.replies import Reply
 class Ceda:
     """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
 
-    Source: the CEDA paper; where it is silent or does not add up, deploy/docs/ceda.md says what happens here.
+    Source: the CEDA paper; where it is silent or does not add up, deploy/docs/ceda-source.md says what happens here.
 
     Args:
         settings: see `CedaSettings`.

@@ -55,7 +55,7 @@ class SimulatedContext:
 
     def _statements(self, claim: str, evidence: Sequence[SeenEvidence], random: Random) -> list[dict[str, object]]:
         nearest = sorted(evidence, key=lambda each: -len(covered_words(claim, [each])))
-        told = []
+        told: list[dict[str, object]] = []
         for each in nearest[:_MOST_STATEMENTS]:
             words = sorted(covered_words(claim, [each]))
             sentence = max(_sentences(each), key=lambda s: len(telling_words(s) & set(words)), default="")
