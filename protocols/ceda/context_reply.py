@@ -17,11 +17,11 @@ class Fact(BaseModel):
     """What a statement rests on.
 
     Attributes:
-        source: the number of an item of evidence, such as `E1`.
+        item: the number of an item of evidence, such as `E1`.
         quote: words of that item.
     """
 
-    source: str = Field(json_schema_extra=longest(_NAME))
+    item: str = Field(json_schema_extra=longest(_NAME))
     quote: str = Field(json_schema_extra=longest(_QUOTE))
 
 
@@ -40,9 +40,9 @@ class StatementReply(BaseModel):
 class ConflictReply(BaseModel):
     """Places of two items that cannot both be true: the items' numbers, and the words of each."""
 
-    source_1: str = Field(json_schema_extra=longest(_NAME))
+    item_1: str = Field(json_schema_extra=longest(_NAME))
     quote_1: str = Field(json_schema_extra=longest(_QUOTE))
-    source_2: str = Field(json_schema_extra=longest(_NAME))
+    item_2: str = Field(json_schema_extra=longest(_NAME))
     quote_2: str = Field(json_schema_extra=longest(_QUOTE))
 
 

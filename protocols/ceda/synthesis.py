@@ -64,8 +64,8 @@ def grounded(reply: ContextReply, items: Sequence[Item]) -> tuple[Synthesis, tup
 
 
 def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
-    one = _fact(Fact(source=told.source_1, quote=told.quote_1), known)
-    other = _fact(Fact(source=told.source_2, quote=told.quote_2), known)
+    one = _fact(Fact(item=told.item_1, quote=told.quote_1), known)
+    other = _fact(Fact(item=told.item_2, quote=told.quote_2), known)
     if one is None or other is None or one[0] == other[0]:
         return None
     order = list(known)
@@ -85,7 +85,7 @@ def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
 
 def _fact(told: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
     """An item's id and the words quoted; None when there is no such item, or the words do not stand in it."""
-    numbers = _NUMBER.findall(told.source)
+    numbers = _NUMBER.findall(told.item)
     item = known.get(f"E{numbers[0]}") if len(numbers) == 1 else None
     quote = " ".join(told.quote.split()).strip(_MARKS)
     if item is None or not quote or _plain(quote) not in _plain(item.text):

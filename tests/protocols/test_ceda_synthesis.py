@@ -19,11 +19,11 @@ ITEMS = [Item(id=f"E{n}", kind="document", document="d", chunk=n, text=text) for
 
 
 def conflict(one: str, quoted: str, other: str, quoted_2: str) -> dict[str, str]:
-    return {"source_1": one, "quote_1": quoted, "source_2": other, "quote_2": quoted_2}
+    return {"item_1": one, "quote_1": quoted, "item_2": other, "quote_2": quoted_2}
 
 
 def made(*facts: tuple[str, str], conflicts: Any = ()) -> Any:
-    told = [{"source": source, "quote": quote} for source, quote in facts]
+    told = [{"item": source, "quote": quote} for source, quote in facts]
     statements = [{"text": "It is so.", "facts": told}] if told else []
     return grounded(ContextReply.model_validate({"statements": statements, "conflicts": list(conflicts)}), ITEMS)
 

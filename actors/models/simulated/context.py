@@ -62,7 +62,7 @@ class SimulatedContext:
             quote = self._quoted(sentence, random)
             if words and sentence:
                 text = f"{each.number} speaks of {', '.join(words[:3])}."
-                told.append({"text": text, "facts": [{"source": each.number, "quote": quote}]})
+                told.append({"text": text, "facts": [{"item": each.number, "quote": quote}]})
         return told
 
     def _conflicts(self, evidence: Sequence[SeenEvidence], random: Random, greedy: bool) -> list[dict[str, str]]:
@@ -78,9 +78,9 @@ class SimulatedContext:
 
     def _pair(self, one: SeenEvidence, other: SeenEvidence, said: tuple[str, str], random: Random) -> dict[str, str]:
         return {
-            "source_1": one.number,
+            "item_1": one.number,
             "quote_1": self._quoted(said[0], random),
-            "source_2": other.number,
+            "item_2": other.number,
             "quote_2": self._quoted(said[1], random),
         }
 
