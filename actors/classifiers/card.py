@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from moot.protocols.errors import ConfigError
 from moot.protocols.wording import expected
@@ -25,6 +34,10 @@ _MOST_CASES = 500_000
 _MOST_DIMENSIONS = 16_384
 
 Kind = Literal["logistic", "setfit"]
+Recipe = Literal["short", "published"]
+"""How SetFit fine-tunes: on some pairs, with token embeddings as they are, and scaled by the folds; or by its own
+defaults."""
+
 Text = Annotated[str, StringConstraints(max_length=1000)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{12,32}$")]
 TextHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
@@ -56,12 +69,21 @@ class Body(_Part):
         digest: of the folder, see `moot.actors.encoders.model_folder`.
         base: identity of the model that it was made from.
         iterations, epochs: of the fine-tuning, as `moot train-classifier` was told; None for its default.
+        recipe: how it was fine-tuned; `short` is not written down, as cards that are older have no such field.
     """
 
     digest: Digest
     base: Text
     iterations: int | None
     epochs: int
+    recipe: Recipe = "short"
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        if self.recipe == "short":
+            del written["recipe"]
+        return written
 
 
 class Figure(_Part):

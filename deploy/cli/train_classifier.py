@@ -26,6 +26,9 @@ def train_classifier(
     epochs: Annotated[
         int | None, typer.Option(help="With --setfit: how often they are gone through (default: 1).")
     ] = None,
+    recipe: Annotated[
+        str, typer.Option(help="With --setfit: short, or published: SetFit's own defaults, which take every pair.")
+    ] = "short",
     quiet: options.Quiet = False,
     form: options.Form = "text",
 ) -> None:
@@ -39,7 +42,7 @@ def train_classifier(
 
     check_format(form)
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
-    given |= {"iterations": iterations, "epochs": epochs}
+    given |= {"iterations": iterations, "epochs": epochs, "recipe": recipe}
     settings = validated(TrainingSettings, given, typed={key: flag_of(key) for key in given})
     done = trained(runs, out, settings, lambda line: None if quiet else print(line, file=sys.stderr, flush=True))
     if done.known_already and not quiet:

@@ -58,13 +58,32 @@ class Conflict(_Shape):
     detail: str = ""
 
 
+class Statement(_Shape):
+    """What the evidence says on a point of the claim, by a model; `facts` are pairs of an item and its words."""
+
+    text: str
+    facts: list[list[str]]
+
+
+class Synthesis(_Shape):
+    """What a model made of the evidence: `unfounded` counts what it quoted and is not there, `missing` says why not."""
+
+    statements: list[Statement] = []
+    unfounded: int = 0
+    missing: str = ""
+
+
 class EvidenceData(_Shape):
-    """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read."""
+    """An `evidence` event: what there is to go by, who is shown it, and which pictures (from 0) nobody could read.
+
+    `synthesis` is None where no model was asked about the evidence.
+    """
 
     items: list[EvidenceItem]
     conflicts: list[Conflict] = []
     shown_to: dict[str, list[str]] = {}
     missing_pictures: list[int] = []
+    synthesis: Synthesis | None = None
 
 
 class StanceData(_Shape):

@@ -32,6 +32,7 @@ _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "sc
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
 _BEFORE = {
     "answer_first": True,
+    "context": {"by": "rules"},
     "debate.failed_openings": "leave-out",
     "debate.show_confidence": True,
     "gate.require_complete": False,

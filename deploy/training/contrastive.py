@@ -8,11 +8,13 @@ import random
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from moot.actors.classifiers.card import Recipe
 from moot.protocols.errors import CapabilityMissing
 
 if TYPE_CHECKING:
@@ -32,6 +34,23 @@ _OFFLINE = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+
+
+@dataclass(frozen=True)
+class FineTuning:
+    """How a body is made.
+
+    Attributes:
+        base: folder of the sentence-transformers model to begin with; nothing is downloaded.
+        iterations: pairs of either sort per text, by the short recipe; None for `PAIRS` in all.
+        epochs: how often every pair is gone through.
+        recipe: `short`, or `published`: SetFit's own defaults.
+    """
+
+    base: Path
+    iterations: int | None = None
+    epochs: int = 1
+    recipe: Recipe = "short"
 
 
 def check_setfit() -> None:
@@ -59,20 +78,34 @@ def steps_of(summaries: int, iterations: int | None, epochs: int) -> int:
     return -(-pairs * epochs // PAIRS_A_STEP)
 
 
-def fine_tune(
-    base: Path, texts: Sequence[str], labels: Sequence[int], *, iterations: int | None, epochs: int, seed: int
-) -> SentenceTransformer:
+def pairs_of(labels: Sequence[int], tuning: FineTuning) -> int:
+    """Pairs that a fine-tuning goes through.
+
+    The published recipe takes every pair, a text with itself included, and the rarer sort again until both are as many.
+
+    >>> pairs_of([1, 1, 0, 0], FineTuning(Path("any"), recipe="published"))
+    12
+    """
+    if tuning.recipe == "short":
+        return steps_of(len(labels), tuning.iterations, tuning.epochs) * PAIRS_A_STEP
+    ones = sum(labels)
+    noughts = len(labels) - ones
+    alike = (ones * (ones + 1) + noughts * (noughts + 1)) // 2
+    return 2 * max(alike, ones * noughts)
+
+
+def fine_tune(texts: Sequence[str], labels: Sequence[int], tuning: FineTuning, *, seed: int) -> SentenceTransformer:
     """The encoder of a folder, fine-tuned so that texts of one label lie near each other.
 
-    Cosine similarity is taught: 1 within a label, 0 between two. Token embeddings stay as they are, which halves the
-    work. The same texts in the same order and the same seed give the same weights on the same machine, as far as torch
-    can promise it. Nothing is written but into a temporary folder that is taken away again.
+    Cosine similarity is taught: 1 within a label, 0 between two. By the short recipe token embeddings stay as they are,
+    which halves the work, and the rate of learning is full from the first step, as of few steps the first would be
+    lost; the published one leaves all to SetFit. The same texts in the same order and the same seed give the same
+    weights on the same machine, as far as torch can promise it. Nothing is written but into a temporary folder that is
+    taken away again.
 
     Args:
-        base: a folder of sentence-transformers; nothing is downloaded.
         texts, labels: `(n,)` each.
-        iterations: pairs of either sort per text; None for `PAIRS` in all.
-        epochs: how often every pair is gone through.
+        tuning: what is fine-tuned, and how.
         seed: of dropout and of the order of texts.
     """
     order = random.Random(seed).sample(range(len(texts)), len(texts))
@@ -81,16 +114,13 @@ def fine_tune(
         from setfit import SetFitModel, Trainer, TrainingArguments
         from transformers import ProgressCallback
 
-        body = load(base)
-        _freeze_token_embeddings(body)
+        body = load(tuning.base)
+        if tuning.recipe == "short":
+            _freeze_token_embeddings(body)
         rows = {"text": [texts[i] for i in order], "label": [labels[i] for i in order]}
         arguments = TrainingArguments(
             output_dir=scratch,
-            batch_size=PAIRS_A_STEP,
-            num_iterations=iterations,
-            num_epochs=epochs,
-            max_steps=steps_of(len(texts), iterations, epochs),
-            warmup_proportion=0.0,  # of few steps the first would be lost
+            **_course(len(texts), tuning),
             seed=seed,
             report_to="none",
             save_strategy="no",
@@ -104,6 +134,19 @@ def fine_tune(
         trainer.train_embeddings(rows["text"], rows["label"], args=arguments)
     body.eval()
     return body
+
+
+def _course(texts: int, tuning: FineTuning) -> dict[str, Any]:
+    """How long a recipe trains, and on what; nothing of it is said by the published one."""
+    if tuning.recipe == "published":
+        return {}
+    return {
+        "batch_size": PAIRS_A_STEP,
+        "num_iterations": tuning.iterations,
+        "num_epochs": tuning.epochs,
+        "max_steps": steps_of(texts, tuning.iterations, tuning.epochs),
+        "warmup_proportion": 0.0,
+    }
 
 
 def load(folder: Path) -> SentenceTransformer:

@@ -2,14 +2,12 @@
 
 The body has seen every summary that the head is fitted to, and brings those of one label together: on them the head
 would be surer than it may be. So every fold's figures come from a body and a head that have not seen the fold, and the
-head's log-odds are scaled by these (Platt).
+head's log-odds are scaled by these (Platt). The published recipe leaves them as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +15,9 @@ from scipy.special import expit
 
 from moot.actors.classifiers.card import Head
 from moot.actors.encoders.interface import Rows, unit_rows
-from moot.deploy.training.contrastive import fine_tune
+from moot.deploy.training.contrastive import FineTuning, fine_tune, pairs_of
 from moot.deploy.training.learned import Floats, Learned, Material
-from moot.metrics.log_odds_scaling import fit_scaling
+from moot.metrics.log_odds_scaling import Scaling, fit_scaling
 from moot.metrics.logistic_regression import RIDGE, LogisticModel, fit_logistic
 from moot.metrics.pairwise_complete import Known
 from moot.metrics.succession import bounded, least_probability
@@ -27,19 +25,7 @@ from moot.metrics.succession import bounded, least_probability
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-
-@dataclass(frozen=True)
-class FineTuning:
-    """How a body is made.
-
-    Attributes:
-        base: folder of the encoder to begin with.
-        iterations, epochs: see `fine_tune`.
-    """
-
-    base: Path
-    iterations: int | None
-    epochs: int
+_UNSCALED = Scaling(0.0, 1.0)
 
 
 def learn_setfit(
@@ -62,8 +48,9 @@ def learn_setfit(
     """
     odds, odds_masked = np.empty(len(texts)), np.empty(len(texts))
     for number in range(material.folds):
-        say(f"fine-tuning without fold {number + 1} of {material.folds} ...")
         out = material.fold == number
+        pairs = pairs_of(material.outcome[~out].astype(int).tolist(), tuning)
+        say(f"fine-tuning on {pairs:,} pairs without fold {number + 1} of {material.folds} ...")
         body = _tuned(texts, material, ~out, tuning)
         for some, found in ((texts, odds), (masked, odds_masked)):
             vectors = _encoded(body, some)
@@ -71,25 +58,22 @@ def learn_setfit(
     say("fine-tuning on all summaries ...")
     everything = np.ones(len(texts), dtype=np.bool_)
     body = _tuned(texts, material, everything, tuning)
-    model, scaling = _head(_encoded(body, texts), material.outcome), fit_scaling(odds, material.outcome)
+    model = _head(_encoded(body, texts), material.outcome)
+    scaled = tuning.recipe == "short"
+    scaling = fit_scaling(odds, material.outcome) if scaled else _UNSCALED
     head = Head(
         intercept=scaling.intercept + scaling.slope * model.intercept,
         coefficients=tuple((scaling.slope * model.coefficients).tolist()),
         least_probability=_least(material, everything),
     )
-    return Learned(head, RIDGE, _scaled(odds, material), _scaled(odds_masked, material)), body
+    p, p_masked = (_probability(found, material, scaled=scaled) for found in (odds, odds_masked))
+    return Learned(head, RIDGE, p, p_masked), body
 
 
 def _tuned(texts: Sequence[str], material: Material, rows: Known, tuning: FineTuning) -> SentenceTransformer:
     chosen: list[int] = np.flatnonzero(rows).tolist()
-    return fine_tune(
-        tuning.base,
-        [texts[i] for i in chosen],
-        [int(material.outcome[i]) for i in chosen],
-        iterations=tuning.iterations,
-        epochs=tuning.epochs,
-        seed=material.seed,
-    )
+    labels = [int(material.outcome[i]) for i in chosen]
+    return fine_tune([texts[i] for i in chosen], labels, tuning, seed=material.seed)
 
 
 def _encoded(body: SentenceTransformer, texts: Sequence[str]) -> Rows:
@@ -100,12 +84,12 @@ def _head(vectors: Rows, outcome: Floats) -> LogisticModel:
     return fit_logistic(vectors, outcome, ridge=RIDGE, standardise=False)
 
 
-def _scaled(odds: Floats, material: Material) -> Floats:
-    """Probabilities from held-out log-odds, each fold's scaled by the others'."""
+def _probability(odds: Floats, material: Material, *, scaled: bool) -> Floats:
+    """Probabilities from held-out log-odds, each fold's scaled by the others', or as they are."""
     p = np.empty(len(odds))
     for number in range(material.folds):
         out = material.fold == number
-        scaling = fit_scaling(odds[~out], material.outcome[~out])
+        scaling = fit_scaling(odds[~out], material.outcome[~out]) if scaled else _UNSCALED
         p[out] = bounded(expit(scaling.apply(odds[out])), _least(material, ~out))
     return p
 

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moot.actors.classifiers.body import body_name, check_body
-from moot.actors.classifiers.card import BODY, Body, Card
+from moot.actors.classifiers.card import BODY, Body, Card, Recipe
 from moot.actors.encoders.model_folder import find_folder, folder_digest
 from moot.actors.encoders.resolve import EncoderSpec
 from moot.actors.record.store.mirror import record_path
 from moot.deploy.running.validated import validated
 from moot.deploy.training.card import make_card
-from moot.deploy.training.contrastive import check_setfit, save
+from moot.deploy.training.contrastive import FineTuning, check_setfit, save
 from moot.deploy.training.examples import Examples, read_examples
 from moot.deploy.training.folder import classifier_there, write_classifier
 from moot.deploy.training.learned import Material
 from moot.deploy.training.logistic import learn_logistic
-from moot.deploy.training.setfit import FineTuning, learn_setfit
+from moot.deploy.training.setfit import learn_setfit
 from moot.deploy.training.settings import TrainingSettings
 from moot.deploy.training.vectors import base_of, chosen_encoder, embedded
 from moot.metrics.grouped_folds import balanced_folds
@@ -50,6 +50,7 @@ def train_classifier(
     seed: int = 0,
     iterations: int | None = None,
     epochs: int | None = None,
+    recipe: Recipe = "short",
 ) -> Card:
     """Train a classifier on the judges' summaries of finished runs, and measure it on held-out folds.
 
@@ -60,6 +61,7 @@ def train_classifier(
         encoder: whose vectors are read, without `setfit`; None for that of the runs.
         folds, seed: of the held-out figures and of everything drawn.
         iterations, epochs: of the fine-tuning, with `setfit`; None for its defaults.
+        recipe: how `setfit` fine-tunes: `short`, or `published`, SetFit's own defaults, which take every pair.
 
     Returns:
         The card, as it stands in `out/classifier.json`.
@@ -69,7 +71,7 @@ def train_classifier(
         CapabilityMissing: packages are missing; names the extra.
     """
     given = {"setfit": setfit, "encoder": encoder, "folds": folds, "seed": seed}
-    settings = validated(TrainingSettings, {**given, "iterations": iterations, "epochs": epochs})
+    settings = validated(TrainingSettings, {**given, "iterations": iterations, "epochs": epochs, "recipe": recipe})
     return trained([runs] if isinstance(runs, str | Path) else list(runs), out, settings).card
 
 
@@ -102,14 +104,20 @@ def trained(
         return Trained(write_classifier(out, lambda draft: card), False)
     check_setfit()
     base = find_folder(EncoderSpec.parse(encoder.name).model)
-    tuning = FineTuning(base, settings.iterations, settings.epochs or 1)
+    tuning = FineTuning(base, settings.iterations, settings.epochs or 1, settings.recipe)
     learned, tuned = learn_setfit(texts, masked, material, tuning, say)
 
     def with_body(draft: Path) -> Card:
         save(tuned, draft / BODY)
         made = folder_digest(draft / BODY)
         check_body(draft / BODY, made)
-        body = Body(digest=made, base=encoder.name, iterations=tuning.iterations, epochs=tuning.epochs)
+        body = Body(
+            digest=made,
+            base=encoder.name,
+            iterations=tuning.iterations,
+            epochs=tuning.epochs,
+            recipe=tuning.recipe,
+        )
         return make_card(
             learned, examples, material, runs=runs, encoder=body_name(made), body=body, training_digest=digest
         )

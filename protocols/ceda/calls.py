@@ -15,19 +15,23 @@ def calls_for(settings: CedaSettings, case: Case, judges: int) -> CallPlan:
     """The fewest and the most calls for one claim.
 
     The fewest: the first two debaters agree, and every picture has been described for another claim of the run. Replies
-    read are the extraction prompt, the descriptions, and the messages.
+    read are the extraction prompt, the descriptions, what agent C makes of the evidence, and the messages.
     """
     pictures = len(distinct_pictures(case))
     prompts = 1 if pictures and settings.vision.prompt == "dynamic" else 0
     described = Calls(pictures, prompts * pictures)
-    ends = [_debate(turns, judges, pictures) for turns in (min(2, settings.max_turns), settings.max_turns)]
-    return CallPlan(Calls(prompts) + ends[0], Calls(prompts) + described + ends[1], DEBATER, _slots(settings, case))
+    by_model = settings.context.by == "model"
+    fewest = _debate(min(2, settings.max_turns), judges, pictures, by_model and bool(pictures or own_chunks(case)))
+    most = _debate(settings.max_turns, judges, pictures, by_model)
+    return CallPlan(Calls(prompts) + fewest, Calls(prompts) + described + most, DEBATER, _slots(settings, case))
 
 
-def _debate(turns: int, judges: int, pictures: int) -> Calls:
-    """So many messages, each read by those after it, and the judges, who read them all."""
-    messages = Calls(turns, turns * (turns - 1) // 2 + turns * pictures)
-    return messages + Calls(judges, judges * (turns + pictures))
+def _debate(turns: int, judges: int, pictures: int, by_model: bool) -> Calls:
+    """The context, if a model makes it; so many messages, each read by those after it; the judges, who read all."""
+    context = Calls(1, pictures) if by_model else Calls(0)
+    before = pictures + context.count
+    messages = Calls(turns, turns * (turns - 1) // 2 + turns * before)
+    return context + messages + Calls(judges, judges * (turns + before))
 
 
 def _slots(settings: CedaSettings, case: Case) -> dict[str, object]:
@@ -45,6 +49,7 @@ def _slots(settings: CedaSettings, case: Case) -> dict[str, object]:
         "missing_pictures": [],
         "claim": case.question,
         "evidence": [{"number": item.id, "source": item.source, "text": item.text} for item in items],
+        "statements": [],
         "messages": [],
         "about": "claim",
     }

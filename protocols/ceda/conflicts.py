@@ -1,4 +1,4 @@
-"""Agent C's tests, without a model: whether two texts are at odds.
+"""Agent C by rules, without a model: whether two texts are at odds.
 
 Each test asks first whether two sentences are about the same thing: at least two content words in common, and at least
 `SAME_THING` of the shorter one's. They see wording, not meaning, and English wording only, and are more often wrong
@@ -20,7 +20,8 @@ from moot.protocols.ceda.quantities import MONTHS, YEAR, Interval
 from moot.protocols.ceda.wording import OPPOSITES, Wording, wording_of
 from moot.protocols.selene.sentences import split_sentences
 
-Why = Literal["number", "negation", "antonym"]
+Why = Literal["number", "negation", "antonym", "meaning"]
+"""What differs by a test, or `meaning` where a model says so."""
 
 SAME_THING = 0.7
 """The least share of content words that two sentences about the same thing have in common."""
@@ -34,7 +35,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         between: the items' ids, in the items' order.
-        why: which test says so.
+        why: which test says so, or that a model does.
         detail: what differs, in the items' own words.
     """
 

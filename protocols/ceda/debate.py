@@ -21,7 +21,7 @@ DEBATER = "ceda/debater"
 Ending = Literal["consensus", "max turns"]
 
 
-async def debate(floor: Floor, versions: Versions, *, max_turns: int, parted: bool) -> Ending:
+async def debate(floor: Floor, versions: Versions, *, max_turns: int) -> Ending:
     """Hold the debate, adding every message to the state; notes an event `stance` for each.
 
     Raises:
@@ -29,7 +29,7 @@ async def debate(floor: Floor, versions: Versions, *, max_turns: int, parted: bo
     """
     for turn in range(1, max_turns + 1):
         debater = DEBATERS[(turn - 1) % 2]
-        said = await _speak(floor, versions.content, debater, turn, parted=parted)
+        said = await _speak(floor, versions.content, debater, turn)
         versions.add("intermediate", debater, Content(debate=(said,)))
         agreed = is_consensus(versions.content.debate)
         floor.note(Event("stance", f"turn/{turn}/stance", _stance_record(said, agreed)))
@@ -38,8 +38,8 @@ async def debate(floor: Floor, versions: Versions, *, max_turns: int, parted: bo
     return "max turns"
 
 
-async def _speak(floor: Floor, content: Content, debater: str, turn: int, *, parted: bool) -> Said:
-    slots = debater_slots(content, debater, parted=parted)
+async def _speak(floor: Floor, content: Content, debater: str, turn: int) -> Said:
+    slots = debater_slots(content, debater)
     answered = await floor.ask(debater, DEBATER, slots, reply=MessageReply, path=f"turn/{turn}")
     return said_of(answered.reply, content.debate, debater)
 

@@ -57,6 +57,8 @@ def verdict_of(content: Content, ending: Ending, ruling: Ruling, classified: Cla
         "claim-is-a-question": is_bare_question(content.claim),
         "no-evidence": not content.evidence,
         "pictures-missing": bool(content.missing_pictures),
+        "context-missing": bool(content.synthesis and content.synthesis.missing),
+        "context-unfounded": bool(content.synthesis and content.synthesis.unfounded),
         "undecided": label is None,
         "stance-unknown": any(each.stance is None for each in said),
         "stance-derived": any(each.stance is not None and not each.stated for each in said),

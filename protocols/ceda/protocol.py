@@ -11,7 +11,8 @@ import msgspec
 from moot.protocols.calls import CallPlan
 from moot.protocols.case import Case
 from moot.protocols.ceda.calls import calls_for
-from moot.protocols.ceda.context import context_of, evidence_record
+from moot.protocols.ceda.context import context_of, evidence_record, synthesised
+from moot.protocols.ceda.context_reply import ContextReply
 from moot.protocols.ceda.debate import debate
 from moot.protocols.ceda.judging import rule, ruling_record
 from moot.protocols.ceda.outcome import output_of, verdict_of
@@ -32,13 +33,14 @@ from moot.protocols.replies import Reply
 class Ceda:
     """Cross-modal evaluation through debate agents: is a claim supported or hallucinated?
 
-    Source: the CEDA paper; where it is silent or does not add up, deploy/docs/ceda.md says what happens here.
+    Source: the CEDA paper; where it is silent or does not add up, deploy/docs/ceda-source.md says what happens here.
 
     Args:
         settings: see `CedaSettings`.
 
     Attributes:
-        roles: `debater` (two members), `judge` (one or several), `vision` (asked where there are pictures).
+        roles: `debater` (two members), `judge` (one or several), `vision` (asked where there are pictures), and
+            `context` where `context.by` is `model`.
         speakers: who sees the pictures.
         needs_logprobs: never.
         needs_claims: always: its cases are claims, with their two labels.
@@ -51,21 +53,22 @@ class Ceda:
 
     name = "ceda"
     sample = "sample-claims"
-    roles: tuple[str, ...] = ("debater", "judge", "vision")
     speakers: tuple[str, ...] = ("vision",)
     needs_logprobs = False
     needs_claims = True
     reads_documents = True
     classifies = True
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
-        {"debater": (MessageReply,), "judge": (JudgeReply,)}
+        {"debater": (MessageReply,), "judge": (JudgeReply,), "context": (ContextReply,)}
     )
-    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 130, "judge": 500, "vision": 400})
-    most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1})
+    reply_tokens: Mapping[str, int] = MappingProxyType({"debater": 130, "judge": 500, "vision": 400, "context": 700})
+    most_members: Mapping[str, int] = MappingProxyType({"debater": 2, "vision": 1, "context": 1})
     temperatures: Mapping[str, float | Sequence[float]] = MappingProxyType({"debater": (0.2, 0.6)})
 
     def __init__(self, settings: CedaSettings | None = None) -> None:
         self.settings = settings if settings is not None else CedaSettings()
+        by_model = self.settings.context.by == "model"
+        self.roles: tuple[str, ...] = ("debater", "judge", "vision", *(("context",) if by_model else ()))
 
     def effective_settings(self) -> Mapping[str, Any]:
         """Its settings, without the difference that those make which have no effect."""
@@ -97,7 +100,7 @@ class Ceda:
                 Content(looked_for=seen.looked_for, evidence=seen.items, missing_pictures=seen.missing),
             )
         await self._set_context(floor, versions)
-        ending = await debate(floor, versions, max_turns=settings.max_turns, parted=_is_parted(versions.content))
+        ending = await debate(floor, versions, max_turns=settings.max_turns)
         ruling = await rule(floor, versions.content)
         versions.add("output", "judge", Content(output=output_of(ruling, None)))
         classified = await floor.classify(ruling.spoken_by.classifier_text)
@@ -116,15 +119,13 @@ class Ceda:
     async def _set_context(self, floor: Floor, versions: Versions) -> None:
         """Agent C: structure the evidence; from here on the system prompt names what is at odds."""
         before = versions.content
-        context = await floor.compute(context_of, before.evidence, self.settings.shown)
-        found = Content(conflicts=context.conflicts, shown_to=context.shown_to)
+        if self.settings.context.by == "model":
+            context = await synthesised(floor, before, self.settings.shown)
+        else:
+            context = await floor.compute(context_of, before.evidence, self.settings.shown)
+        found = Content(conflicts=context.conflicts, synthesis=context.synthesis, shown_to=context.shown_to)
         prompt = before.system_prompt
         assert prompt is not None, "the first version of the state has it"
         prompt = msgspec.structs.replace(prompt, evidence=bool(before.evidence), conflicts=conflicts_in_words(found))
         versions.add("intermediate", "context", found.with_added(Content(system_prompt=prompt)))
         floor.note(Event("evidence", "evidence", evidence_record(versions.content, context.considered)))
-
-
-def _is_parted(content: Content) -> bool:
-    """Whether the debaters are shown different evidence."""
-    return len(set(content.shown_to.values())) > 1

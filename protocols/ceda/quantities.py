@@ -170,6 +170,8 @@ def _date_unit(tokens: Sequence[str], place: int, end: int) -> str:
 
 def _unit_behind(tokens: Sequence[str], end: int, units: Sequence[str]) -> str:
     behind = tokens[end : end + 2]
+    if len(behind) == 2 and behind[0] in ("and", "or") and (listed := _read(tokens, end + 1)) is not None:
+        return listed.mark or _unit_behind(tokens, listed.end, units)  # "21 and 23 milligrams"
     if behind[:1] == ["percent"] or behind == ["per", "cent"]:
         return "%"
     return units[end] if behind else ""

@@ -44,6 +44,17 @@ class VisionSettings(Settings):
     prompt: Literal["dynamic", "fixed"] = "dynamic"
 
 
+class ContextSettings(Settings):
+    """Who puts the evidence in order (agent C).
+
+    Attributes:
+        by: `rules` marks what is at odds by its wording, without a call; `model` asks the role `context` what the
+            evidence says of the claim, and what in it is at odds.
+    """
+
+    by: Literal["rules", "model"] = "rules"
+
+
 class CedaSettings(Settings):
     """All settings of CEDA.
 
@@ -51,12 +62,14 @@ class CedaSettings(Settings):
         max_turns: the most messages of a debate; with 1 there is no second message to agree with.
         evidence: the texts.
         vision: the pictures.
+        context: the evidence put in order.
         role, instruction: who a debater is and what it is to do, as the user puts it; slots of the system prompt.
     """
 
     max_turns: int = Field(default=5, ge=1, le=20)
     evidence: EvidenceSettings = EvidenceSettings()
     vision: VisionSettings = VisionSettings()
+    context: ContextSettings = ContextSettings()
     role: PromptText = "fact verifier"
     instruction: PromptText = "Verify from the evidence whether the claim is supported or hallucinated."
 

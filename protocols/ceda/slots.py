@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from moot.protocols.ceda.dealing import DEBATERS
@@ -11,7 +11,12 @@ from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.stance import Said, about_what
 from moot.protocols.ceda.state import Content
 
-_WHY = {"number": "their numbers differ", "negation": "one negates", "antonym": "they say opposite words"}
+_WHY = {
+    "number": "their numbers differ",
+    "negation": "one negates",
+    "antonym": "they say opposite words",
+    "meaning": "both cannot be true",
+}
 
 
 def conflicts_in_words(content: Content) -> tuple[str, ...]:
@@ -28,23 +33,29 @@ def speaker_in_words(debater: str) -> str:
     return f"debater {DEBATERS.index(debater) + 1}"
 
 
-def debater_slots(content: Content, debater: str, *, parted: bool) -> dict[str, Any]:
-    """What a debater is sent, in its turn.
+def is_parted(content: Content) -> bool:
+    """Whether the debaters are shown different evidence."""
+    return len(set(content.shown_to.values())) > 1
 
-    Args:
-        content: of the state as it stands.
-        parted: whether the other one is shown other texts.
-    """
+
+def context_slots(content: Content) -> dict[str, Any]:
+    """What agent C is sent, where it is a model."""
+    return {"claim": content.claim, "evidence": [_evidence_slot(item) for item in content.evidence]}
+
+
+def debater_slots(content: Content, debater: str) -> dict[str, Any]:
+    """What a debater is sent, in its turn; `content` is that of the state as it stands."""
     assert content.system_prompt is not None, "the first version of the state has it"
     shown = set(content.shown_to[debater])
     return {
         "role": content.system_prompt.role,
         "instruction": content.system_prompt.instruction,
         "conflicts": list(content.system_prompt.conflicts),
-        "parted": parted,
+        "parted": is_parted(content),
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
         "claim": content.claim,
         "evidence": [_evidence_slot(item) for item in content.evidence if item.id in shown],
+        "statements": _statement_slots(content, shown),
         "messages": [_message_slot(said) for said in content.debate],
         "about": about_what(content.debate),
     }
@@ -56,6 +67,8 @@ def judge_slots(content: Content) -> dict[str, Any]:
         "missing_pictures": [missing.picture + 1 for missing in content.missing_pictures],
         "claim": content.claim,
         "evidence": [_evidence_slot(item) for item in content.evidence],
+        "parted": is_parted(content),
+        "statements": _statement_slots(content, {item.id for item in content.evidence}),
         "conflicts": [
             {"between": ", ".join(each.between), "text": f"{_WHY[each.why]}: {each.detail}"}
             for each in content.conflicts
@@ -90,6 +103,16 @@ def _names(text: str, item: str) -> bool:
 
 def _evidence_slot(item: Item) -> Mapping[str, str]:
     return {"number": item.id, "source": item.source, "text": item.text}
+
+
+def _statement_slots(content: Content, shown: Collection[str]) -> list[Mapping[str, str]]:
+    """The statements all of whose sources are shown: the text of another would tell what is in a source that is not."""
+    stated = content.synthesis.statements if content.synthesis else ()
+    return [
+        {"sources": ", ".join(each.sources), "text": "\n".join([each.text, *(f'{i}: "{q}"' for i, q in each.facts)])}
+        for each in stated
+        if set(each.sources) <= set(shown)
+    ]
 
 
 def _message_slot(said: Said) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from moot.protocols.ceda.conflicts import Conflict
 from moot.protocols.ceda.items import Item
 from moot.protocols.ceda.pictures import MissingPicture
 from moot.protocols.ceda.stance import Said
+from moot.protocols.ceda.synthesis import Synthesis
 from moot.protocols.errors import RecordError
 from moot.protocols.messages import Event
 
@@ -76,6 +77,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         looked_for: the extraction prompt for the pictures.
         missing_pictures: those that could not be described.
         conflicts: items that are at odds.
+        synthesis: what a model made of the evidence; None where none was asked.
         shown_to: by debater the ids of items.
         debate: the messages.
         output: the outcome, once there is one.
@@ -88,6 +90,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     looked_for: str = ""
     missing_pictures: tuple[MissingPicture, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    synthesis: Synthesis | None = None
     shown_to: dict[str, tuple[str, ...]] = {}
     debate: tuple[Said, ...] = ()
     output: Output | None = None
@@ -102,6 +105,7 @@ class Content(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
             looked_for=added.looked_for or self.looked_for,
             missing_pictures=(*self.missing_pictures, *added.missing_pictures),
             conflicts=(*self.conflicts, *added.conflicts),
+            synthesis=added.synthesis or self.synthesis,
             shown_to={**self.shown_to, **added.shown_to},
             debate=(*self.debate, *added.debate),
             output=added.output or self.output,

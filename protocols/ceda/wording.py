@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moot.protocols.ceda.antonyms import antonym_pairs
+from moot.protocols.ceda.irregular import IRREGULAR
 from moot.protocols.ceda.quantities import MONTHS, NUMBER, NUMERALS, SCALES, TOKEN, Interval, marked, quantities_of
 from moot.protocols.unicode_form import nfkc
 
@@ -21,6 +22,13 @@ _NEGATIONS = _words(
 _NO_NEGATION = re.compile(
     r"\bnot (?:only|just|merely)\b|\b(?:no|without (?:any |a )?) ?(?:doubt|wonder)\b|\bno\. ?(?=\d)", re.IGNORECASE
 )
+_ATTRIBUTION = re.compile(
+    r"\b(?:says?|said|states?|stated|claims?|claimed|reports?|reported|announce[sd]?|adds|added|writes?|wrote|holds|held)"
+    r" that\b|\baccording to\b",
+    re.IGNORECASE,
+)
+"""Who says so is no part of what is said: two sources that are at odds are named by different words."""
+
 _NUMBERED = re.compile(r"(?<![\w-])(No\.|[A-Z][\w-]*) (\d{1,4}|[IVX]{2,}|[VX])\b(?![.,]\d| ?%)")
 _STOP = _words(
     "a an the and or but if as at by for from in into of on onto to with about between than then that this these those "
@@ -37,11 +45,12 @@ _SUFFIXES = ("ing", "ed", "es", "s")
 
 
 def stem(word: str) -> str:
-    """A word without its commonest endings, for comparing; not always a word.
+    """A word without its commonest endings, for comparing; not always a word. Irregular verbs are their infinitives.
 
-    >>> stem("opened"), stem("closes"), stem("close"), stem("glass")
-    ('open', 'clos', 'clos', 'glass')
+    >>> stem("opened"), stem("closes"), stem("close"), stem("glass"), stem("built")
+    ('open', 'clos', 'clos', 'glass', 'build')
     """
+    word = IRREGULAR.get(word, word)
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and not word.endswith("ss") and len(word) - len(suffix) >= 3:
             word = word[: -len(suffix)]
@@ -98,7 +107,7 @@ def wording_of(sentence: str) -> Wording:
         if _names_a_thing(name):
             numbered[stem(name.casefold())] = numbered.get(stem(name.casefold()), frozenset()) | {number}
     text = _NUMBERED.sub(lambda found: found[1].removeprefix("No.") if _names_a_thing(found[1]) else found[0], text)
-    tokens = TOKEN.findall(marked(_NO_NEGATION.sub(" ", text).casefold()))
+    tokens = TOKEN.findall(marked(_ATTRIBUTION.sub(" ", _NO_NEGATION.sub(" ", text)).casefold()))
     negation = next((token for token in tokens if token in _NEGATIONS or token.endswith("n't")), "")
     spelled = {stem(token.removesuffix("'s")): token for token in tokens if _is_content(token)}
     quantities = quantities_of(tokens, [_as_unit(token) for token in tokens])

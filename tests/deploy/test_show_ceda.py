@@ -109,6 +109,17 @@ def test_no_evidence_is_said() -> None:
     assert shown.title == "no evidence"
 
 
+def test_what_a_model_made_of_the_evidence_is_shown_with_what_was_not_used() -> None:
+    made = {"statements": [{"text": "It is of 1932.", "facts": [["E1", "In 1932"]]}], "unfounded": 2}
+    shown = ceda_event(event("evidence", EVIDENCE | {"synthesis": made}))
+    assert shown is not None
+    assert "E1 as summed up: It is of 1932." in shown.lines
+    assert "not in the item named, and not used: 2" in shown.lines
+    lost = ceda_event(event("evidence", EVIDENCE | {"synthesis": {"missing": "refused: no"}}))
+    assert lost is not None
+    assert "the context agent is missing: refused: no" in lost.lines
+
+
 @pytest.mark.parametrize(
     ("kind", "data"),
     [

@@ -36,6 +36,7 @@ def messages(*texts: str | None) -> dict[str, Any]:
 GOOD: Mapping[str, Any] = {
     "turn/*": {"says": "AGREE", "text": AGREE, "stance": "supports"},
     "judge/*": ruling(),
+    "context": {"statements": [{"text": "It is old.", "facts": [{"item": "E1", "quote": "old bridge"}]}]},
     "vision/prompt": {"text": "Look for a date."},
     "vision/image/*": {"text": "A bridge with a date."},
 }

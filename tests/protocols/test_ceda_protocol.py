@@ -161,6 +161,8 @@ async def test_what_is_no_claim_is_refused(case: Case) -> None:
         ({"max_turns": 1}, (), 2),
         ({"max_turns": 4}, PICTURES, 3),
         ({"vision.prompt": "fixed"}, PICTURES, 1),
+        ({"context.by": "model"}, (), 2),
+        ({"context.by": "model", "max_turns": 3}, PICTURES, 1),
     ],
 )
 async def test_the_calls_are_those_that_are_foretold(settings: dict[str, Any], images: Any, judges: int) -> None:
@@ -184,6 +186,7 @@ def _read(requests: Any) -> int:
         slots = request.slots
         pictures = [item for item in slots.get("evidence", ()) if item["source"].startswith("picture")]
         total += len(slots.get("messages", ())) + len(pictures) + bool(slots.get("looked_for"))
+        total += bool(slots.get("statements"))
     return total
 
 
@@ -216,6 +219,7 @@ async def test_the_same_replies_give_the_same_debate() -> None:
         ({"evidence.least_similarity": 1.0}, "`evidence.least_similarity`"),
         ({"evidence.shown": "both"}, "`evidence.shown`"),
         ({"vision.prompt": "static"}, "`vision.prompt`"),
+        ({"context.by": "hand"}, "`context.by`"),
         ({"role": "  "}, "`role`"),
         ({"instruction": ""}, "`instruction`"),
         ({"turns": 3}, "did you mean 'max_turns'"),
@@ -237,6 +241,7 @@ def test_settings_without_an_effect_are_equal() -> None:
 def test_what_a_run_reads_of_the_protocol() -> None:
     one: Any = make_protocol("ceda")
     assert one.roles == ("debater", "judge", "vision")
+    assert make_protocol("ceda", {"context.by": "model"}).roles == (*one.roles, "context")
     assert one.speakers == ("vision",)
     assert one.needs_claims
     assert one.reads_documents

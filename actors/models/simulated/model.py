@@ -24,6 +24,7 @@ from moot.actors.models.reply_schema import ReplySchema
 from moot.actors.models.simulated.agent import SimulatedAgent
 from moot.actors.models.simulated.argument import SimulatedArguer
 from moot.actors.models.simulated.claims import SAYS, STANCE, TEXT, SimulatedClaimDebater, asks_for_side
+from moot.actors.models.simulated.context import SimulatedContext
 from moot.actors.models.simulated.crit import SimulatedCrit
 from moot.actors.models.simulated.debater import SimulatedDebater, write_consent, write_proposal
 from moot.actors.models.simulated.draft import Draft
@@ -102,6 +103,7 @@ class SimulatedModel:
             (frozenset({"answer", "rationale"}), SimulatedSynthesizer(agent).write),
             (frozenset({"answer"}), agent.write),
             (frozenset({"support", "score"}), SimulatedJudge(settings).write),
+            (frozenset({"statements"}), SimulatedContext(settings).write),
             (frozenset({"reasons", "rivals"}), SimulatedCrit(settings).write),
             (frozenset({"sentences"}), write_paraphrase),
             (frozenset({"topic", "addition"}), debater.write_last_word),

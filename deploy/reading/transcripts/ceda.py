@@ -14,6 +14,7 @@ from moot.deploy.reading.ceda_events import (
     Stance,
     StanceData,
     StateData,
+    Synthesis,
 )
 from moot.deploy.reading.event_shape import read_as
 from moot.deploy.reading.text import number
@@ -40,8 +41,21 @@ def _evidence(event: EventView) -> Shown | None:
     rows = [(item.id, item.place, similarity(item), ", ".join(readers[item.id]) or "judges") for item in data.items]
     lines = [f"{item.id}: {item.text}" for item in data.items]
     lines += [f"{' and '.join(each.between)} seem to be at odds ({each.why}): {each.detail}" for each in data.conflicts]
+    lines += _synthesis_lines(data.synthesis)
     lines += [f"picture {picture + 1} could not be described" for picture in data.missing_pictures]
     return Shown("evidence", ("", "place", "similarity", "shown to"), rows, lines)
+
+
+def _synthesis_lines(made: Synthesis | None) -> list[str]:
+    """What a model made of the evidence, and what of that was not used."""
+    if made is None:
+        return []
+    lines = [
+        f"{', '.join(dict.fromkeys(fact[0] for fact in each.facts if fact))} as summed up: {each.text}"
+        for each in made.statements
+    ]
+    lines += [f"not in the item named, and not used: {made.unfounded}"] if made.unfounded else []
+    return lines + ([f"the context agent is missing: {made.missing}"] if made.missing else [])
 
 
 def _stance(event: EventView) -> Shown | None:

@@ -1,0 +1,60 @@
+"""What agent C replies as a model: what the evidence says of the claim, each with its quotes, and what is at odds."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from moot.protocols.replies import Reply
+from moot.protocols.reply_limits import longest, most
+
+_NAME, _QUOTE = 12, 200
+_MOST = 100
+
+
+class Fact(BaseModel):
+    """What a statement rests on.
+
+    Attributes:
+        item: the number of an item of evidence, such as `E1`.
+        quote: words of that item.
+    """
+
+    item: str = Field(json_schema_extra=longest(_NAME))
+    quote: str = Field(json_schema_extra=longest(_QUOTE))
+
+
+class StatementReply(BaseModel):
+    """What the evidence says on one point of the claim.
+
+    Attributes:
+        text: in one sentence.
+        facts: what it rests on.
+    """
+
+    text: str = Field(min_length=1, json_schema_extra=longest(_QUOTE))
+    facts: list[Fact] = Field(max_length=_MOST, json_schema_extra=most(3))
+
+
+class ConflictReply(BaseModel):
+    """Places of two items that cannot both be true: the items' numbers, and the words of each."""
+
+    item_1: str = Field(json_schema_extra=longest(_NAME))
+    quote_1: str = Field(json_schema_extra=longest(_QUOTE))
+    item_2: str = Field(json_schema_extra=longest(_NAME))
+    quote_2: str = Field(json_schema_extra=longest(_QUOTE))
+
+
+class ContextReply(Reply):
+    """The evidence in order. Nothing in it is taken on trust: see `synthesis.grounded`.
+
+    Attributes:
+        statements: what the evidence says of the claim, point by point.
+        conflicts: what in it is at odds; empty where nothing is, and where there is one item only.
+    """
+
+    analysis_first: ClassVar[bool] = True
+
+    statements: list[StatementReply] = Field(max_length=_MOST, json_schema_extra=most(4))
+    conflicts: list[ConflictReply] = Field(default=[], max_length=_MOST, json_schema_extra=most(3))

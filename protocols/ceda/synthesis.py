@@ -1,0 +1,98 @@
+"""Agent C as a model: its reply held against the evidence. What it quotes must stand in the item that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from moot.protocols.ceda.conflicts import Conflict
+from moot.protocols.ceda.context_reply import ConflictReply, ContextReply, Fact
+from moot.protocols.ceda.items import Item
+from moot.protocols.unicode_form import nfkc
+
+_NUMBER = re.compile(r"\d+")
+_SHAPES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
+_MARKS = " .,;:!?\"'\u2026\u2018\u2019\u201c\u201d\u00ab\u00bb"
+
+
+class Statement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence says on one point of the claim.
+
+    Attributes:
+        text: in the model's words.
+        facts: ids of items, each with words that stand in it.
+    """
+
+    text: str
+    facts: tuple[tuple[str, str], ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The ids of the items, each once."""
+        return tuple(dict.fromkeys(item for item, _ in self.facts))
+
+
+class Synthesis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a model made of the evidence, conflicts apart.
+
+    Attributes:
+        statements: those of which a quote was found.
+        unfounded: quotes that do not stand in the item named, and conflicts of an item with itself: not used.
+        missing: why there is no reply; empty when there is one.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    unfounded: int = 0
+    missing: str = ""
+
+
+def grounded(reply: ContextReply, items: Sequence[Item]) -> tuple[Synthesis, tuple[Conflict, ...]]:
+    """What of a reply the evidence bears out: the statements, and the pairs of items that are at odds, each once."""
+    known = {item.id: item for item in items}
+    unfounded = 0
+    statements = []
+    for stated in reply.statements:
+        facts = tuple(fact for fact in map(lambda each: _fact(each, known), stated.facts) if fact is not None)
+        unfounded += len(stated.facts) - len(facts)
+        if facts:
+            statements.append(Statement(text=stated.text.strip(), facts=facts))
+    conflicts = [_conflict(each, known) for each in reply.conflicts]
+    unfounded += conflicts.count(None)
+    return Synthesis(statements=tuple(statements), unfounded=unfounded), _each_once(conflicts)
+
+
+def _conflict(told: ConflictReply, known: dict[str, Item]) -> Conflict | None:
+    one = _fact(Fact(item=told.item_1, quote=told.quote_1), known)
+    other = _fact(Fact(item=told.item_2, quote=told.quote_2), known)
+    if one is None or other is None or one[0] == other[0]:
+        return None
+    order = list(known)
+    first, second = sorted((one, other), key=lambda fact: order.index(fact[0]))
+    detail = f'"{first[1]}" against "{second[1]}"'
+    return Conflict(between=(first[0], second[0]), why="meaning", detail=detail)
+
+
+def _each_once(conflicts: Iterable[Conflict | None]) -> tuple[Conflict, ...]:
+    """By pair of items the first conflict; in the order in which they were told."""
+    found: dict[tuple[str, str], Conflict] = {}
+    for conflict in conflicts:
+        if conflict is not None:
+            found.setdefault(conflict.between, conflict)
+    return tuple(found.values())
+
+
+def _fact(told: Fact, known: dict[str, Item]) -> tuple[str, str] | None:
+    """An item's id and the words quoted; None when there is no such item, or the words do not stand in it."""
+    numbers = _NUMBER.findall(told.item)
+    item = known.get(f"E{numbers[0]}") if len(numbers) == 1 else None
+    quote = " ".join(told.quote.split()).strip(_MARKS)
+    if item is None or not quote or _plain(quote) not in _plain(item.text):
+        return None
+    return item.id, quote
+
+
+def _plain(text: str) -> str:
+    """A text as quotes are compared: regardless of case, white space and the shape of marks."""
+    return " ".join(nfkc(text).translate(_SHAPES).casefold().split())

@@ -1,0 +1,107 @@
+"""Agent C as a model: what is taken of its reply, what is counted, and what it finds where conflicts are planted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ceda_script import check, claim_case
+from planted_conflicts import AGREEING, ATTRIBUTED, FREE, INFLECTED, PLAIN
+
+from moot.protocols.ceda.conflicts import first_difference, sentences_of
+from moot.protocols.ceda.context_reply import ContextReply
+from moot.protocols.ceda.items import Item
+from moot.protocols.ceda.synthesis import grounded
+
+BY_MODEL = {"context.by": "model"}
+TEXTS = ("The bridge was  opened\nin \u2018May\u2019 1932.", "The register has it opened in 1934.", "It is long.")
+ITEMS = [Item(id=f"E{n}", kind="document", document="d", chunk=n, text=text) for n, text in enumerate(TEXTS, 1)]
+
+
+def conflict(one: str, quoted: str, other: str, quoted_2: str) -> dict[str, str]:
+    return {"item_1": one, "quote_1": quoted, "item_2": other, "quote_2": quoted_2}
+
+
+def made(*facts: tuple[str, str], conflicts: Any = ()) -> Any:
+    told = [{"item": source, "quote": quote} for source, quote in facts]
+    statements = [{"text": "It is so.", "facts": told}] if told else []
+    return grounded(ContextReply.model_validate({"statements": statements, "conflicts": list(conflicts)}), ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("source", "quote"),
+    [
+        ("E1", "opened in"),
+        ("e1", "THE BRIDGE was opened in"),
+        ("1", '"opened in ...'),
+        ("[E1]", "\u201copened in 'May' 1932\u201d."),
+    ],
+)
+def test_a_quote_counts_whatever_its_marks_and_white_space(source: str, quote: str) -> None:
+    (found, _) = made((source, quote))
+    assert (found.statements[0].sources, found.unfounded) == (("E1",), 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "quote"),
+    [
+        ("E1", "opened in 1934"),
+        ("E9", "opened in"),
+        ("E1 and E2", "opened in"),
+        ("the bridge", "opened in"),
+        ("E1", " ..."),
+    ],
+)
+def test_a_quote_that_is_not_in_the_named_item_is_counted_and_not_used(source: str, quote: str) -> None:
+    (found, _) = made((source, quote))
+    assert (found.statements, found.unfounded) == ((), 1)
+    (found, _) = made((source, quote), ("E3", "long"))
+    assert (found.statements[0].facts, found.unfounded) == ((("E3", "long"),), 1)
+
+
+def test_a_conflict_names_two_items_in_their_order_with_words_of_each() -> None:
+    found, conflicts = made(
+        conflicts=[
+            conflict("E2", "opened in 1934", "E1", "1932"),
+            conflict("E1", "bridge", "E2", "register"),
+            conflict("E1", "1932", "E3", "1933"),
+            conflict("E3", "It", "E3", "long"),
+        ]
+    )
+    assert [(each.between, each.why) for each in conflicts] == [(("E1", "E2"), "meaning")]
+    assert conflicts[0].detail == '"1932" against "opened in 1934"'
+    assert found.unfounded == 2
+
+
+async def test_conflicts_that_a_model_finds_part_the_debaters() -> None:
+    said = {
+        "statements": [],
+        "conflicts": [conflict("E1", "Nobody", "E2", "160 people"), conflict("E1", "?", "E2", "x")],
+    }
+    passage = "\n\n".join((*FREE[0], "It rained in the night before."))
+    floor, verdict = await check(claim_case(FREE[0][0], passage=passage), {"context": said}, BY_MODEL)
+    evidence = floor.event("evidence")
+    assert [each["between"] for each in evidence["conflicts"]] == [["E1", "E2"]]
+    assert evidence["synthesis"] == {"unfounded": 1}
+    assert evidence["shown_to"] == {"debater/0": ["E1", "E3"], "debater/1": ["E2", "E3"]}
+    assert "context-unfounded" in verdict.flags
+
+
+async def test_a_model_that_fails_leaves_the_evidence_as_it_is() -> None:
+    floor, verdict = await check(claim_case(passage="\n\n".join(PLAIN[0])), {"context": None}, BY_MODEL)
+    evidence = floor.event("evidence")
+    assert (evidence["conflicts"], evidence["synthesis"]) == ([], {"missing": "refused: scripted"})
+    assert "context-missing" in verdict.flags
+    assert len(floor.asks["turn/1"].slots["evidence"]) == 2
+
+
+async def test_without_evidence_the_context_agent_is_not_asked() -> None:
+    floor, verdict = await check(claim_case(passage=""), {"context": None}, BY_MODEL)
+    assert "context" not in floor.paths()
+    assert "context-missing" not in verdict.flags
+
+
+@pytest.mark.parametrize(("planted", "found"), [(PLAIN, 4), (ATTRIBUTED, 3), (INFLECTED, 4), (FREE, 0), (AGREEING, 0)])
+def test_what_the_rules_find_of_planted_conflicts(planted: tuple[tuple[str, str], ...], found: int) -> None:
+    """Attribution, irregular verbs and listed figures do not hide a conflict; other words do."""
+    assert sum(first_difference(sentences_of(a), sentences_of(b)) is not None for a, b in planted) == found
