@@ -10,16 +10,17 @@ from typing import Literal
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
-from moot.actors.encoders.minilm import MINILM, MiniLM, minilm_identity, minilm_installed
+from moot.actors.encoders.minilm import MINILM, MiniLM, minilm_identity
 from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import check_base_url
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError, unknown_name
 
 AUTO = "auto"
+"""What a run takes that names no encoder; where the run gives no reason for another one it is the hashed n-grams."""
 
 ENCODERS = {
-    AUTO: f"the default: where SELENE's gate reads a real model's replies {MINILM}, if it is installed, else hashed-ngrams",
+    AUTO: f"the default: {MINILM} where it is installed and SELENE compares real models' replies, else hashed-ngrams",
     "hashed-ngrams": "shared words and word pieces, not meaning; no download, deterministic",
     MINILM: "a small sentence model on this machine's processor; needs the extra `small` and its weights",
     "http://HOST:PORT/v1#NAME": "any server with OpenAI's /v1/embeddings: vLLM, Ollama, llama.cpp, `moot simulate`",
@@ -54,11 +55,11 @@ class EncoderSpec:
         """Take `name` apart; looks at no file.
 
         Raises:
-            ConfigError: it has none of the forms in `ENCODERS`, `auto` aside, or holds a password.
+            ConfigError: it has none of the forms in `ENCODERS`, or holds a password.
         """
         if name.startswith(("http://", "https://")):
             return _url_spec(name)
-        if name in ("hashed-ngrams", HashedNgramEncoder().name):
+        if name in (AUTO, "hashed-ngrams", HashedNgramEncoder().name):
             return cls("hashed-ngrams")
         weights = _PINNED.fullmatch(name)
         if weights is not None and weights["model"] == MINILM:
@@ -90,13 +91,10 @@ def identity(name: str) -> str:
     """The name that embeddings are stored under, and that thresholds belong to; it can be given back as a name.
 
     For a local model it says which weights: `sentence-transformers/NAME@DIGEST`, a path made absolute. Reads them once.
-    `auto` is the best that is installed here.
 
     Raises:
         ConfigError: the name is malformed, no such model is there, or it has other weights than the name says.
     """
-    if name == AUTO:
-        return minilm_identity() if minilm_installed() else HashedNgramEncoder().name
     spec = EncoderSpec.parse(name)
     if spec.kind == "minilm":
         return minilm_identity(spec.digest)

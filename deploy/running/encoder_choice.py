@@ -14,15 +14,13 @@ from moot.protocols.selene.protocol import Selene
 from moot.protocols.selene.settings import DEFAULT_ENCODER
 
 
-def chosen_encoder(
-    config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None
-) -> str:
+def chosen_encoder(config: RunConfig, protocol: object, models: Sequence[str], folder: Path, reuse: Path | None) -> str:
     """The run's encoder, as it was named or, for `auto`, as it is chosen.
 
     What was installed since changes no run: one that has begun keeps its encoder, and one that reuses or replays
     another's replies takes that one's, for another D would ask for other replies. Else it is the best that is installed
-    where D compares what a real model wrote. The simulated model's texts are drawn from a few phrases, so that words are
-    all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
+    where D compares what a real model wrote. The simulated model's texts are drawn from a few phrases, so that words
+    are all there is to compare; and a library of documents, which may be large, is not embedded by a model unasked.
 
     Args:
         protocol: the protocol itself.
@@ -39,7 +37,8 @@ def chosen_encoder(
     if recorded is not None:
         return recorded
     measured = isinstance(protocol, Selene) and protocol.settings.measures_disagreement
-    return AUTO if measured and not any(map(is_simulated, models)) else DEFAULT_ENCODER
+    real = not any(map(is_simulated, models))
+    return MINILM if measured and real and minilm_installed() else DEFAULT_ENCODER
 
 
 def better_encoder() -> str:
