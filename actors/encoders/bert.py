@@ -61,7 +61,8 @@ class Bert:
         scores = query @ key.transpose(0, 2, 1) / np.sqrt(np.float32(query.shape[-1]))
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         shares /= shares.sum(axis=-1, keepdims=True)
-        return (shares @ value).transpose(1, 0, 2).reshape(states.shape)
+        mixed: Matrix = (shares @ value).transpose(1, 0, 2).reshape(states.shape)
+        return mixed
 
     def _by_head(self, states: Matrix) -> Matrix:
         """Shape (heads, tokens, dimension / heads)."""
@@ -73,4 +74,5 @@ class Bert:
     def _normed(self, states: Matrix, name: str) -> Matrix:
         centred = states - states.mean(axis=-1, keepdims=True)
         scale = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + _EPSILON)
-        return centred / scale * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        normed: Matrix = centred / scale * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        return normed

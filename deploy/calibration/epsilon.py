@@ -204,7 +204,8 @@ def _bounds(debates: Debates, among: Bools) -> list[float]:
 
 def _right(debates: Debates, epsilon: float) -> Bools:
     last = np.maximum(debates.stops(epsilon).astype(np.intp) - 1, 0)
-    return np.take_along_axis(debates.right, last[:, None], axis=1)[:, 0] == 1.0
+    right: Bools = np.take_along_axis(debates.right, last[:, None], axis=1)[:, 0] == 1.0
+    return right
 
 
 def _point(debates: Debates, cases: BothBranches, among: Bools, epsilon: float) -> EpsilonPoint:
