@@ -100,7 +100,7 @@ def _stopping_rows(found: EpsilonChoice) -> list[tuple[str, ...]]:
         return (number(point.epsilon, 4), side, rounds, accuracy, times(point.cost_vs_run), against)
 
     return [
-        *(cells(point, f"{found.n_validation} validation", None, "-") for point in found.grid),
+        *(cells(point, str(found.n_validation), None, "-") for point in found.grid),
         cells(found.held_out, f"{found.n_held_out} held-out", found.held_out_interval, paired_words(found.vs_run)),
         cells(found.as_run, f"{found.n_held_out} held-out", found.as_run_interval, "-"),
     ]
