@@ -153,6 +153,12 @@ def _ray_for_who_asks(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         monkeypatch.setattr("moot.deploy.running.single.sys", SimpleNamespace(modules={}))
 
 
+@pytest.fixture(autouse=True)
+def _encoder_of_a_plain_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--encoder auto` chooses the same, whether or not the weights of the small encoder are installed here."""
+    monkeypatch.setattr("moot.deploy.running.encoder_choice.minilm_installed", lambda: False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _without_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What tests start finds what a plain installation has."""

@@ -10,13 +10,19 @@ from typing import Literal
 
 from moot.actors.encoders.hashed_ngrams import HashedNgramEncoder
 from moot.actors.encoders.interface import Encoder
+from moot.actors.encoders.minilm import MINILM, MiniLM, minilm_identity
 from moot.actors.models.api_key import redact
 from moot.actors.models.resolve import check_base_url
 from moot.actors.models.retry import RetryPolicy
 from moot.protocols.errors import ConfigError, unknown_name
 
+AUTO = "auto"
+"""What a run takes that names no encoder; where the run gives no reason for another one it is the hashed n-grams."""
+
 ENCODERS = {
-    "hashed-ngrams": "shared words and word pieces, not meaning; no download, deterministic (the default)",
+    AUTO: f"the default: {MINILM} where it is installed and SELENE compares real models' replies, else hashed-ngrams",
+    "hashed-ngrams": "shared words and word pieces, not meaning; no download, deterministic",
+    MINILM: "a small sentence model on this machine's processor; needs the extra `small` and its weights",
     "http://HOST:PORT/v1#NAME": "any server with OpenAI's /v1/embeddings: vLLM, Ollama, llama.cpp, `moot simulate`",
     "openai/NAME": "OpenAI's embeddings; the key is read from OPENAI_API_KEY",
     "sentence-transformers/NAME": "a model in a folder or an installed package, in this process; never downloaded",
@@ -34,12 +40,12 @@ class EncoderSpec:
 
     Attributes:
         kind: which encoder.
-        model: the model's name at its server, or the path or package of a local one; empty for `hashed-ngrams`.
+        model: the model's name at its server, or the path or package of a local one; empty for the encoders of ours.
         base_url: the server, without a trailing slash; empty unless `url`.
         digest: which weights a local model has; empty when the name does not say.
     """
 
-    kind: Literal["hashed-ngrams", "url", "openai", "sentence-transformers"]
+    kind: Literal["hashed-ngrams", "minilm", "url", "openai", "sentence-transformers"]
     model: str = ""
     base_url: str = ""
     digest: str = ""
@@ -53,8 +59,11 @@ class EncoderSpec:
         """
         if name.startswith(("http://", "https://")):
             return _url_spec(name)
-        if name in ("hashed-ngrams", HashedNgramEncoder().name):
+        if name in (AUTO, "hashed-ngrams", HashedNgramEncoder().name):
             return cls("hashed-ngrams")
+        weights = _PINNED.fullmatch(name)
+        if weights is not None and weights["model"] == MINILM:
+            return cls("minilm", digest=weights["digest"] or "")
         kind, _, model = name.partition("/")
         if kind not in ("openai", "sentence-transformers"):
             raise unknown_name("encoder", redact(name), ENCODERS)
@@ -87,6 +96,8 @@ def identity(name: str) -> str:
         ConfigError: the name is malformed, no such model is there, or it has other weights than the name says.
     """
     spec = EncoderSpec.parse(name)
+    if spec.kind == "minilm":
+        return minilm_identity(spec.digest)
     if spec.kind == "hashed-ngrams":
         return HashedNgramEncoder().name
     if spec.kind == "url":
@@ -127,6 +138,8 @@ def make_encoder(name: str, retry: RetryPolicy, *, api_key_env: str | None = Non
         return HashedNgramEncoder()
     from moot.actors.encoders.batching import BatchedEncoder
 
+    if spec.kind == "minilm":
+        return BatchedEncoder(MiniLM(name), retry)
     if spec.kind == "sentence-transformers":
         from moot.actors.encoders.sentence_model import SentenceModel
 

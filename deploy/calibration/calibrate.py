@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from moot.actors.record.store.mirror import record_path
 from moot.actors.record.tables import read_table
 from moot.deploy.calibration.cases import Bools, BothBranches, Floats, read_both_branches
+from moot.deploy.calibration.epsilon import EpsilonChoice, choose_epsilon, read_debates
 from moot.deploy.calibration.grid import GridPoint, Threshold, axes_of, cheapest_within, evaluate, skips, sweep
 from moot.deploy.reading.record import RunFacts, read_facts, read_replies
 from moot.deploy.reading.summaries.accuracy import share
@@ -82,6 +83,7 @@ class Calibration(_Result):
         chosen: the cheapest setting whose accuracy is at most `tolerance` below always debating's.
         held_out: the chosen setting on the held-out cases; `as_run` the run's own thresholds there, if it had any.
         predictors: over all usable cases: nothing is fitted to them.
+        stopping: the bound at which debates stop; None where the record has no rounds on one of the two sides.
         warnings: what a reader must know before using this.
         set_line: the options to copy.
     """
@@ -108,6 +110,7 @@ class Calibration(_Result):
     held_out: HeldOut
     as_run: HeldOut | None
     predictors: list[Predictor]
+    stopping: EpsilonChoice | None
     warnings: list[str]
     set_line: str
 
@@ -124,7 +127,8 @@ def calibrate(
 
     The cases are split by a seeded hash of their ids. On the validation part every point of a grid over (tau_d,
     tau_m, tau_p), cut at the tenths of the observed signals, is evaluated by arithmetic; the cheapest whose accuracy
-    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out part.
+    is at most `tolerance` below that of always debating is chosen and evaluated on the held-out part. In the same way
+    `debate.epsilon` is chosen among the run's and larger ones.
 
     Args:
         folder: the run's folder.
@@ -155,6 +159,7 @@ def calibrate(
     grid = sweep(cases, ~held, axes_of(cases, ~held))
     debate_validation = float(cases.debate_right[~held].mean())
     chosen = cheapest_within(grid, debate_validation, tolerance)
+    stopping = choose_epsilon(read_debates(folder, cases.case_ids), cases, held, tolerance)
     return Calibration(
         schema_version=facts.schema_version,
         run=facts.name,
@@ -178,8 +183,9 @@ def calibrate(
         held_out=_held_out(cases, held, (chosen.tau_d, chosen.tau_m, chosen.tau_p)),
         as_run=None if cases.taus is None else _held_out(cases, held, cases.taus),
         predictors=_predictors(cases),
+        stopping=stopping,
         warnings=_warnings(cases, facts, int(held.sum()), chosen),
-        set_line=set_line(chosen, encoder),
+        set_line=set_line(chosen, encoder, stopping.chosen.epsilon if stopping else None),
     )
 
 
@@ -252,8 +258,8 @@ def _warnings(cases: BothBranches, facts: RunFacts, n_held_out: int, chosen: Gri
     return [*found, *cases.notes]
 
 
-def set_line(point: GridPoint, encoder: str) -> str:
-    """The options that set a point's thresholds, the encoder they belong to included.
+def set_line(point: GridPoint, encoder: str, epsilon: float | None = None) -> str:
+    """The options that set a point's thresholds, the encoder they belong to included, and where debates stop.
 
     >>> line = set_line(GridPoint(tau_d=0.2, tau_m=None, tau_p=0.6, skip_rate=0.5, accuracy=1.0, accuracy_skipped=1.0,
     ...     n_skipped=1, cost_vs_debate=None, cost_vs_single=None), "hashed-ngrams-512-v1")
@@ -263,4 +269,5 @@ def set_line(point: GridPoint, encoder: str) -> str:
     taus = {"tau_d": point.tau_d, "tau_m": point.tau_m, "tau_p": point.tau_p}
     words = [f"--set gate.{name}={'none' if tau is None else f'{tau:g}'}" for name, tau in taus.items()]
     belongs = [] if encoder == "unknown" else [f"--set {shlex.quote(f'gate.tau_d_encoder={encoder}')}"]
-    return " ".join([*words, *belongs])
+    stops = [] if epsilon is None else [f"--set debate.epsilon={epsilon:g}"]
+    return " ".join([*words, *belongs, *stops])

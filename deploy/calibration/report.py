@@ -9,9 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.deploy.calibration.calibrate import Calibration, HeldOut
+from moot.deploy.calibration.epsilon import EpsilonChoice, EpsilonPoint
 from moot.deploy.calibration.grid import GridPoint, best_by_skip_rate
 from moot.deploy.reading.show import paired_words
 from moot.deploy.reading.text import (
+    Interval,
     count,
     emit,
     markdown_block,
@@ -26,9 +28,11 @@ from moot.deploy.reading.text import (
 
 _ROWS = 12
 _SWEEP = "validation cases: the most accurate setting at each skip rate"
+_STOPPING = "where debates stop: when D moves by less than epsilon"
 _SIGNALS = {"d": "D", "m": "M", "p": "p", "c": "c"}
 _GRID_HEADER = ("tau_d", "tau_m", "tau_p", "skipped", "accuracy", "on skipped", "cost / debate", "cost / single")
 _HELD_HEADER = ("held-out cases", "skipped", "accuracy", "on skipped", "cost / debate", "against always debating")
+_STOPPING_HEADER = ("epsilon", "cases", "rounds", "accuracy of the vote", "cost / as run", "against the run's")
 _PREDICTOR_HEADER = ("signal", "read as", "AUROC", "n", "errors")
 
 
@@ -90,6 +94,26 @@ def _predictor_rows(found: Calibration) -> list[tuple[str, ...]]:
     ]
 
 
+def _stopping_rows(found: EpsilonChoice) -> list[tuple[str, ...]]:
+    def cells(point: EpsilonPoint, side: str, interval: Interval | None, against: str) -> tuple[str, ...]:
+        rounds, accuracy = number(point.rounds, 2), percent(point.accuracy, interval)
+        return (number(point.epsilon, 4), side, rounds, accuracy, times(point.cost_vs_run), against)
+
+    return [
+        *(cells(point, str(found.n_validation), None, "-") for point in found.grid),
+        cells(found.held_out, f"{found.n_held_out} held-out", found.held_out_interval, paired_words(found.vs_run)),
+        cells(found.as_run, f"{found.n_held_out} held-out", found.as_run_interval, "-"),
+    ]
+
+
+def _stopping_rule(found: EpsilonChoice) -> str:
+    return (
+        f"Chosen: epsilon {number(found.chosen.epsilon, 4)}, the cheapest whose vote on the validation cases is within "
+        f"the same tolerance of the run's ({number(found.run_epsilon, 4)}). What a smaller one than the run's does was "
+        "not seen: for that, make the run with --set debate.epsilon=0."
+    )
+
+
 def _shown_points(found: Calibration) -> list[GridPoint]:
     """The best point of each skip rate, thinned to a screenful; the ends and the chosen point stay."""
     points = [point for point in best_by_skip_rate(found.grid) if point.n_skipped != found.chosen.n_skipped]
@@ -135,10 +159,24 @@ def calibration_text(found: Calibration) -> RenderableType:
         table("", _GRID_HEADER, [_grid_cells(found.chosen)]),
         table("", _HELD_HEADER, _held_rows(found)),
         table("what tells that the skipped answer is wrong", _PREDICTOR_HEADER, _predictor_rows(found)),
+        *_stopping_text(found.stopping),
         Text("to use the chosen thresholds:"),
         Text(visible_line(found.set_line), style="bold", no_wrap=True, overflow="ignore"),
     ]
     return Group(*parts)
+
+
+def _stopping_text(found: EpsilonChoice | None) -> list[RenderableType]:
+    if found is None:
+        return []
+    return [table(_STOPPING, _STOPPING_HEADER, _stopping_rows(found)), Text(_stopping_rule(found))]
+
+
+def _stopping_markdown(found: EpsilonChoice | None) -> list[str]:
+    if found is None:
+        return []
+    shown = markdown_table(_STOPPING_HEADER, _stopping_rows(found))
+    return [f"## {_STOPPING[0].upper()}{_STOPPING[1:]}", shown, markdown_inline(_stopping_rule(found))]
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -163,6 +201,7 @@ def calibration_markdown(found: Calibration) -> str:
         markdown_table(_HELD_HEADER, _held_rows(found)),
         "## What tells that the skipped answer is wrong",
         markdown_table(_PREDICTOR_HEADER, _predictor_rows(found)),
+        *_stopping_markdown(found.stopping),
         "To use the chosen thresholds:",
         markdown_block(found.set_line),
     ]

@@ -41,7 +41,7 @@ Role = Annotated[list[str] | None, typer.Option(help="NAME=MODEL[,MODEL...]; rep
 Agents = Annotated[int | None, typer.Option(help="How many agents answer.")]
 Limit = Annotated[int | None, typer.Option(help="Only the first so many cases.")]
 Seed = Annotated[int | None, typer.Option(help="Everything random hangs on it (default: 0).")]
-Encoder = Annotated[str | None, typer.Option(help="Embeds texts (default: hashed-ngrams); see `moot encoders`.")]
+Encoder = Annotated[str | None, typer.Option(help="Embeds texts (default: auto); see `moot encoders`.")]
 Classifier = Annotated[str | None, typer.Option(help="A folder made by `moot train-classifier`.")]
 Docs = Annotated[
     list[str] | None, typer.Option(help="Documents to search: a file, a folder of them, or a library; repeatable.")

