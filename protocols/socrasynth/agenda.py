@@ -12,11 +12,12 @@ from moot.protocols.floor import Floor, Request
 from moot.protocols.labels import fold
 from moot.protocols.messages import Event, Failure
 from moot.protocols.socrasynth.moderation import edit_topics
+from moot.protocols.socrasynth.positions import ANSWER_TOPIC
 from moot.protocols.socrasynth.replies import Agenda, AgendaItem, Theme, Themes
 from moot.protocols.socrasynth.settings import TopicSettings
-from moot.protocols.socrasynth.sides import SIDES, Side, Topic, other, subject_slots
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, open_answers, other, subject_slots
 
-PROPOSE, REFINE, FIX = "socrasynth/propose", "socrasynth/refine", "socrasynth/agenda"
+THEMES, FIX = "socrasynth/themes", "socrasynth/agenda"
 
 Proposals = Mapping[str, Sequence[Theme]]
 """Themes by the role that proposed them; a side whose proposal failed has none."""
@@ -36,7 +37,9 @@ class Topics:
 
 
 async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topics:
-    """The topics; paths `topics/propose/agent/I`, `topics/refine/agent/I`, `topics/moderator`, `moderation/topics`.
+    """The topics; on a closed list there is one, which answer is right, and nobody is asked.
+
+    Paths `topics/propose/agent/I`, `topics/refine/agent/I`, `topics/moderator`, `moderation/topics`.
 
     Notes the event `topics`: what was proposed and refined, the list, what was merged or dropped, and who had the last
     word.
@@ -45,21 +48,17 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
         AskFailed: the moderator gave no usable list.
         QuorumFailed: neither side proposed anything.
     """
+    if open_answers(case):
+        floor.note(Event("topics", "topics", _topics_record({}, {}, (ANSWER_TOPIC,), 1, "protocol")))
+        return Topics((ANSWER_TOPIC,))
     proposed = await _propose(case, floor, settings)
     refined = await _refine(case, floor, settings, proposed)
     slots = subject_slots(case, ()) | {"themes": _tagged(refined), "count": settings.count}
     turn = await floor.ask("moderator/0", FIX, slots, reply=Agenda, path="topics/moderator")
     fixed, merged, dropped = without_repeats(turn.reply.topics, settings.count)
     topics = await edit_topics(floor, fixed, path="moderation/topics")
-    data: dict[str, Any] = {
-        "proposed": _record(proposed),
-        "refined": _record(refined),
-        "topics": [topic.record() for topic in topics],
-        "wanted": settings.count,
-        "merged": merged,
-        "dropped": dropped,
-        "by": "moderator" if topics == fixed else "person",
-    }
+    by = "moderator" if topics == fixed else "person"
+    data = _topics_record(proposed, refined, topics, settings.count, by) | {"merged": merged, "dropped": dropped}
     floor.note(Event("topics", "topics", data))
     # A person who edits the list has as many topics as they want.
     flags = ("fewer-topics",) if topics == fixed and len(topics) < settings.count else ()
@@ -67,12 +66,12 @@ async def fix_topics(case: Case, floor: Floor, settings: TopicSettings) -> Topic
 
 
 async def _propose(case: Case, floor: Floor, settings: TopicSettings) -> dict[str, list[Theme]]:
-    slots = subject_slots(case, ()) | {"count": settings.proposed}
+    slots = subject_slots(case, ()) | {"count": settings.proposed, "own": [], "others": []}
     turns = await floor.ask_all(
         [
             Request(
                 side.name,
-                PROPOSE,
+                THEMES,
                 slots | {"side": side.letter, "stance": side.stance},
                 Themes,
                 f"topics/propose/{side.name}",
@@ -104,7 +103,7 @@ def _refinement(case: Case, settings: TopicSettings, side: Side, proposed: Propo
         "own": [theme.model_dump() for theme in proposed.get(side.name, ())],
         "others": [theme.model_dump() for theme in proposed.get(other(side).name, ())],
     }
-    return Request(side.name, REFINE, slots, Themes, f"topics/refine/{side.name}")
+    return Request(side.name, THEMES, slots, Themes, f"topics/refine/{side.name}")
 
 
 def _tagged(proposals: Proposals) -> list[dict[str, str]]:
@@ -133,6 +132,20 @@ def without_repeats(
     kept = list(first.values())
     topics = tuple(Topic(item.title, item.description.strip()) for item in kept[:count])
     return topics, merged, [item.title for item in kept[count:]]
+
+
+def _topics_record(
+    proposed: Proposals, refined: Proposals, topics: Sequence[Topic], wanted: int, by: str
+) -> dict[str, Any]:
+    return {
+        "proposed": _record(proposed),
+        "refined": _record(refined),
+        "topics": [topic.record() for topic in topics],
+        "wanted": wanted,
+        "merged": [],
+        "dropped": [],
+        "by": by,
+    }
 
 
 def _record(proposals: Proposals) -> dict[str, list[dict[str, str]]]:

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from moot.protocols.case import Case
 from moot.protocols.floor import Floor, Request
 from moot.protocols.messages import Event, Failure, Turn
+from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.replies import Comparison
 from moot.protocols.socrasynth.scoring import Marks, Outcome, Sheet, outcome_of
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Side, Topic, subject_slots
+from moot.protocols.socrasynth.sides import SIDES, Side, Topic, subject_slots
 
 TEMPLATE = "socrasynth/panel"
 
@@ -105,14 +106,16 @@ async def judge_closings(
     topics: Sequence[Topic],
     statements: Mapping[Side, Mapping[str, str]],
     debaters: Collection[str],
+    positions: Positions,
 ) -> Ruling:
     """The panel's ruling on the closing statements; paths `panel/order/O/topic/N/judge/J`. Notes the event `panel`.
 
     Args:
         statements: by side and title.
         debaters: the models that debated.
+        positions: on a closed list, what each side argues for.
     """
-    bouts = [_bout(case, topic, statements) for topic in topics]
+    bouts = [_bout(case, topic, statements, positions) for topic in topics]
     sheets, models = await sheets_of(floor, bouts, "panel")
     outcome = outcome_of(sheets)
     not_independent = tuple(judge for judge, model in models.items() if model in debaters and not _is_drawn(model))
@@ -142,12 +145,11 @@ def outcome_record(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> Bout | None:
-    if not any(topic.title in statements[side] for side in (FOR, AGAINST)):
+def _bout(case: Case, topic: Topic, statements: Mapping[Side, Mapping[str, str]], positions: Positions) -> Bout | None:
+    if not any(topic.title in statements[side] for side in SIDES):
         return None
     slots = subject_slots(case, ()) | {"topic": topic.record()}
-    return Bout(TEMPLATE, slots, _shown(FOR, topic, statements), _shown(AGAINST, topic, statements))
-
-
-def _shown(side: Side, topic: Topic, statements: Mapping[Side, Mapping[str, str]]) -> dict[str, str]:
-    return {"stance": side.stance, "text": statements[side].get(topic.title, "")}
+    first, second = (
+        {"stance": positions.word(case, side), "text": statements[side].get(topic.title, "")} for side in SIDES
+    )
+    return Bout(TEMPLATE, slots, first, second)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from moot.protocols.labels import fold
 from moot.protocols.marks import Mark, Marked
 from moot.protocols.replies import Reply
-from moot.protocols.reply_limits import longest, most, sized_by
+from moot.protocols.reply_limits import case_label, longest, most, sized_by
 
 
 def _on_one_line(value: Any) -> Any:
@@ -83,20 +83,14 @@ class TopicArgument(Reply):
     argument: str = Field(min_length=1, json_schema_extra=longest(540))
 
 
-class Speech(Reply):
-    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
+class Opening(Reply):
+    """What a side opens with: one argument per topic, or that it declines to argue its side.
 
     A side that argues has not declined, whatever it says of that.
-
-    Attributes:
-        finished: it has said all that it has to say.
-        conceded: it now takes the other side to be right.
     """
 
     declined: bool = False
     arguments: list[TopicArgument] = Field(default_factory=list, json_schema_extra=most(10, "topics"))
-    finished: bool = False
-    conceded: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -104,7 +98,35 @@ class Speech(Reply):
         return _not_declined(value, "arguments")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Speech:
+    def _says_something(self) -> Self:
+        if not (self.declined or self.arguments):
+            raise ValueError("`arguments` is empty although `declined` is false")
+        return self
+
+
+class Answered(Reply):
+    """A reply that names one of the case's labels, before all else."""
+
+    answer: str = Field(min_length=1, json_schema_extra=case_label())
+
+
+class LabelledOpening(Opening, Answered):
+    """An opening on a closed list: the answer that the side holds likeliest, and its arguments for it."""
+
+
+class Speech(Opening):
+    """What a side says in a round: one argument per topic, that it concedes, or that it declines to argue its side.
+
+    Attributes:
+        finished: it has said all that it has to say.
+        conceded: it now takes the other side to be right.
+    """
+
+    finished: bool = False
+    conceded: bool = False
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
         if not (self.declined or self.conceded or self.arguments):
             raise ValueError("`arguments` is empty although `declined` and `conceded` are false")
         return self
@@ -176,6 +198,14 @@ class Amendment(Draft):
 
     consents: bool
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+
+
+class LabelledDraft(Draft, Answered):
+    """A draft on a closed list: the answer that it proposes, its points, and what should be found out next."""
+
+
+class LabelledAmendment(Amendment, Answered):
+    """An amended draft on a closed list, with the answer as the other side would have it."""
 
 
 class Consent(Reply):

@@ -10,7 +10,9 @@ from socrasynth_script import SUBJECT, hold
 
 from moot.protocols.case import Case
 from moot.protocols.contentiousness import MANNERS
-from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic, debater_slots
+from moot.protocols.socrasynth.debater_slots import debater_slots
+from moot.protocols.socrasynth.positions import Positions
+from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Topic
 from moot.protocols.templates import Templates
 
 TEMPLATES = Templates()
@@ -20,9 +22,16 @@ SPOKEN = ("socrasynth/opening", "socrasynth/refutation", "socrasynth/confirm", "
 FAULTS = r"(risks?|errors?|weak(ness)?|weak points?|downsides?|dangers?|objections?|harms?|drawbacks?)"
 
 
-def prompt(template: str, side: Any = FOR, level: float = 0.9, case: Case = SUBJECT, text: str = "So.") -> str:
+def prompt(
+    template: str,
+    side: Any = FOR,
+    level: float = 0.9,
+    case: Case = SUBJECT,
+    text: str = "So.",
+    positions: Positions | None = None,
+) -> str:
     said = [Said(each, 0, {"Air": text, "Trade": text}) for each in (FOR, AGAINST)]
-    slots = debater_slots(case, TOPICS, side, level, said)
+    slots = debater_slots(case, TOPICS, side, level, said, positions or Positions())
     more = {"round": 1, "deeper": [], "contradicted": [], "questions": []}
     return "\n".join(message.content for message in TEMPLATES.render(template, slots | more))
 
@@ -64,12 +73,25 @@ def test_the_whole_debate_is_shown() -> None:
             assert f'<argument side="{side}" stance="{stance}" round="0" topic="{topic}">' in text
 
 
-def test_a_closed_list_of_answers_is_named() -> None:
-    case = Case(id="x", question="Which disease?", labels=("Flu", "Malaria"))
-    text = prompt("socrasynth/opening", AGAINST, case=case)
-    assert "strongest rival of the likeliest one" in text
-    assert "<possible_answer>\nMalaria" in text
-    assert "argue against the subject" not in text
+DISEASE = Case(id="x", question="Which disease?", labels=("Flu", "Malaria"))
+
+
+def test_an_opening_names_an_answer_of_the_closed_list() -> None:
+    text = prompt("socrasynth/opening", AGAINST, case=DISEASE)
+    assert "exactly one of: Flu, Malaria\n" in text
+    assert "<possible_answers>\nFlu\nMalaria\n</possible_answers>" in text
+    assert "argue against the subject" not in text.lower()
+
+
+@pytest.mark.parametrize("template", SPOKEN[1:])
+def test_later_each_side_is_told_both_answers_and_defends_its_own(template: str) -> None:
+    positions = Positions()
+    for side, label in ((FOR, "Flu"), (AGAINST, "Malaria")):
+        positions.name(side, label)
+    text = prompt(template, AGAINST, case=DISEASE, positions=positions)
+    assert "<own_answer>\nMalaria\n</own_answer>\n<other_answer>\nFlu\n</other_answer>" in text
+    assert '<argument side="A" stance="Flu" round="0"' in text
+    assert "the subject" not in text
 
 
 async def test_every_request_of_a_debate_renders_from_its_slots() -> None:

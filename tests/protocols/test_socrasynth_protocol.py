@@ -29,6 +29,7 @@ from moot.protocols.messages import Decision, Failure, Slots, Turn
 from moot.protocols.registry import read_settings
 from moot.protocols.socrasynth.calls import calls_for
 from moot.protocols.socrasynth.panel import judge_closings
+from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Topic
 
@@ -65,9 +66,9 @@ async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> Non
     floor, verdict = await hold(settings=more | {"max_rounds": 4}, judges=judges)
     assert verdict.rounds == (3 if "schedule" in more else 4)
     assert len(floor.asks) == plan.most.count
-    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), "round/0/agent/?": finishing}
+    shortest: dict[str, Any] = {"topics/moderator": agenda("Trade"), ROUNDS: finishing}
     floor, verdict = await hold(shortest, more, judges=judges)
-    assert verdict.rounds == 0
+    assert verdict.rounds == 1
     assert len(floor.asks) == plan.least.count
 
 
@@ -78,7 +79,7 @@ def make_settings(settings: dict[str, Any]) -> SocraSynthSettings:
 def test_calls_of_the_defaults() -> None:
     """What the documentation says a subject costs."""
     plan = calls_for(SocraSynthSettings(), SUBJECT, 1)
-    assert (plan.least.count, plan.most.count) == (18, 118)
+    assert (plan.least.count, plan.most.count) == (22, 118)
     plan = calls_for(make_settings({"crit.max_depth": 0}), SUBJECT, 3)
     assert plan.most.count == 96
 
@@ -246,10 +247,6 @@ class TestStopping:
             assert verdict.how == ("declined" if "declined" in also else "max_rounds")
             assert floor.event("round", "round/1")["conceded"] == verdict.payload["conceded"] == ["agent/1"]
 
-    async def test_an_opening_that_only_concedes_is_none(self) -> None:
-        with pytest.raises(QuorumFailed, match="agent/1: conceded"):
-            await hold({"round/0/agent/1": {"conceded": True}})
-
     async def test_when_a_side_speaks_of_no_topic(self) -> None:
         off = {"declined": False, "arguments": [{"topic": 0, "argument": "Weather."}]}
         _, verdict = await hold({"round/1/agent/1": off})
@@ -279,7 +276,7 @@ class TestConfirming:
         assert floor.event("confirm")["presented_all"] == {"agent/0": True, "agent/1": True}
 
     async def test_who_has_said_all_or_has_been_ended_is_not_asked(self) -> None:
-        floor, _ = await hold({"round/0/agent/?": finishing})
+        floor, _ = await hold({ROUNDS: finishing})
         ended, _ = await hold(decisions={"moderation/round/0": Decision("end")})
         for each in (floor, ended):
             assert not each.paths("confirm/")
@@ -382,7 +379,7 @@ class TestPanel:
         floor = NamedJudges(SUBJECT, {"panel/*": marks(5, 5)}, judges=len(models))
         floor.models = models
         said = {side: {"Air": "So."} for side in SIDES}
-        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1])
+        ruling = await judge_closings(SUBJECT, floor, [Topic("Air")], said, models[:-1], Positions())
         assert ruling.not_independent == ("judge/2",)
 
     async def test_without_any_judgment_there_is_no_answer(self) -> None:
@@ -423,19 +420,6 @@ class TestVersus:
 
 
 class TestCases:
-    async def test_a_subject_with_labels_still_runs_and_answers_none_of_them(self) -> None:
-        case = Case(id="x", question="Which disease?", passage="Itching.", labels=("Flu", "Malaria"))
-        floor, verdict = await hold({ROUNDS: speech}, {"max_rounds": 1}, case=case)
-        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
-        assert floor.asks["crit/round/0/agent/0/judge/0"].slots["claim"] == ""
-        assert floor.asks["round/0/agent/0"].slots["labels"] == ["Flu", "Malaria"]
-
-    @pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("For", "Against", "Neither")])
-    async def test_where_the_sides_chose_their_answers_none_is_made_up(self, labels: tuple[str, ...]) -> None:
-        floor, verdict = await hold(settings={"max_rounds": 0}, case=Case(id="x", question="Is it?", labels=labels))
-        assert floor.asks["round/0/agent/0"].slots["labels"] == list(labels)
-        assert (verdict.answer, verdict.payload["winner"]) == (None, "For")
-
     @pytest.mark.parametrize("labels", [("For", "Against"), ("False", "True"), ("no", "yes"), ("a", "b")])
     async def test_two_labels_that_say_for_and_against(self, labels: tuple[str, ...]) -> None:
         choices = ("Against.", "For.") if labels == ("a", "b") else ()

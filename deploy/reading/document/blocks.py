@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from moot.deploy.reading.document.views import ArgumentView, Document, RoundView, SheetView, TopicView
+from moot.deploy.reading.document.views import ArgumentView, Document, Letter, RoundView, SheetView, TopicView
 from moot.deploy.reading.document.words import (
     ROUNDS_HEADER,
     SIDE,
@@ -108,8 +108,9 @@ def _topics(document: Document) -> Iterable[Block]:
     yield Heading("Topics")
     yield Items([_titled(topic) for topic in document.topics], numbered=True)
     proposed = sum(len(themes) for themes in agenda.proposed.values())
-    whose = {"moderator": "the moderator's, a model", "person": "a person's"}[document.topics_by]
-    yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
+    whose = {"moderator": "the moderator's, a model", "person": "a person's"}.get(document.topics_by)
+    if whose is not None:
+        yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
     notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
     notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
@@ -197,14 +198,21 @@ def _arguments(document: Document) -> Iterable[Block]:
 
 
 def _said_on(document: Document, title: str) -> Iterable[Block]:
-    return (Said(_who(argument), argument.text) for argument in document.arguments if argument.topic == title)
+    return (Said(_who(document, argument), argument.text) for argument in document.arguments if argument.topic == title)
 
 
-def _who(argument: ArgumentView) -> str:
+def _who(document: Document, argument: ArgumentView) -> str:
     stage = {None: "closing", 0: "opening"}.get(argument.round, f"round {argument.round}")
     stage = "last word" if argument.last_word else stage
     mended = ", mended JSON" if argument.mended else ""
-    return f"{argument.side} ({'for' if argument.side == 'A' else 'against'}), {stage}{mended}"
+    return f"{argument.side} ({_stance(document, argument.side)}), {stage}{mended}"
+
+
+def _stance(document: Document, side: Letter) -> str:
+    """What a side argues for: the answer that it named, else for or against."""
+    named = {} if document.positions is None else document.positions.named
+    by_letter = {letter: named[role] for role, letter in SIDE.items() if role in named}
+    return by_letter.get(side, "for" if side == "A" else "against")
 
 
 def _reasons(document: Document, title: str) -> Iterable[Block]:
