@@ -30,7 +30,15 @@ _ENGINES = ("xllamacpp",)
 
 _FIXED = ("protocol", "seed", "save_tokens", "encoder", "classifier_digest", "schema_version")
 _FREE_OF_ROLES = frozenset({"timeout_s", "api_key_env", "profile"})
-_BEFORE = {"gate.require_complete": False, "debate.failed_openings": "leave-out", "order": "given"}
+_BEFORE = {
+    "gate.require_complete": False,
+    "debate.failed_openings": "leave-out",
+    "order": "given",
+    "topics.ask_balance": False,
+    "openings": "blind",
+    "crit_scope": "latest",
+    "panel": "topics",
+}
 """What runs did whose record is older than a setting."""
 
 _SHOWN = 8

@@ -29,17 +29,17 @@ def calls_for(settings: SocraSynthSettings, case: Case, judges: int) -> CallPlan
     rounds = len(all_levels(settings.schedule, settings.max_rounds, settings.kappa.start, settings.kappa.delta)) - 1
     listed, readings = bool(open_answers(case)), most_readings(settings.crit)
     topics = 1 if listed else settings.topics.count
-    fewest = (
-        _agreed_at_once(settings, judges)
-        if listed
-        else _TOPICS + _debate(settings, judges, rounds=min(1, rounds), topics=1, readings=1, confirmed=not rounds)
-    )
     most = _debate(settings, judges, rounds=rounds, topics=topics, readings=readings, confirmed=True)
     if listed:
         slots = debater_slots(case, (ANSWER_TOPIC,), FOR, settings.kappa.start, (), Positions())
-        return CallPlan(fewest, most, OPENING, slots)
+        return CallPlan(_agreed_at_once(settings, judges), most, OPENING, slots)
+    fewest = _debate(settings, judges, rounds=min(1, rounds), topics=1, readings=1, confirmed=not rounds)
     more = {"side": "A", "stance": "for", "count": settings.topics.proposed, "own": [], "others": []}
-    return CallPlan(fewest, _TOPICS + most, THEMES, subject_slots(case, ()) | more)
+    return CallPlan(_agenda(settings) + fewest, _agenda(settings) + most, THEMES, subject_slots(case, ()) | more)
+
+
+def _agenda(settings: SocraSynthSettings) -> Calls:
+    return _TOPICS + Calls(2) if settings.topics.ask_balance else _TOPICS
 
 
 def _agreed_at_once(settings: SocraSynthSettings, judges: int) -> Calls:
@@ -62,5 +62,6 @@ def _debate(
     if confirmed:  # both read all that was said, and what they add is read in the closings
         total += Calls(2, 2 * turns + 2 * 2)
     total += Calls(judges * readings, 2 * judges * readings) * documents
-    total += Calls(2 * judges, 4 * judges) * topics
+    sheets = topics if settings.panel == "topics" else 1
+    total += Calls(2 * judges, 4 * judges) * sheets
     return total + _versus(judges) if settings.versus_qa else total

@@ -21,6 +21,7 @@ from moot.protocols.socrasynth.panel import Ruling, judge_closings
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
+    Balance,
     Closing,
     Comparison,
     Consent,
@@ -32,6 +33,7 @@ from moot.protocols.socrasynth.replies import (
     Opening,
     Speech,
     Themes,
+    WholeComparison,
 )
 from moot.protocols.socrasynth.rounds import Rounds, hold_rounds
 from moot.protocols.socrasynth.scoring import ANSWERS
@@ -65,6 +67,7 @@ class SocraSynth:
     replies: Mapping[str, tuple[type[Reply], ...]] = MappingProxyType(
         {
             "agent": (
+                Balance,
                 Themes,
                 Opening,
                 LabelledOpening,
@@ -78,7 +81,7 @@ class SocraSynth:
                 Consent,
             ),
             "moderator": (Agenda,),
-            "judge": (Reading, Comparison),
+            "judge": (Reading, Comparison, WholeComparison),
         }
     )
     most_members: Mapping[str, int] = MappingProxyType({"agent": 2, "moderator": 1})
@@ -116,7 +119,10 @@ class SocraSynth:
         joint = await propose_jointly(case, floor, rounds, statements, self.settings)
         ruling = None
         if not agreed:
-            ruling = await judge_closings(case, floor, rounds.topics, statements, rounds.models, rounds.positions)
+            whole = self.settings.panel == "whole"
+            ruling = await judge_closings(
+                case, floor, rounds.topics, statements, rounds.models, rounds.positions, whole=whole
+            )
         more: dict[str, Any] = {}
         if self.settings.versus_qa:
             more = {"versus": await compare_with_answer(case, floor, rounds.topics, joint)}

@@ -29,6 +29,13 @@ Title = Annotated[
 """A title: single spaces, no line breaks, and more than marks, for titles are told apart by `fold`."""
 
 
+class Balance(Reply):
+    """Whether a side finds the subject balanced: whether both sides can argue about it."""
+
+    balanced: bool
+    why: str = Field(default="", json_schema_extra=longest(300))
+
+
 class Theme(Reply):
     """A theme that a side proposes for debate."""
 
@@ -213,6 +220,38 @@ class Consent(Reply):
 
     consents: bool
     reservations: list[Point] = Field(default_factory=list, json_schema_extra=most(5))
+
+
+Heard = Annotated[list[Point], Field(json_schema_extra=most(5))]
+
+
+class TopicMarks(Marked):
+    """Marks from 0 to 10 for the first and the second debater on one topic."""
+
+    marks: ClassVar[tuple[str, ...]] = ("first", "second")
+
+    topic: TopicNumber
+    first: Mark
+    second: Mark
+
+
+class WholeComparison(Reply):
+    """A judge's reading of all closing statements, in the order of the source's appendix 6.D.
+
+    Attributes:
+        claim: what the first debater argues for.
+        arguments: the first debater's; `counterarguments`: the second's.
+        marks: one pair per topic.
+        rationale: of the whole.
+    """
+
+    analysis_first: ClassVar[bool] = True
+
+    claim: str = Field(default="", json_schema_extra=longest(200))
+    arguments: Heard = Field(default_factory=list)
+    counterarguments: Heard = Field(default_factory=list)
+    marks: list[TopicMarks] = Field(min_length=1, json_schema_extra=most(10, "topics"))
+    rationale: str = Field(default="", json_schema_extra=longest(500))
 
 
 class Comparison(Marked):

@@ -106,10 +106,12 @@ async def hold_rounds(case: Case, floor: Floor, topics: Sequence[Topic], setting
 
 
 async def _open(case: Case, floor: Floor, rounds: Rounds, settings: SocraSynthSettings) -> None:
-    """Both sides at once: neither has seen the other."""
-    turns = await floor.ask_all([_opening_request(case, rounds, side, settings) for side in SIDES])
-    for side, turn in zip(SIDES, turns, strict=True):
-        _hear(floor, rounds, side, turn)
+    """Both sides at once, neither having seen the other; or B after A, whose opening it answers."""
+    together = settings.openings == "blind" or bool(open_answers(case))
+    for sides in [SIDES] if together else [(side,) for side in SIDES]:
+        turns = await floor.ask_all([_opening_request(case, rounds, side, settings) for side in sides])
+        for side, turn in zip(sides, turns, strict=True):
+            _hear(floor, rounds, side, turn)
     if rounds.failed:
         why = ", ".join(f"{role}: {kind}" for role, kind in rounds.failed.items())
         raise QuorumFailed(f"a debate needs the openings of both sides ({why})")
@@ -191,6 +193,8 @@ async def _take_stock(
     """Score the round, note it, let a person moderate, and decide whether to stop."""
     latest = rounds.latest
     texts = {one.side: one.text() for one in latest if one.by_topic}
+    if settings.crit_scope == "whole":
+        texts = {side: "\n\n".join(one.text() for one in rounds.said if one.side is side) for side in texts}
     path = f"crit/round/{rounds.number}"
     rounds.quality = await appraise(case, floor, texts, settings.crit, path, rounds.positions)
     rounds.gammas.append(rounds.quality.gamma)

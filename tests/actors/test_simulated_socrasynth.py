@@ -19,6 +19,7 @@ from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.replies import (
     Agenda,
     Amendment,
+    Balance,
     Closing,
     Comparison,
     Consent,
@@ -29,6 +30,7 @@ from moot.protocols.socrasynth.replies import (
     Opening,
     Speech,
     Themes,
+    WholeComparison,
 )
 from moot.protocols.socrasynth.sides import AGAINST, FOR, Said, Side, Topic, subject_slots
 
@@ -86,6 +88,11 @@ class TestTopics:
         slots = subject_slots(CASE, ()) | {"themes": themes, "count": 1}
         (only,) = reply(Agenda, "agenda", slots).topics
         assert (only.title, only.merges) == ("Trade", ["A2", "B1"])
+
+    def test_a_subject_is_mostly_balanced(self) -> None:
+        slots = subject_slots(CASE, ()) | {"side": "A", "stance": "for"}
+        found = [reply(Balance, "balance", slots, str(n)).balanced for n in range(60)]
+        assert 40 < sum(found) < 60
 
 
 class TestSpeeches:
@@ -207,6 +214,20 @@ class TestPanel:
         one = reply(Comparison, "panel", self.slots(good, bad), temperature=0.0)
         two = reply(Comparison, "panel", self.slots(bad, good), temperature=0.0)
         assert one.first == two.second > one.second == two.first
+
+    def test_all_topics_at_once(self) -> None:
+        good, bad = "900 cars, and the shops are in one street of a flat town.", "Nonsense."
+        first, second = (
+            {"stance": stance, "statements": [{"topic": 1, "text": one}, {"topic": 2, "text": bad}]}
+            for stance, one in (("for", good), ("against", bad))
+        )
+        slots = subject_slots(CASE, TOPICS) | {"first": first, "second": second}
+        said = reply(WholeComparison, "panel_whole", slots, temperature=0.0)
+        assert [one.topic for one in said.marks] == [1, 2]
+        assert said.marks[0].first > said.marks[0].second == said.marks[1].first == said.marks[1].second
+        assert said.claim
+        assert said.counterarguments
+        assert "first" in said.rationale
 
     def test_noise_moves_the_marks(self) -> None:
         slots = self.slots("Cars.", "Shops.")

@@ -55,6 +55,11 @@ async def test_both_name_their_own_answer_unseen_and_nobody_is_asked_for_topics(
     assert verdict.payload["positions"] == {"named": named, "held": named}
 
 
+async def test_openings_stay_blind_where_each_side_names_its_own_answer() -> None:
+    floor, _ = await hold({**APART, **proposing("Flu", "Flu")}, {"openings": "answered", "max_rounds": 0}, case=CASE)
+    assert floor.asks["round/0/agent/1"].slots["transcript"] == []
+
+
 async def test_crit_and_the_panel_see_question_labels_and_what_each_side_argues_for() -> None:
     floor, _ = await hold({**APART, **proposing("Flu", "Flu")}, SHORT, case=CASE)
     for path in ("crit/round/0/agent/1/judge/0", "crit/closing/agent/1/judge/0"):

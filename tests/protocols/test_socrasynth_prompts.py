@@ -95,7 +95,10 @@ def test_later_each_side_is_told_both_answers_and_defends_its_own(template: str)
 
 
 async def test_every_request_of_a_debate_renders_from_its_slots() -> None:
-    floor, _ = await hold(settings={"versus_qa": True, "crit_topics": True, "max_rounds": 2})
+    more = {"topics.ask_balance": True, "versus_qa": True, "crit_topics": True, "max_rounds": 2}
+    topics, _ = await hold(settings=more)
+    floor, _ = await hold(settings=more | {"panel": "whole", "openings": "answered"})
+    floor.asks |= topics.asks
     for path, request in floor.asks.items():
         rendered = TEMPLATES.render(request.template, request.slots)
         assert [message.role for message in rendered] == ["system", "user"], path

@@ -20,6 +20,7 @@ from socrasynth_script import (
     reading,
     speech,
     themes,
+    whole,
 )
 
 from moot.protocols.case import Case
@@ -32,6 +33,14 @@ from moot.protocols.socrasynth.panel import judge_closings
 from moot.protocols.socrasynth.positions import Positions
 from moot.protocols.socrasynth.settings import SocraSynthSettings
 from moot.protocols.socrasynth.sides import SIDES, Topic
+
+PUBLISHED: dict[str, Any] = {
+    "topics.ask_balance": True,
+    "openings": "answered",
+    "crit_scope": "whole",
+    "panel": "whole",
+}
+"""What the source prints, where today's default is another."""
 
 
 async def test_the_whole_debate_in_order() -> None:
@@ -59,7 +68,7 @@ async def test_the_whole_debate_in_order() -> None:
 
 
 @pytest.mark.parametrize("judges", [1, 3])
-@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}])
+@pytest.mark.parametrize("more", [{}, {"versus_qa": True, "crit_topics": True}, {"schedule": "three-phase"}, PUBLISHED])
 async def test_the_plan_of_calls_holds(judges: int, more: dict[str, Any]) -> None:
     settings = LONG | {"max_rounds": 4} | more
     plan = calls_for(make_settings(settings), SUBJECT, judges)
@@ -394,6 +403,59 @@ class TestPanel:
 
         floor, _ = await hold({"closing/agent/?": only_air})
         assert {path.split("/")[4] for path in floor.paths("panel/")} == {"2"}
+        assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
+
+
+class TestAsPublished:
+    async def test_b_answers_as_opening(self) -> None:
+        floor, _ = await hold(settings={"openings": "answered", "max_rounds": 0})
+        assert floor.asks["round/0/agent/0"].slots["transcript"] == []
+        heard = floor.asks["round/0/agent/1"].slots["transcript"]
+        assert [(one["side"], one["round"]) for one in heard] == [("A", 0)] * 3
+
+    async def test_crit_reads_all_that_a_side_has_said_against_all_that_the_other_has(self) -> None:
+        latest, _ = await hold(settings={"max_rounds": 1})
+        whole, _ = await hold(settings={"max_rounds": 1, "crit_scope": "whole"})
+        read = [floor.asks["crit/round/1/agent/0/judge/0"].slots for floor in (latest, whole)]
+        assert ["round/0/agent/0" in slots["text"] for slots in read] == [False, True]
+        assert ["round/0/agent/1" in slots["opposing"] for slots in read] == [False, True]
+        assert all("round/1/agent/0" in slots["text"] for slots in read)
+
+    async def test_a_subject_that_a_side_finds_unbalanced_is_debated_and_flagged(self) -> None:
+        doubt = {"topics/balance/agent/1": {"balanced": False, "why": "Nobody is for it."}}
+        floor, verdict = await hold(doubt, {"topics.ask_balance": True})
+        assert "subject-unbalanced" in verdict.flags
+        assert floor.event("topics")["balance"]["agent/1"] == {"balanced": False, "why": "Nobody is for it."}
+        assert "Nobody is for it." in floor.forms["moderation/topics"].body
+        floor, verdict = await hold({"topics/balance/agent/1": None}, {"topics.ask_balance": True})
+        assert list(floor.event("topics")["balance"]) == ["agent/0"]
+        assert "subject-unbalanced" not in verdict.flags
+
+    async def test_a_judge_marks_all_topics_at_once_with_one_rationale(self) -> None:
+        floor, verdict = await hold(settings={"panel": "whole"}, judges=2)
+        assert len(floor.paths("panel/")) == 2 * 2
+        one, two = (floor.asks[f"panel/order/{order}/judge/1"].slots for order in (1, 2))
+        assert one["first"] == two["second"]
+        assert [each["topic"] for each in one["first"]["statements"]] == [1, 2, 3]
+        sheet = floor.event("panel")["orders"][0]
+        assert (sheet["scores"], sheet["overall"]) == ([[8, 6]] * 3, "Overall.")
+        assert verdict.payload["totals"] == {"A": 22.5, "B": 16.5}, "as topic by topic"
+
+    async def test_topics_that_were_not_marked_are_missing(self) -> None:
+        changes = {"panel/order/1/judge/*": whole(8, 6, 2, 2, 9), "panel/order/2/judge/*": None}
+        floor, verdict = await hold(changes, {"panel": "whole"})
+        sheets = floor.event("panel")["orders"]
+        assert sheets[0]["scores"] == [None, [8, 6], None]
+        assert {one["why"] for one in sheets[0]["missing"]} == {"not marked"}
+        assert {one["why"] for one in sheets[1]["missing"]} == {"refused: scripted"}
+        assert (verdict.answer, "judges-missing" in verdict.flags) == (None, True)
+
+    async def test_a_topic_on_which_neither_closed_is_not_marked(self) -> None:
+        def only_air(path: str, slots: Slots) -> dict[str, Any]:
+            said = closing(path, slots)
+            return said | {"statements": [one for one in said["statements"] if one["topic"] == 2]}
+
+        floor, _ = await hold({"closing/agent/?": only_air}, {"panel": "whole"})
         assert floor.event("panel")["orders"][0]["scores"] == [None, [8, 6], None]
 
 

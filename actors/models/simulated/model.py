@@ -39,7 +39,7 @@ from moot.actors.models.simulated.settings import SimulatedSettings
 from moot.actors.models.simulated.synthesis import SimulatedSynthesizer
 from moot.actors.models.simulated.text import write_paraphrase, write_plain
 from moot.actors.models.simulated.tokens import draw_logprobs, split_draft
-from moot.actors.models.simulated.topics import write_agenda, write_themes
+from moot.actors.models.simulated.topics import write_agenda, write_balance, write_themes
 from moot.actors.models.simulated.vision import (
     asks_for_extraction,
     asks_to_look,
@@ -112,7 +112,8 @@ class SimulatedModel:
             (frozenset({"title", "description"}), write_themes),
             (frozenset({"consents"}), debater.write_consent),
             (frozenset({"summary", "verdict"}), SimulatedDebateJudge(settings).write),
-            (frozenset({"first", "second", "rationale"}), SimulatedPanelist(settings).write),
+            (frozenset({"first", "second"}), SimulatedPanelist(settings).write),
+            (frozenset({"balanced", "why"}), write_balance),
             (frozenset(), write_plain),
         )
 

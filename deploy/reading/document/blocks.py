@@ -111,7 +111,11 @@ def _topics(document: Document) -> Iterable[Block]:
     whose = {"moderator": "the moderator's, a model", "person": "a person's"}.get(document.topics_by)
     if whose is not None:
         yield Paragraph(f"{proposed} themes were proposed; the last word was {whose}.")
-    notes = [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
+    notes = [
+        f"{SIDE.get(role, role)} finds the subject {'balanced' if one.balanced else 'unbalanced'}: {one.why}"
+        for role, one in agenda.balance.items()
+    ]
+    notes += [f"{merged_words(merge, agenda)}: merged into {merge.into}" for merge in agenda.merged]
     notes += [f"{title}: dropped, beyond {agenda.wanted} topics" for title in agenda.dropped]
     notes += [f"{topic.title}: taken off the list by a person" for topic in document.dropped_topics]
     if len(agenda.topics) < agenda.wanted and agenda.by == "moderator":
@@ -162,6 +166,9 @@ def _panel(document: Document) -> Iterable[Block]:
                 for one in sheet.missing
             ]
         )
+    overall = [_by_judge(sheet, sheet.overall) for sheet in panel.orders if sheet.overall]
+    if overall:
+        yield Items(overall)
     repaired = [
         f"{sheet.judge}, order {sheet.order}, topic {one.topic}: not written as numbers: {', '.join(one.marks)}"
         for sheet in panel.orders
@@ -215,6 +222,10 @@ def _stance(document: Document, side: Letter) -> str:
     return by_letter.get(side, "for" if side == "A" else "against")
 
 
+def _by_judge(sheet: SheetView, said: str) -> str:
+    return f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {said}"
+
+
 def _reasons(document: Document, title: str) -> Iterable[Block]:
     """What the judges gave as their reasons on a topic."""
     panel = document.panel
@@ -222,7 +233,7 @@ def _reasons(document: Document, title: str) -> Iterable[Block]:
         return
     place = panel.topics.index(title)
     reasons = [
-        f"{sheet.judge}, {'A' if sheet.order == 1 else 'B'} first: {sheet.rationales[place]}"
+        _by_judge(sheet, sheet.rationales[place])
         for sheet in panel.orders
         if place < len(sheet.rationales) and sheet.rationales[place]
     ]

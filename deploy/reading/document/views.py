@@ -39,6 +39,13 @@ class MergeView(View):
     sources: list[str] = Field(validation_alias=AliasChoices("from", "sources"))
 
 
+class BalanceView(View):
+    """Whether a side finds the subject balanced."""
+
+    balanced: bool
+    why: str = ""
+
+
 class AgendaView(View):
     """How the topics came about; `wanted` is how many were asked for, `by` who had the last word before the opening."""
 
@@ -49,6 +56,7 @@ class AgendaView(View):
     dropped: list[str]
     wanted: int
     by: str
+    balance: dict[str, BalanceView] = Field(default_factory=dict)
 
 
 class ArgumentView(View):
@@ -170,6 +178,7 @@ class SheetView(View):
     totals: TotalsView
     winner: str | None
     rationales: list[str]
+    overall: str = ""
     missing: list[MissingView]
     repairs: list[RepairsView] = Field(default_factory=list)
 

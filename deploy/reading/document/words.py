@@ -31,6 +31,7 @@ ROUNDS_HEADER = ("round", "contentiousness", "A", "B", "Gamma", "what happened")
 
 _FLAGS = {
     "agreed-at-once": "both sides named the same answer at once: there was nothing to debate",
+    "subject-unbalanced": "a side finds the subject unbalanced",
     "no-consensus": "the sides came to no common answer",
     "conceded": "a side conceded during the debate",
     "closing-failed": "a side gave no closing statements: its last arguments were judged in their place",
