@@ -14,7 +14,7 @@ from moot.protocols.messages import Verdict
 from moot.protocols.replies import Reply
 from moot.protocols.socrasynth.agenda import Topics, fix_topics
 from moot.protocols.socrasynth.calls import calls_for
-from moot.protocols.socrasynth.closing import close
+from moot.protocols.socrasynth.closing import Statements, close
 from moot.protocols.socrasynth.confirm import confirm
 from moot.protocols.socrasynth.joint import Joint, propose_jointly
 from moot.protocols.socrasynth.panel import Ruling, judge_closings
@@ -112,7 +112,7 @@ class SocraSynth:
         await confirm(case, floor, rounds, self.settings)
         agreed, unclosed = rounds.positions.agreed is not None, False
         if agreed:  # there is nothing left to close, nor to compare
-            statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
+            statements: Statements = {side: last_words(rounds.said, side, rounds.topics) for side in SIDES}
         else:
             statements, failed = await close(case, floor, rounds, self.settings)
             unclosed = bool(failed)

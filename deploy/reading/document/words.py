@@ -90,7 +90,7 @@ def _consensus_line(document: Document, verdict: VerdictView) -> str:
     if verdict.answer is None:
         better = f"; {_closed_better(panel)}" if panel is not None and panel.winner is not None else ""
         return f"No answer: the sides came to no consensus{better}"
-    return f"{verdict.answer}: {_REACHED.get(verdict.payload.get('consensus'), 'both sides agree on it')}"
+    return f"{verdict.answer}: {_REACHED.get(str(verdict.payload.get('consensus')), 'both sides agree on it')}"
 
 
 def _closed_better(panel: PanelView) -> str:
