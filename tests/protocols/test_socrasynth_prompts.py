@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from socrasynth_script import SUBJECT, hold
+from socrasynth_script import SUBJECT, agenda, hold, themes
 
 from moot.protocols.case import Case
 from moot.protocols.contentiousness import MANNERS
@@ -106,6 +106,32 @@ async def test_every_request_of_a_debate_renders_from_its_slots() -> None:
     used = {request.template for request in floor.asks.values()}
     ours = {name for name in TEMPLATES.sources if name.startswith("socrasynth/")}
     assert ours <= used
+
+
+@pytest.mark.parametrize("labels", [None, ("Flu", "Malaria", "Hepatitis")], ids=["subject", "closed list"])
+async def test_no_data_ends_its_own_block_in_any_prompt(labels: tuple[str, ...] | None) -> None:
+    """Every tag that closes stands alone on a line of ours, whatever a case, a topic or a reply says."""
+    case = Case(id="s", question=EVIL, passage=EVIL, labels=labels)
+    points = {"points": [EVIL], "questions": [EVIL], "consents": True, "reservations": [EVIL]}
+    changes: dict[str, Any] = {
+        "topics/*/agent/?": {"balanced": False, "why": EVIL, **themes(EVIL)},
+        "topics/moderator": agenda(EVIL),
+        "round/*": lambda path, slots: {
+            "answer": "Flu" if path.endswith("0") else "Malaria",
+            "arguments": [{"topic": 1, "argument": EVIL}],
+        },
+        "closing/*": {"statements": [{"topic": 1, "statement": EVIL}]},
+        "joint/draft/*": {"answer": "Flu", **points},
+        "joint/amend/*": {"answer": "Flu", **points},
+        "versus/answer": points,
+    }
+    settings = {"topics.ask_balance": True, "versus_qa": True, "max_rounds": 1}
+    for panel in ("topics", "whole"):
+        floor, _ = await hold(changes, settings | {"panel": panel}, case=case)
+        for path, request in floor.asks.items():
+            user = TEMPLATES.render(request.template, request.slots)[1].content
+            assert user.count("</") == len(re.findall(r"^</\w+>$", user, re.MULTILINE)), path
+            assert len(re.findall(r"^<\w+", user, re.MULTILINE)) == user.count("</"), path
 
 
 async def test_judges_are_not_told_which_text_is_the_debates() -> None:
