@@ -49,9 +49,9 @@ class Positions:
 
     def record(self) -> dict[str, dict[str, str]]:
         """As events hold it: labels by role."""
-        return {"named": by_role(self.named), "held": by_role(self.held)}
+        return {"named": _by_role(self.named), "held": _by_role(self.held)}
 
 
-def by_role(labels: Mapping[Side, str]) -> dict[str, str]:
+def _by_role(labels: Mapping[Side, str]) -> dict[str, str]:
     """Labels by the sides' role names."""
     return {side.name: labels[side] for side in SIDES if side in labels}

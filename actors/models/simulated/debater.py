@@ -37,6 +37,9 @@ class SimulatedDebater:
 
     What contentiousness changes is the register, and how soon a debater has said all: at level k it has in (1 - k)/2 of
     its turns after the opening; at 0.3 or less it concedes in one tenth of them, the less so the more stubborn it is.
+
+    On a closed list it does know something: it names what its agent believes on its own, and it weighs its answer and
+    the other's as that agent does, which pulls towards the truth and is the harder to move the more contentious it is.
     """
 
     def __init__(self, agent: SimulatedAgent, settings: SimulatedSettings) -> None:
