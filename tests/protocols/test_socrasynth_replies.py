@@ -104,3 +104,9 @@ def test_an_answer_in_words_is_read_as_its_label() -> None:
     """Prompts show a lettered label with its choice, and models copy what they see."""
     said = {"answer": "B) malaria", "points": ["P."]}
     assert parse_reply(json.dumps(said), LabelledDraft, ("A", "B"), ("flu", "malaria")).answer == "B"
+
+
+def test_who_has_presented_all_adds_nothing() -> None:
+    adds = {"additions": [{"topic": 1, "addition": "Trees."}]}
+    assert read(LastWord, {"presented_all": True, **adds})["additions"] == []
+    assert read(LastWord, {"presented_all": False, **adds})["additions"] == adds["additions"]
